@@ -1,0 +1,39 @@
+"""The one family of exceptions. A message says what, where, expected, got, what exists and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BellcrankError(Exception):
+    """Base of every error bellcrank raises on purpose; the command line prints it without a traceback."""
+
+
+class ModelError(BellcrankError, ValueError):
+    """A mechanism that cannot be: a bad mass, axis, name, topology."""
+
+
+class ReadError(BellcrankError, ValueError):
+    """A file that cannot be read: missing, malformed, hostile, or of an unknown kind."""
+
+
+class InputError(BellcrankError, ValueError):
+    """Arguments of a call that do not fit: names, shapes, dtypes, values that are not finite."""
+
+
+class TraceError(BellcrankError, TypeError):
+    """Python that cannot be traced: a branch on a value that is only known when the kernel runs."""
+
+
+class CompileError(BellcrankError, RuntimeError):
+    """Source that a target could not turn into code. Always a bug of ours; the message carries the text."""
+
+
+def unknown(what: str, name: object, known: Iterable[object]) -> str:
+    """'no joint "elbo"; did you mean "elbow"? There are: shoulder, elbow' - the tail of every lookup error."""
+    names = [str(k) for k in known]
+    close = get_close_matches(str(name), names, n=1)
+    hint = f' Did you mean "{close[0]}"?' if close else ""
+    shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
+    return f'There is no {what} "{name}".{hint} Known: {shown or "none"}.'
