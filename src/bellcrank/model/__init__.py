@@ -1,0 +1,9 @@
+"""Mechanisms as data, and the internal form that the methods work on. Knows nothing of graphs."""
+
+from bellcrank.model.assemble import assemble
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Mimic, Report
+from bellcrank.model.regroup import regrouped
+from bellcrank.model.tree import Tree
+
+__all__ = ["Body", "Frame", "Joint", "Limits", "Line", "Mechanism", "Mimic", "Report", "Tree", "assemble", "regrouped"]

@@ -1,0 +1,19 @@
+"""One file per joint type; this table is all that the rest of the package knows of them (Wong 1991, table 6.1, and more)."""
+
+from bellcrank.model.joints.cylindrical import Cylindrical
+from bellcrank.model.joints.fixed import Fixed
+from bellcrank.model.joints.floating import Floating
+from bellcrank.model.joints.helical import Helical
+from bellcrank.model.joints.planar import Planar
+from bellcrank.model.joints.prismatic import Prismatic
+from bellcrank.model.joints.revolute import Revolute
+from bellcrank.model.joints.spherical import Spherical
+from bellcrank.model.joints.universal import Universal
+from bellcrank.model.kind import Kind
+
+KINDS: dict[str, type[Kind]] = {
+    kind.name: kind
+    for kind in (Fixed, Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Floating)
+}
+
+__all__ = ["KINDS", "Kind"]

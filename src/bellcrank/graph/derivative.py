@@ -1,0 +1,65 @@
+"""Derivatives of a graph, made of graph: the partials come from the table of operations, the rest is the chain rule.
+
+Forward mode carries one tangent per input through the nodes in order; reverse mode carries one adjoint per output back
+through them. Zeros are plain floats and fold away, so a sparse Jacobian costs what its nonzeros cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bellcrank.graph.node import Node, Value
+from bellcrank.graph.ops import OPS
+from bellcrank.scalar import step
+
+Matrix = list[list[Value]]
+
+
+def _partials(node: Node) -> list[tuple[Node, Value]]:
+    """(argument, d node/d argument) for every argument that is a node."""
+    op = OPS[node.op]
+    args: list[Any] = list(node.args)
+    # A partial may call a method of its argument (a.cos()); those rules only run on arguments that are nodes.
+    slopes = op.partials(node, *args) if all(isinstance(a, Node) for a in args) or op.arity > 1 else ()
+    return [(a, slope) for a, slope in zip(args, slopes, strict=False) if isinstance(a, Node)]
+
+
+def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
+    seeds = {x.serial: j for j, x in enumerate(columns)}
+    tangents: dict[int, dict[int, Value]] = {}
+    for node in nodes:
+        step(f"d {node.label}")
+        if node.op == "input":
+            tangents[node.serial] = {seeds[node.serial]: 1.0} if node.serial in seeds else {}
+            continue
+        total: dict[int, Value] = {}
+        for a, slope in _partials(node):
+            for j, t in tangents[a.serial].items():
+                total[j] = total[j] + slope * t if j in total else slope * t
+        tangents[node.serial] = total
+    return [
+        [tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(len(columns))] for y in rows
+    ]
+
+
+def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
+    matrix: Matrix = []
+    for y in rows:
+        adjoint: dict[int, Value] = {y.serial: 1.0} if isinstance(y, Node) else {}
+        for node in reversed(nodes):
+            bar = adjoint.get(node.serial)
+            if bar is None or node.op == "input":
+                continue
+            step(f"d {node.label}")
+            for a, slope in _partials(node):
+                term = bar * slope
+                adjoint[a.serial] = adjoint[a.serial] + term if a.serial in adjoint else term
+        matrix.append([adjoint.get(x.serial, 0.0) for x in columns])
+    return matrix
+
+
+MODES: dict[str, Callable[[Sequence[Node], Sequence[Value], Sequence[Node]], Matrix]] = {
+    "forward": forward,
+    "reverse": reverse,
+}

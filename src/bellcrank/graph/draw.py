@@ -1,0 +1,85 @@
+"""A graph for people and for other programs: assignments, DOT, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph.node import Node
+from bellcrank.graph.ops import OPS
+
+Array = np.ndarray[Any, Any]
+
+
+def element(name: str, shape: tuple[int, ...], flat: int) -> str:
+    """q[3], M[1,2], or plain t for a scalar."""
+    return f"{name}[{','.join(str(i) for i in np.unravel_index(flat, shape))}]" if shape else name
+
+
+def spell(node: Node, argument: list[str]) -> str:
+    op = OPS[node.op]
+    return op.spelling.format(*argument) if op.spelling else f"{op.name}({', '.join(argument)})"
+
+
+def assignments(name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
+    """One line per node, with the step that made it as the comment."""
+    names: dict[int, str] = {}
+    lines = [f"{name}({', '.join(f'{key}{list(shape) if shape else str()}' for key, shape in inputs.items())})"]
+    for node in nodes:
+        if node.op == "input":
+            names[node.serial] = element(node.args[0], inputs[node.args[0]], node.args[1])
+            continue
+        names[node.serial] = f"v{len(names)}"
+        text = spell(node, [names[a.serial] if isinstance(a, Node) else repr(a) for a in node.args])
+        lines.append(f"  {names[node.serial]} = {text}".ljust(44) + (f"  # {node.label}" if node.label else ""))
+    for key, array in outputs.items():
+        for flat, x in enumerate(array.flat):
+            lines.append(f"  {element(key, array.shape, flat)} = {names[x.serial] if isinstance(x, Node) else repr(x)}")
+    return "\n".join(lines)
+
+
+def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
+    """Graphviz text: boxes labelled with operation and step, arrows from argument to user."""
+
+    def quote(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    lines = [f"digraph {quote(name)} {{", "  rankdir=LR; node [shape=box, fontname=monospace];"]
+    for node in nodes:
+        if node.op == "input":
+            lines.append(f"  n{node.serial} [label={quote(f'{node.args[0]}[{node.args[1]}]')}, shape=ellipse];")
+            continue
+        constants = " ".join(f"{a:.6g}" for a in node.args if not isinstance(a, Node))
+        lines.append(f"  n{node.serial} [label={quote(f'{node.op} {constants}'.strip())}, tooltip={quote(node.label)}];")
+        lines.extend(f"  n{a.serial} -> n{node.serial};" for a in node.operands)
+    for key, array in outputs.items():
+        for flat, x in enumerate(array.flat):
+            if isinstance(x, Node):
+                label = quote(element(key, array.shape, flat))
+                lines.append(f"  {quote(f'out {key} {flat}')} [label={label}, shape=ellipse, style=bold];")
+                lines.append(f"  n{x.serial} -> {quote(f'out {key} {flat}')};")
+    return "\n".join([*lines, "}"])
+
+
+def json_text(name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
+    """{"id"} is a node, a bare number a constant; enough to rebuild the graph elsewhere."""
+
+    def argument(a: Any) -> Any:
+        return {"id": a.serial} if isinstance(a, Node) else a
+
+    return json.dumps(
+        {
+            "name": name,
+            "inputs": {key: list(shape) for key, shape in inputs.items()},
+            "nodes": [
+                {"id": n.serial, "op": n.op, "args": [argument(a) for a in n.args], "label": n.label} for n in nodes
+            ],
+            "outputs": {
+                key: {"shape": list(array.shape), "values": [argument(x) for x in array.flat]}
+                for key, array in outputs.items()
+            },
+        }
+    )

@@ -1,0 +1,185 @@
+"""The data-flow graph of one computation: named inputs, named outputs, and the nodes between, in the order they were made.
+
+Everything else is an interpreter of this object: `evaluate` (the definition), `count`, `span`, the derivatives, the
+drawings, and in `emit/` the targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import derivative, draw
+from bellcrank.graph.node import Node, Tape
+from bellcrank.graph.ops import KINDS, OPS
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many operations of each kind, as the papers count them."""
+
+    by_kind: Mapping[str, int]
+
+    def __getitem__(self, kind: str) -> int:
+        return self.by_kind[kind]
+
+    @property
+    def arithmetic(self) -> int:
+        """mul + add + sub + div: the number the literature compares."""
+        return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
+
+    def __str__(self) -> str:
+        cells = [(kind, n) for kind, n in self.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
+        widths = [max(len(kind), len(str(n))) for kind, n in cells]
+        head = "  ".join(kind.rjust(w) for (kind, _), w in zip(cells, widths, strict=True))
+        row = "  ".join(str(n).rjust(w) for (_, n), w in zip(cells, widths, strict=True))
+        return f"{head}\n{row}"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    name: str
+    inputs: Mapping[str, Shape]
+    outputs: Mapping[str, Array]  # object arrays of nodes and floats
+    tape: Tape = field(repr=False)
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The live nodes, arguments before users."""
+        live: set[int] = set()
+        stack = [x for array in self.outputs.values() for x in array.flat if isinstance(x, Node)]
+        while stack:
+            node = stack.pop()
+            if node.serial not in live:
+                live.add(node.serial)
+                stack.extend(node.operands)
+        return [self.tape.nodes[serial] for serial in sorted(live)]
+
+    def count(self) -> Count:
+        kinds = dict.fromkeys(KINDS, 0)
+        for node in self.nodes:
+            if node.op != "input":
+                kinds[OPS[node.op].kind] += 1
+        return Count(kinds)
+
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        """Length of the longest dependent path: the time on infinitely many processors. `cost` is by operation name."""
+        return max(self._finish(cost).values(), default=0.0)
+
+    def critical_path(self, cost: Mapping[str, float] | None = None) -> list[Node]:
+        """One longest path, from an input to an output."""
+        finish = self._finish(cost)
+        at: Node | None = max(self.nodes, key=lambda n: finish[n.serial], default=None)
+        path = []
+        while at is not None:
+            path.append(at)
+            at = max(at.operands, key=lambda n: finish[n.serial], default=None)
+        return path[::-1]
+
+    def _finish(self, cost: Mapping[str, float] | None) -> dict[int, float]:
+        weight = {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | {"input": 0.0}
+        finish: dict[int, float] = {}
+        for node in self.nodes:
+            finish[node.serial] = weight[node.op] + max((finish[a.serial] for a in node.operands), default=0.0)
+        return finish
+
+    def evaluate(self, **values: Any) -> dict[str, Array]:
+        """The definition of every target: plain numpy, one node after the other, any leading batch shape."""
+        arrays = self._check(values)
+        known: dict[int, Any] = {}
+        uses: dict[int, int] = {}
+        for node in self.nodes:
+            for a in node.operands:
+                uses[a.serial] = uses.get(a.serial, 0) + 1
+        kept = {x.serial for array in self.outputs.values() for x in array.flat if isinstance(x, Node)}
+        with np.errstate(all="ignore"):
+            for node in self.nodes:
+                if node.op == "input":
+                    name, flat = node.args
+                    known[node.serial] = arrays[name][..., flat]
+                    continue
+                known[node.serial] = OPS[node.op].value(
+                    *(known[a.serial] if isinstance(a, Node) else a for a in node.args)
+                )
+                for a in node.operands:  # a batch of a large graph must not hold every intermediate
+                    uses[a.serial] -= 1
+                    if not uses[a.serial] and a.serial not in kept:
+                        del known[a.serial]
+        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())) if arrays else ()
+        dtype = np.result_type(np.float32, *(a.dtype for a in arrays.values())) if arrays else np.dtype(np.float64)
+        results = {}
+        for name, array in self.outputs.items():
+            out = np.empty((*batch, array.size), dtype=dtype)
+            for flat, x in enumerate(array.flat):
+                out[..., flat] = known[x.serial] if isinstance(x, Node) else x
+            results[name] = out.reshape(*batch, *array.shape)
+        return results
+
+    def _check(self, values: Mapping[str, Any]) -> dict[str, Array]:
+        """Inputs as float arrays of shape (..., size)."""
+        for name in values:
+            if name not in self.inputs:
+                raise InputError(unknown("input", name, self.inputs))
+        arrays = {}
+        for name, shape in self.inputs.items():
+            if name not in values:
+                raise InputError(f'{self.name}: input "{name}" is missing; expected {", ".join(self.inputs)}.')
+            array = np.asarray(values[name])
+            if array.dtype not in (np.float32, np.float64):
+                array = array.astype(np.float64)
+            if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
+                raise InputError(f'{self.name}: input "{name}" has shape {array.shape}; expected (..., {", ".join(map(str, shape))}).')
+            arrays[name] = array.reshape(*array.shape[: array.ndim - len(shape)], -1)
+        return arrays
+
+    def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
+        """d(of)/d(wrt) as a new graph with the same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
+
+        mode: "forward" (cheap for few inputs), "reverse" (cheap for few outputs), or "auto" by the sizes.
+        """
+        if of not in self.outputs:
+            raise InputError(unknown("output", of, self.outputs))
+        if wrt not in self.inputs:
+            raise InputError(unknown("input", wrt, self.inputs))
+        shape = self.inputs[wrt]
+        columns = list(self.tape.inputs(wrt, shape).flat)
+        rows = list(self.outputs[of].flat)
+        if mode == "auto":
+            mode = "reverse" if len(rows) < len(columns) else "forward"
+        matrix = derivative.MODES[mode](self.nodes, rows, columns)
+        array = np.empty((len(rows), len(columns)), dtype=object)
+        for i, row in enumerate(matrix):
+            array[i, :] = row
+        name = f"d{of}_d{wrt}"
+        return Graph(f"{self.name}.{name}", self.inputs, {name: array.reshape(*self.outputs[of].shape, *shape)}, self.tape)
+
+    def __str__(self) -> str:
+        return draw.assignments(self.name, self.inputs, self.outputs, self.nodes)
+
+    def dot(self) -> str:
+        return draw.dot(self.name, self.outputs, self.nodes)
+
+    def json(self) -> str:
+        return draw.json_text(self.name, self.inputs, self.outputs, self.nodes)
+
+
+def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Shape]) -> Graph:
+    """Runs `function(**symbols)` once on symbols and keeps what it did. It returns named (nested) arrays of scalars."""
+    tape = Tape()
+    symbols = {name: tape.inputs(name, shape) for name, shape in inputs.items()}
+    outputs = {}
+    for key, value in function(**symbols).items():
+        array = np.array(value, dtype=object)
+        for index in np.ndindex(*array.shape):
+            x = array[index]
+            array[index] = x if isinstance(x, Node) else float(x)
+        outputs[key] = array
+    return Graph(name, dict(inputs), outputs, tape)

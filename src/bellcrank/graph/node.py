@@ -1,0 +1,299 @@
+"""One node type, hash-consed: the same operation on the same arguments is the same node, so tracing is also common
+subexpression elimination. Constants are plain floats and never become nodes; folding happens as nodes are made.
+
+Folding rules, all exact but for the rounding of merged constants: 0 and 1 vanish, signs move outwards (so that x*y and
+x*(-y) are one product), x - x is 0, y - x is -(x - y) once x - y exists, constants meet (c*(d*x) is (c*d)*x).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+
+from bellcrank.errors import TraceError
+from bellcrank.graph.ops import OPS
+from bellcrank.scalar import current_step
+
+Value: TypeAlias = Union["Node", float]
+
+
+class Tape:
+    """The table of nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.table: dict[tuple[Any, ...], Node] = {}
+
+    def node(self, op: str, *args: Any) -> Node:
+        key = (op, *args)
+        found = self.table.get(key)
+        if found is None:
+            found = Node(self, op, args, len(self.nodes), current_step())
+            self.nodes.append(found)
+            self.table[key] = found
+        return found
+
+    def inputs(self, name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """An array of input nodes, one per element."""
+        array = np.empty(shape, dtype=object)
+        for flat, index in enumerate(np.ndindex(*shape)):
+            array[index] = self.node("input", name, flat)
+        return array
+
+
+def constant(x: Any) -> float:
+    """A number on its way into the graph."""
+    try:
+        value = float(x)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"a traced scalar met {x!r} of type {type(x).__name__}; expected a number or a traced scalar.") from error
+    if math.isnan(value):
+        raise TraceError("a NaN constant entered the graph: some number of the model is NaN; check masses, axes and gravity.")
+    return value
+
+
+def _pair(a: Any, b: Any) -> tuple[Value, Value]:
+    return (a if isinstance(a, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
+
+
+def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
+    """Commutative operands: constants first, then by creation."""
+    if isinstance(a, Node) and (not isinstance(b, Node) or b.serial < a.serial):
+        return b, a
+    return a, b
+
+
+def _neg(a: Value) -> Value:
+    if not isinstance(a, Node):
+        return -a
+    return a.args[0] if a.op == "neg" else a.tape.node("neg", a)
+
+
+def _add(a: Value, b: Value) -> Value:
+    if not isinstance(a, Node) and not isinstance(b, Node):
+        return a + b
+    a, b = _ordered(a, b)
+    assert isinstance(b, Node)
+    if not isinstance(a, Node):
+        if a == 0.0:
+            return b
+        if b.op == "add" and not isinstance(b.args[0], Node):
+            return _add(a + b.args[0], b.args[1])
+    elif a.op == "neg":
+        return _sub(b, a.args[0])
+    if b.op == "neg":
+        return _sub(a, b.args[0])
+    return b.tape.node("add", a, b)
+
+
+def _sub(a: Value, b: Value) -> Value:
+    if not isinstance(b, Node):
+        return _add(a, -b)
+    if b.op == "neg":
+        return _add(a, b.args[0])
+    if a is b:
+        return 0.0
+    if not isinstance(a, Node):
+        if a == 0.0:
+            return _neg(b)
+    elif a.op == "neg":
+        return _neg(_add(a.args[0], b))
+    reverse = b.tape.table.get(("sub", b, a))
+    return reverse.tape.node("neg", reverse) if reverse is not None else b.tape.node("sub", a, b)
+
+
+def _mul(a: Value, b: Value) -> Value:
+    if not isinstance(a, Node) and not isinstance(b, Node):
+        return a * b
+    a, b = _ordered(a, b)
+    assert isinstance(b, Node)
+    if not isinstance(a, Node):
+        if a == 0.0:
+            return 0.0
+        if a == 1.0:
+            return b
+        if a < 0.0:
+            return _neg(_mul(-a, b))
+        if b.op == "mul" and not isinstance(b.args[0], Node):
+            return _mul(a * b.args[0], b.args[1])
+    elif a.op == "neg":
+        return _neg(_mul(a.args[0], b))
+    if b.op == "neg":
+        return _neg(_mul(a, b.args[0]))
+    return b.tape.node("mul", a, b)
+
+
+def _div(a: Value, b: Value) -> Value:
+    if not isinstance(b, Node):
+        if b == 0.0:
+            raise TraceError("the graph divides by a constant zero; a mass or a length of the model is probably zero.")
+        return _mul(a, 1.0 / b)
+    if not isinstance(a, Node):
+        if a == 0.0:
+            return 0.0
+        if a < 0.0:
+            return _neg(_div(-a, b))
+    elif a.op == "neg":
+        return _neg(_div(a.args[0], b))
+    elif a is b:
+        return 1.0
+    if b.op == "neg":
+        return _neg(_div(a, b.args[0]))
+    return b.tape.node("div", a, b)
+
+
+def _call(op: str, *args: Value) -> Value:
+    """Any other operation: folded when all its arguments are constants."""
+    owner = next((a for a in args if isinstance(a, Node)), None)
+    if owner is None:
+        return OPS[op].value(*args).item()  # type: ignore[no-any-return]
+    if op in ("sin", "cos") and owner.op == "neg":  # an odd and an even function: the sign moves outwards
+        inner = _call(op, owner.args[0])
+        return _neg(inner) if op == "sin" else inner
+    if OPS[op].commutative:
+        args = _ordered(*args)
+    return owner.tape.node(op, *args)
+
+
+class Node:
+    """A scalar that records instead of computing."""
+
+    __slots__ = ("args", "label", "op", "serial", "tape")
+    __array_priority__ = 1000.0
+
+    def __init__(self, tape: Tape, op: str, args: tuple[Any, ...], serial: int, label: str) -> None:
+        self.tape, self.op, self.args, self.serial, self.label = tape, op, args, serial, label
+
+    @property
+    def operands(self) -> Sequence[Node]:
+        """The arguments that are nodes."""
+        return () if self.op == "input" else [a for a in self.args if isinstance(a, Node)]
+
+    def __repr__(self) -> str:
+        return f"Node({self.op} #{self.serial}{' ' + self.label if self.label else ''})"
+
+    def __bool__(self) -> bool:
+        raise TraceError(
+            "a traced scalar has no truth value: the code branches on a number that is known only when the kernel runs. "
+            "Use where(condition, a, b), minimum or maximum from bellcrank.scalar, or branch on the model instead."
+        )
+
+    def __float__(self) -> float:
+        raise TraceError(
+            f"a traced scalar ({self!r}) cannot become a float: it has no value until the kernel runs. "
+            "Use the functions of bellcrank.scalar (or numpy's on object arrays) instead of math's."
+        )
+
+    def __add__(self, other: Any) -> Value:
+        return _add(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+
+    def __radd__(self, other: Any) -> Value:
+        return _add(*_pair(other, self))
+
+    def __sub__(self, other: Any) -> Value:
+        return _sub(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Value:
+        return _sub(*_pair(other, self))
+
+    def __mul__(self, other: Any) -> Value:
+        return _mul(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Value:
+        return _mul(*_pair(other, self))
+
+    def __truediv__(self, other: Any) -> Value:
+        return _div(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return _div(*_pair(other, self))
+
+    def __neg__(self) -> Value:
+        return _neg(self)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __abs__(self) -> Value:
+        return _call("abs", self)
+
+    def __pow__(self, exponent: Any) -> Value:
+        if exponent == 2:
+            return _mul(self, self)
+        if exponent == 0.5:
+            return _call("sqrt", self)
+        if isinstance(exponent, int) and exponent > 0:
+            half = self ** (exponent // 2) if exponent > 1 else 1.0
+            square = _mul(half, half)
+            return _mul(square, self) if exponent % 2 else square
+        raise TraceError(f"a traced scalar was raised to {exponent!r}; expected a positive integer or 0.5. Use exp and log for others.")
+
+    def __lt__(self, other: Any) -> Value:
+        return _call("lt", *_pair(self, other))
+
+    def __le__(self, other: Any) -> Value:
+        return _call("le", *_pair(self, other))
+
+    def __gt__(self, other: Any) -> Value:
+        return _call("lt", *_pair(other, self))
+
+    def __ge__(self, other: Any) -> Value:
+        return _call("le", *_pair(other, self))
+
+    # The names numpy calls on the elements of object arrays.
+    def sin(self) -> Value:
+        return _call("sin", self)
+
+    def cos(self) -> Value:
+        return _call("cos", self)
+
+    def tan(self) -> Value:
+        return _call("tan", self)
+
+    def arcsin(self) -> Value:
+        return _call("asin", self)
+
+    def arccos(self) -> Value:
+        return _call("acos", self)
+
+    def sqrt(self) -> Value:
+        return _call("sqrt", self)
+
+    def exp(self) -> Value:
+        return _call("exp", self)
+
+    def log(self) -> Value:
+        return _call("log", self)
+
+    def tanh(self) -> Value:
+        return _call("tanh", self)
+
+    def fabs(self) -> Value:
+        return _call("abs", self)
+
+    def where(self, yes: Any, no: Any) -> Value:
+        """`yes` where this comparison holds, `no` elsewhere."""
+        return Node._where_(self, yes, no)
+
+    # What bellcrank.scalar asks for when either argument is traced.
+    @staticmethod
+    def _minimum_(a: Any, b: Any) -> Value:
+        return a if a is b else _call("minimum", *_pair(a, b))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _maximum_(a: Any, b: Any) -> Value:
+        return a if a is b else _call("maximum", *_pair(a, b))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _atan2_(a: Any, b: Any) -> Value:
+        return _call("atan2", *_pair(a, b))
+
+    @staticmethod
+    def _where_(condition: Any, yes: Any, no: Any) -> Value:
+        yes, no = _pair(yes, no)
+        if not isinstance(condition, Node):
+            return yes if condition else no
+        return yes if yes is no or (not isinstance(yes, Node) and yes == no) else _call("where", condition, yes, no)

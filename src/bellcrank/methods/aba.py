@@ -1,0 +1,69 @@
+"""Articulated bodies: R. Featherstone, The calculation of robot dynamics using articulated-body inertias, Int. J. Robotics Research
+2 (1), 1983; in the form of his Rigid Body Dynamics Algorithms, 2008, table 7.1.
+
+Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
+
+    c_i   acceleration of body i from velocities alone       IA_i   inertia of body i with its subtree free to move
+    pA_i  force that holds it at zero acceleration           U, D, u   as in the book, one axis at a time
+
+Departs: `a` is the classical acceleration of the frame's origin, so that linear velocities are never needed; a joint with several
+axes is eliminated one axis after the other, last first, which replaces the inverse of D by divisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.methods.kinematics import passive_torque
+from bellcrank.methods.rnea import Wrenches
+from bellcrank.methods.sweep import along, external, own
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.motion import Acceleration, Motion
+from bellcrank.spatial.vector import ZERO
+
+Vector = Sequence[Scalar]
+
+
+def forward_dynamics(tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None) -> list[Scalar]:
+    outer = external(tree, q, frames, wrench)
+    passive = passive_torque(tree, q, v)
+    links, X, S = tree.links, [link.transform(q) for link in tree.links], [link.subspace(q) for link in tree.links]
+
+    w, c, pA, IA = [], [], [], []
+    for i, link in enumerate(links):
+        step("c", link.name)
+        still = Acceleration(w[link.parent] if link.parent >= 0 else ZERO, ZERO, ZERO)
+        m = X[i].acceleration(still).through_joint(along(S[i], own(link, v)), link.bias(q, v))
+        w.append(m.w)
+        c.append(Motion(m.dw, m.a))
+        step("pA", link.name)
+        pA.append(link.inertia.newton_euler(Acceleration(m.w, ZERO, ZERO)) - outer[i])
+        IA.append(articulated(link.inertia))
+
+    U, D, u = {}, {}, {}
+    for i, link in reversed(list(enumerate(links))):
+        for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
+            step("U", link.name)
+            U[k] = IA[i] @ s
+            D[k] = 1.0 / (s.dot(U[k]) + link.armature)
+            u[k] = (tau[k] + passive[k]) - s.dot(pA[i])
+            step("IA", link.name)
+            IA[i] = IA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)
+            pA[i] = pA[i] + U[k] * (u[k] * D[k])
+        if link.parent >= 0:
+            step("IA", links[link.parent].name)
+            IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
+            step("pA", links[link.parent].name)
+            pA[link.parent] = pA[link.parent] + X[i].force(pA[i] + IA[i] @ c[i])
+
+    a: list[Scalar] = [0.0] * tree.nv
+    A: list[Motion] = []
+    for i, link in enumerate(links):
+        step("a", link.name)
+        A.append(X[i].motion(A[link.parent] if link.parent >= 0 else Motion(ZERO, -tree.gravity)) + c[i])
+        for s, k in zip(S[i], link.v_index, strict=True):
+            a[k] = (u[k] - A[i].dot(U[k])) * D[k]
+            A[i] = A[i] + s * a[k]
+    return a

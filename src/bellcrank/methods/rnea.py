@@ -1,0 +1,65 @@
+"""Recursive Newton-Euler: J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical manipulators,
+J. Dyn. Sys. Meas. Control 102, 1980, eqs 13-25.
+
+Solves: inverse_dynamics, bias, gravity_torque. Any tree. Work O(n), span O(depth).
+
+    A_i   w, dw and a of body i's frame, in the frame        f_i    force and moment that joint i passes on, about its frame
+    S_i   the joint's axes (columns)                         X_i    moves from the parent's frame
+
+Departs: frames stand on the joint instead of the centre of mass, and the velocity products are shared through K = [dw] + [w][w],
+so that f = m a + K h (W. Khalil and J. F. Kleinfinger, Minimum operations and minimum parameters of the dynamic models of tree
+structure robots, 1987). Joints may have any number of axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.methods.kinematics import passive_torque
+from bellcrank.methods.sweep import along, external, own
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Acceleration
+from bellcrank.spatial.vector import ZERO
+
+Vector = Sequence[Scalar]
+Wrenches = Sequence[Vector] | None
+
+
+def rigid_forces(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None) -> list[Scalar]:
+    """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
+    A: list[Acceleration] = []
+    f = []
+    base = Acceleration(ZERO, ZERO, -tree.gravity)
+    outer = external(tree, q, frames, wrench)
+    for i, link in enumerate(tree.links):
+        step("A", link.name)
+        S = link.subspace(q)
+        vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
+        A.append(link.transform(q).acceleration(A[link.parent] if link.parent >= 0 else base).through_joint(vJ, aJ))  # 13-18
+        step("f", link.name)
+        f.append(link.inertia.newton_euler(A[i]) - outer[i])  # 19-20
+    tau: list[Scalar] = [0.0] * tree.nv
+    for i, link in reversed(list(enumerate(tree.links))):
+        step("tau", link.name)
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 23-24
+        if link.parent >= 0:
+            step("f", tree.links[link.parent].name)
+            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 21-22
+    return tau
+
+
+def inverse_dynamics(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None) -> list[Scalar]:
+    """tau that gives the accelerations a, with the joints' own springs and friction overcome."""
+    tau = rigid_forces(tree, q, v, a, frames, wrench)
+    return [t - p for t, p in zip(tau, passive_torque(tree, q, v), strict=True)]
+
+
+def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Coriolis, centrifugal and gravity forces: rigid_forces at a = 0."""
+    return rigid_forces(tree, q, v, [0.0] * tree.nv)
+
+
+def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
+    return rigid_forces(tree, q, [0.0] * tree.nv, [0.0] * tree.nv)

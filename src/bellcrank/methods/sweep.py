@@ -1,0 +1,39 @@
+"""What the methods share: the joints' motion at a state, and wrenches brought to the bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.methods.kinematics import poses
+from bellcrank.model.tree import Link, Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Force, Motion
+from bellcrank.spatial.vector import vec
+
+
+def along(S: Sequence[Motion], rates: Sequence[Scalar]) -> Motion:
+    """S v: the motion that the rates make along the columns."""
+    total = NO_MOTION
+    for s, rate in zip(S, rates, strict=True):
+        total = total + s * rate
+    return total
+
+
+def own(link: Link, x: Sequence[Scalar]) -> list[Scalar]:
+    """The elements of a velocity-like vector that belong to a joint."""
+    return [x[i] for i in link.v_index]
+
+
+def external(tree: Tree, q: Sequence[Scalar], frames: Sequence[str], wrench: Sequence[Sequence[Scalar]] | None) -> list[Force]:
+    """Each body's outer force about its F. A wrench is [force, moment] in world axes, acting at the origin of its frame."""
+    forces = [NO_FORCE] * len(tree.links)
+    if not frames or wrench is None:
+        return forces
+    R_WF = [R for R, _ in poses(tree, q)]
+    for name, w in zip(frames, wrench, strict=True):
+        step("wrench", name)
+        body, _, p = tree.frames[name]
+        if body >= 0:
+            f, n = R_WF[body].T @ vec(w[:3]), R_WF[body].T @ vec(w[3:])
+            forces[body] = forces[body] + Force(n + p.cross(f), f)
+    return forces

@@ -1,0 +1,190 @@
+"""From loose parts to a Mechanism: check them, hang them on the ground, lump what is welded together, put them in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.model import check
+from bellcrank.model.joints import KINDS
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Report, matrix, triple
+
+Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
+
+
+def assemble(
+    name: str,
+    bodies: Sequence[Body],
+    joints: Sequence[Joint],
+    frames: Sequence[Frame] = (),
+    *,
+    ground: str = "ground",
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    source: str = "builder",
+    lines: Sequence[Line] = (),
+    checks: str = "error",
+) -> Mechanism:
+    """checks="warn" turns impossible inertias (never bad names, topology or NaN) into warnings of the report."""
+    if checks not in ("error", "warn"):
+        raise ModelError(f'check is "{checks}"; expected "error" or "warn".')
+    found = list(lines)
+    check.finite(f'mechanism "{name}"', "gravity", gravity)
+    if len(tuple(gravity)) != 3:
+        raise ModelError(f'mechanism "{name}": gravity is {tuple(gravity)}; expected three numbers.')
+    check.names("body", [ground, *(b.name for b in bodies)])
+    check.names("joint", [j.name for j in joints])
+    check.names("frame", [f.name for f in frames])
+    known = [ground, *(b.name for b in bodies)]
+    for b in bodies:
+        found += _checked(b, checks)
+    for j in joints:
+        found += check.joint(j, known)
+    for f in frames:
+        check.frame(f, known)
+
+    ordered = _in_order(joints, ground, [b.name for b in bodies])
+    places: dict[str, Place] = {ground: (ground, np.eye(3), np.zeros(3))}
+    lumped = {b.name: [b] for b in bodies}
+    by_name = {b.name: b for b in bodies}
+    moving: list[Joint] = []
+    for j in ordered:
+        body, R, p = places[j.parent]
+        R, p = R @ np.asarray(j.rotation), p + R @ np.asarray(j.point)
+        if j.kind == "fixed":
+            places[j.child] = (body, R, p)
+            link = by_name[j.child]
+            if body != ground:
+                lumped[body].append(replace(link, com=triple(p + R @ link.com), inertia=matrix(R @ link.inertia @ R.T)))
+            found.append(Line(f'joint "{j.name}"', f'fixed: "{j.child}" is part of "{body}" and stays as a frame'))
+            continue
+        places[j.child] = (j.child, np.eye(3), np.zeros(3))
+        axis = triple(np.asarray(j.axis) / (np.linalg.norm(j.axis) or 1.0))
+        second = None if j.second_axis is None else triple(np.asarray(j.second_axis) / np.linalg.norm(j.second_axis))
+        moving.append(replace(j, parent=body, rotation=matrix(R), point=triple(p), axis=axis, second_axis=second))
+
+    final = [_merged(lumped[j.child]) for j in moving]
+    found += _massless(final, moving)
+    moving = _coupled(moving)
+    return Mechanism(
+        name=name,
+        ground=ground,
+        gravity=triple(gravity),
+        bodies=tuple(final),
+        joints=tuple(moving),
+        frames={f.name: f for f in _frames(frames, places)},
+        report=Report(source, tuple(found)),
+    )
+
+
+def _checked(b: Body, checks: str) -> Iterator[Line]:
+    try:
+        yield from check.body(b)
+    except ModelError as error:
+        if checks == "error" or "finite" in str(error):
+            raise
+        yield Line(f'body "{b.name}"', str(error), "warning")
+
+
+def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> list[Joint]:
+    """The given order as far as parents allow: a joint waits until its parent hangs on the ground."""
+    owner: dict[str, Joint] = {}
+    for j in joints:
+        if j.child == ground:
+            raise ModelError(f'joint "{j.name}" has the ground "{ground}" as its child; the ground can only be a parent.')
+        if j.child in owner:
+            raise ModelError(
+                f'body "{j.child}" is the child of two joints, "{owner[j.child].name}" and "{j.name}": that is a closed '
+                "loop, and this version builds trees. Cut one of the two."
+            )
+        owner[j.child] = j
+    reached, waiting, order = {ground}, list(joints), []
+    while True:
+        ready = next((j for j in waiting if j.parent in reached), None)
+        if ready is None:
+            break
+        waiting.remove(ready)
+        reached.add(ready.child)
+        order.append(ready)
+    if waiting:
+        chain = [waiting[0].child]
+        while chain[-1] in owner and owner[chain[-1]].parent not in chain:
+            chain.append(owner[chain[-1]].parent)
+        end = owner.get(chain[-1])
+        trail = " <- ".join(f'"{c}"' for c in ([*chain, end.parent] if end else chain))
+        why = "the parent relation closes on itself" if end else f'"{chain[-1]}" has no joint to the ground'
+        raise ModelError(f"bodies hang in the air: {trail}: {why}. Every body needs one chain of joints to \"{ground}\".")
+    for b in bodies:
+        if b not in reached:
+            raise ModelError(f'body "{b}" has no joint: nothing connects it to "{ground}". Add a joint, or remove the body.')
+    return order
+
+
+def _merged(parts: Sequence[Body]) -> Body:
+    """One body of several welded ones."""
+    first = parts[0]
+    mass = math.fsum(b.mass for b in parts)
+    if len(parts) == 1:
+        return replace(first, links=(first.name,))
+    com = sum((b.mass * np.asarray(b.com) for b in parts), np.zeros(3)) / mass if mass else np.zeros(3)
+    I = np.zeros((3, 3))
+    for b in parts:
+        d = np.asarray(b.com) - com
+        I += np.asarray(b.inertia) + b.mass * (d @ d * np.eye(3) - np.outer(d, d))
+    return Body(
+        first.name, mass, triple(com), matrix((I + I.T) / 2), any(b.declared for b in parts), tuple(b.name for b in parts)
+    )
+
+
+def _massless(bodies: Sequence[Body], joints: Sequence[Joint]) -> Iterator[Line]:
+    for b, j in zip(bodies, joints, strict=True):
+        if b.mass > 0.0:
+            continue
+        where = f'body "{b.name}"'
+        if b.declared:
+            raise ModelError(
+                f'{where} moves on joint "{j.name}" but its mass is {b.mass:g} kg; expected a positive mass. '
+                "Give it one, make the joint fixed, or leave its inertia out altogether if it is meant to be massless."
+            )
+        yield Line(where, f'no inertia given: massless, moving on joint "{j.name}"', "warning")
+
+
+def _coupled(joints: Sequence[Joint]) -> list[Joint]:
+    """Resolves chains of mimics to the joint that has the coordinate."""
+    by_name = {j.name: j for j in joints}
+    result = []
+    for j in joints:
+        m = j.mimic
+        seen = {j.name}
+        while m is not None:
+            where = f'joint "{j.name}"'
+            if m.joint not in by_name:
+                raise ModelError(f"{where} mimics: {unknown('moving joint', m.joint, by_name)}")
+            if m.joint in seen:
+                raise ModelError(f'{where} mimics itself through "{m.joint}"; one joint of the circle must have its own coordinate.')
+            check.finite(where, "mimic", [m.multiplier, m.offset])
+            master = by_name[m.joint]
+            if KINDS[j.kind].nv != 1 or KINDS[master.kind].nv != 1:
+                raise ModelError(f'{where} ({j.kind}) mimics "{master.name}" ({master.kind}); both must have one coordinate.')
+            seen.add(m.joint)
+            if master.mimic is None:
+                break
+            up = master.mimic
+            m = replace(m, joint=up.joint, multiplier=m.multiplier * up.multiplier, offset=m.multiplier * up.offset + m.offset)
+        result.append(replace(j, mimic=m))
+    return result
+
+
+def _frames(frames: Sequence[Frame], places: dict[str, Place]) -> Iterator[Frame]:
+    """Every link is a frame, lumped or not; then the user's own."""
+    taken = {f.name for f in frames}
+    for link, (body, R, p) in places.items():
+        if link not in taken:
+            yield Frame(link, body, matrix(R), triple(p))
+    for f in frames:
+        body, R, p = places[f.body]
+        yield Frame(f.name, body, matrix(R @ np.asarray(f.rotation)), triple(p + R @ np.asarray(f.point)))

@@ -1,0 +1,25 @@
+"""A turn about z and a slide along it, independent of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.model.kind import SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
+from bellcrank.scalar import Scalar
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import Transform
+
+
+class Cylindrical(Kind):
+    name, nq, nv = "cylindrical", 2, 2
+    coordinates = ("angle", "distance")
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        return Transform([*shift_z(q[1] + self.distance0), turn_z(q[0], self.angle0)])
+
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        return [TURN_Z, SLIDE_Z]
+
+    def unfelt(self, inertia: Inertia) -> Inertia:
+        return moved_along_alike(inertia)

@@ -1,0 +1,25 @@
+"""No motion at all. Fixed joints are lumped when a mechanism is built; this one serves bodies welded to the ground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.model.kind import Kind
+from bellcrank.scalar import Scalar
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import STILL, Transform
+
+
+class Fixed(Kind):
+    name, nq, nv, has_axis = "fixed", 0, 0, False
+    coordinates = ()
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        return STILL
+
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        return []
+
+    def unfelt(self, inertia: Inertia) -> Inertia:
+        return inertia

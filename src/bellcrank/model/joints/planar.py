@@ -1,0 +1,37 @@
+"""A plate on a table: q is (x, y, angle) of the child in the parent's xy plane, v = (vx, vy, w) seen in the child."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.model.kind import TURN_Z, Kind, moved_along_alike, turn_z
+from bellcrank.model.quaternion import sinc_pair
+from bellcrank.scalar import Scalar, cos, sin
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import Shift, Transform
+from bellcrank.spatial.vector import AXES, ZERO, Vec
+
+
+class Planar(Kind):
+    name, nq, nv, has_axis = "planar", 3, 3, False
+    coordinates = ("x", "y", "angle")
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        return Transform([Shift(Vec(q[0], q[1], 0.0)), turn_z(q[2], 0.0)])
+
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        return [Motion(ZERO, AXES[0]), Motion(ZERO, AXES[1]), TURN_Z]
+
+    def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        c, s = cos(q[2]), sin(q[2])
+        return [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+        a, b = sinc_pair(dv[2])  # the arc that a constant body velocity draws
+        dx, dy = a * dv[0] - b * dv[1], b * dv[0] + a * dv[1]
+        c, s = cos(q[2]), sin(q[2])
+        return [q[0] + c * dx - s * dy, q[1] + s * dx + c * dy, q[2] + dv[2]]
+
+    def unfelt(self, inertia: Inertia) -> Inertia:
+        return moved_along_alike(inertia)

@@ -1,0 +1,30 @@
+"""Two hinges that cross at right angles: a turn about z (fixed in the parent), then about x (fixed in the child)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.model.kind import Kind, point_mass, turn_z
+from bellcrank.scalar import Scalar, cos, sin
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import Transform, Turn
+from bellcrank.spatial.vector import AXES, ZERO, Vec
+
+
+class Universal(Kind):
+    name, nq, nv, has_axis = "universal", 2, 2, False
+    coordinates = ("angle about the first axis", "angle about the second axis")
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        return Transform([turn_z(q[0], 0.0), Turn(0, cos(q[1]), sin(q[1]))])
+
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        return [Motion(Vec(0.0, sin(q[1]), cos(q[1])), ZERO), Motion(AXES[0], ZERO)]
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        k = v[0] * v[1]
+        return Motion(Vec(0.0, cos(q[1]) * k, -(sin(q[1]) * k)), ZERO)
+
+    def unfelt(self, inertia: Inertia) -> Inertia:
+        return point_mass(inertia)

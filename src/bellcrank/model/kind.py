@@ -1,0 +1,104 @@
+"""What every joint type answers: the same short list of functions, over any scalar.
+
+Frames: the joint moves a child frame F against a parent-side frame G. Where the joint has an axis it is z of both frames
+(model/tree.py arranges that), so no formula here carries an axis vector. Velocities are those of F against G, seen in F.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bellcrank.scalar import Scalar, cos, sin
+from bellcrank.spatial.inertia import NO_INERTIA, Inertia
+from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.moves import Move, Shift, Transform, Turn
+from bellcrank.spatial.vector import AXES, SYM_ZERO, ZERO, Vec, diagonal
+
+
+@dataclass(frozen=True)
+class Kind(ABC):
+    """angle0 and distance0 are where F stands about and along z when the coordinates are zero."""
+
+    angle0: float = 0.0
+    distance0: float = 0.0
+
+    name: ClassVar[str]
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+    has_axis: ClassVar[bool] = True  # F may be turned about and shifted along z without anyone noticing
+    coordinates: ClassVar[tuple[str, ...]]  # for tables: what each q is
+
+    @abstractmethod
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """The moves from G to F."""
+
+    @abstractmethod
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        """Columns of S: the velocity of F for each unit of v."""
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """(dS/dt) v; zero where S is constant."""
+        return NO_MOTION
+
+    def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        """dq/dt."""
+        return list(v)
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+        """q after moving with the constant velocity dv for one unit of time, exactly on the joint's manifold."""
+        return [a + b for a, b in zip(q, dv, strict=True)]
+
+    def neutral(self) -> list[float]:
+        """The coordinates at which F is on G (up to angle0 and distance0)."""
+        return [0.0] * self.nq
+
+    def unfelt(self, inertia: Inertia) -> Inertia:
+        """The part of a child's inertia that this joint's motion cannot change: the parent may carry it instead.
+
+        Moving it there leaves the joint forces and the mass matrix as they are and empties the child (M. Gautier and
+        W. Khalil, Direct calculation of minimum set of inertial parameters of serial robots, 1990).
+        """
+        return NO_INERTIA
+
+
+def turn_z(q: Scalar, angle0: float) -> Turn:
+    """A turn by q + angle0; an offset of quarter turns only swaps and negates sine and cosine."""
+    quarters = angle0 / (math.pi / 2)
+    if quarters == round(quarters):
+        c, s = cos(q), sin(q)
+        for _ in range(round(quarters) % 4):
+            c, s = -s, c
+        return Turn(2, c, s)
+    return Turn(2, cos(q + angle0), sin(q + angle0))
+
+
+def shift_z(d: Scalar) -> list[Move]:
+    return [] if isinstance(d, float) and d == 0.0 else [Shift(Vec(0.0, 0.0, d))]
+
+
+TURN_Z = Motion(AXES[2], ZERO)
+SLIDE_Z = Motion(ZERO, AXES[2])
+
+
+def turned_alike(inertia: Inertia) -> Inertia:
+    """What looks the same after any turn about z: m and h_z on the axis, and equal moments about x and y."""
+    return Inertia(inertia.m, Vec(0.0, 0.0, inertia.h.z), diagonal(inertia.I.yy, inertia.I.yy, 0.0))
+
+
+def moved_along_alike(inertia: Inertia) -> Inertia:
+    """The same when the body also slides along z: then no mass may leave it."""
+    return Inertia(0.0, ZERO, diagonal(inertia.I.yy, inertia.I.yy, 0.0))
+
+
+def slid_alike(inertia: Inertia) -> Inertia:
+    """What looks the same after any translation: moments of inertia without mass."""
+    return Inertia(0.0, ZERO, inertia.I)
+
+
+def point_mass(inertia: Inertia) -> Inertia:
+    """What looks the same after any rotation about the origin, and can be told from nothing there."""
+    return Inertia(inertia.m, ZERO, SYM_ZERO)

@@ -1,0 +1,148 @@
+"""The Mechanism: bodies on joints, validated, immutable, with no algorithm in it.
+
+The quantities (`arm.forward_dynamics(q, v, tau)` and the rest) are compiled on first use by build.py, which hangs itself in through
+`Mechanism.quantity`: this tower knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.model.joints import KINDS
+from bellcrank.model.parts import Array, Body, Frame, Joint, Report, Triple
+from bellcrank.model.tree import Tree, tree_of
+from bellcrank.text import table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    name: str
+    ground: str
+    gravity: Triple
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]  # joints[i] moves bodies[i]; a parent stands before its children
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    report: Report = field(default_factory=lambda: Report("builder"))
+
+    # build.py fills this in: (mechanism, name of a quantity) -> what computes it, or None where there is no such quantity.
+    quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
+
+    if TYPE_CHECKING:  # found by __getattr__ on first use
+        forward_dynamics: Callable[..., Array]
+        inverse_dynamics: Callable[..., Array]
+        mass_matrix: Callable[..., Array]
+        bias: Callable[..., Array]
+        gravity_torque: Callable[..., Array]
+        passive_torque: Callable[..., Array]
+        kinetic_energy: Callable[..., Array]
+        potential_energy: Callable[..., Array]
+        pose: Callable[..., Array]
+        velocity: Callable[..., Array]
+        jacobian: Callable[..., Array]
+        com: Callable[..., Array]
+        momentum: Callable[..., Array]
+        integrate: Callable[..., Array]
+        rate: Callable[..., Array]
+
+    def __getattr__(self, name: str) -> Any:
+        source = type(self).quantity
+        found = source(self, name) if source is not None and not name.startswith("_") else None
+        if found is None:
+            raise AttributeError(f'Mechanism "{self.__dict__.get("name", "?")}" has no attribute "{name}".')
+        self.__dict__[name] = found  # the next access is a plain dictionary look-up
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the parts, not the compiled code."""
+        return Mechanism, (self.name, self.ground, self.gravity, self.bodies, self.joints, dict(self.frames), self.report)
+
+    @cached_property
+    def own_joints(self) -> tuple[Joint, ...]:
+        """The joints with coordinates of their own: all but the mimics."""
+        return tuple(j for j in self.joints if j.mimic is None)
+
+    @cached_property
+    def nq(self) -> int:
+        return sum(KINDS[j.kind].nq for j in self.own_joints)
+
+    @cached_property
+    def nv(self) -> int:
+        return sum(KINDS[j.kind].nv for j in self.own_joints)
+
+    @cached_property
+    def parent(self) -> tuple[int, ...]:
+        """Index of each body's parent; -1 is the ground."""
+        index = {b.name: i for i, b in enumerate(self.bodies)}
+        return tuple(index.get(j.parent, -1) for j in self.joints)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the elements of q and of v."""
+        q, v = [], []
+        for j in self.own_joints:
+            kind = KINDS[j.kind]
+            q += [j.name if kind.nq == 1 else f"{j.name}.{c}" for c in kind.coordinates]
+            v += [j.name if kind.nv == 1 else f"{j.name}.{k}" for k in range(kind.nv)]
+        return tuple(q), tuple(v)
+
+    def neutral(self) -> Array:
+        """The zero configuration: zeros, and unit quaternions."""
+        return np.array([x for j in self.own_joints for x in KINDS[j.kind]().neutral()])
+
+    def random(self, seed: int | None = None, batch: tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
+        """q, v and tau to try things with: angles in +-pi (or inside the limits), unit quaternions, the rest in +-1."""
+        rng = np.random.default_rng(seed)
+        parts = []
+        for j in self.own_joints:
+            kind = KINDS[j.kind]
+            reach = np.pi if kind.name in ("revolute", "helical", "universal") else 1.0
+            low, high = max(j.limits.lower, -reach), min(j.limits.upper, reach)
+            x = rng.uniform(*((low, high) if low < high else (-reach, reach)), (*batch, kind.nq))
+            if kind.nq > kind.nv:
+                x[..., -4:] = rng.normal(size=(*batch, 4))
+                x[..., -4:] /= np.linalg.norm(x[..., -4:], axis=-1, keepdims=True)
+            parts.append(x)
+        q = np.concatenate(parts, axis=-1) if parts else np.zeros((*batch, 0))
+        return q, rng.uniform(-1, 1, (*batch, self.nv)), rng.uniform(-1, 1, (*batch, self.nv))
+
+    def frame(self, name: str) -> Frame:
+        if name not in self.frames:
+            raise InputError(f'mechanism "{self.name}": {unknown("frame", name, self.frames)}')
+        return self.frames[name]
+
+    def frictionless(self) -> Mechanism:
+        """The same mechanism without damping, friction and springs in its joints (what Pinocchio's algorithms see)."""
+        bare = tuple(replace(j, damping=0.0, friction=0.0, stiffness=0.0) for j in self.joints)
+        return replace(self, joints=bare)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The form that the methods work on: frames re-chosen so that constants vanish."""
+        return tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for equal mechanisms, in every process."""
+        parts = (self.gravity, self.ground, self.bodies, self.joints, sorted(self.frames.items()))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
+
+    def __str__(self) -> str:
+        rows = []
+        for i, (b, j) in enumerate(zip(self.bodies, self.joints, strict=True)):
+            lim = j.limits
+            span = f"{lim.lower:.4g} .. {lim.upper:.4g}" if max(-lim.lower, lim.upper) < np.inf else ""
+            kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
+            rows.append((str(i), j.name, kind, j.parent, b.name, f"{b.mass:.4g}", span))
+        total = sum(b.mass for b in self.bodies)
+        head = f"{self.name}: {len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg, gravity {self.gravity}"
+        return head + "\n" + table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))

@@ -1,0 +1,72 @@
+"""Unit quaternions (x, y, z, w) and the exact motion under a constant velocity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.scalar import Scalar, cos, sin, sqrt, where
+from bellcrank.spatial.vector import Mat, Vec
+
+
+def rotation_matrix(q: Sequence[Scalar]) -> Mat:
+    """R_PC, child to parent, of a unit quaternion. (Like Pinocchio, a quaternion off unit length is not repaired.)"""
+    x, y, z, w = q
+    x2, y2, z2 = x + x, y + y, z + z
+    xx, yy, zz = x * x2, y * y2, z * z2
+    xy, xz, yz = x * y2, x * z2, y * z2
+    wx, wy, wz = w * x2, w * y2, w * z2
+    return Mat(
+        Vec(1.0 - (yy + zz), xy - wz, xz + wy),
+        Vec(xy + wz, 1.0 - (xx + zz), yz - wx),
+        Vec(xz - wy, yz + wx, 1.0 - (xx + yy)),
+    )
+
+
+def product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    ax, ay, az, aw = a
+    bx, by, bz, bw = b
+    return [
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+        aw * bw - ax * bx - ay * by - az * bz,
+    ]
+
+
+def quaternion_rate(q: Sequence[Scalar], w: Vec) -> list[Scalar]:
+    """dq/dt = q (w, 0)/2 with w in the child's frame."""
+    return product(q, [0.5 * w.x, 0.5 * w.y, 0.5 * w.z, 0.0])
+
+
+def _angle(w: Vec) -> tuple[Scalar, Scalar, Scalar]:
+    """(angle^2, whether it is tiny, the angle or 1 where it is tiny: never a division by zero, even in derivatives)."""
+    t2 = w.dot(w)
+    tiny = t2 < 1e-8
+    return t2, tiny, sqrt(where(tiny, 1.0, t2))
+
+
+def turned(q: Sequence[Scalar], w: Vec) -> list[Scalar]:
+    """q exp(w/2), brought back to unit length: rounding must not accumulate over a million steps."""
+    t2, tiny, t = _angle(w)
+    half = t * 0.5
+    k = where(tiny, 0.5 - t2 * (1.0 / 48.0), sin(half) / t)
+    c = where(tiny, 1.0 - t2 * 0.125, cos(half))
+    x, y, z, s = product(q, [w.x * k, w.y * k, w.z * k, c])
+    n = 1.0 / sqrt(x * x + y * y + z * z + s * s)
+    return [x * n, y * n, z * n, s * n]
+
+
+def arc(v: Vec, w: Vec) -> Vec:
+    """Where the origin goes under the constant body velocity (v, w): (1 + (1-cos)/t^2 [w] + (t-sin)/t^3 [w]^2) v."""
+    t2, tiny, t = _angle(w)
+    a = where(tiny, 0.5 - t2 * (1.0 / 24.0), (1.0 - cos(t)) / (t * t))
+    b = where(tiny, 1.0 / 6.0 - t2 * (1.0 / 120.0), (t - sin(t)) / (t * t * t))
+    wv = w.cross(v)
+    return v + wv * a + w.cross(wv) * b
+
+
+def sinc_pair(t: Scalar) -> tuple[Scalar, Scalar]:
+    """sin(t)/t and (1 - cos(t))/t."""
+    tiny = t * t < 1e-8
+    safe = where(tiny, 1.0, t)
+    return where(tiny, 1.0 - t * t * (1.0 / 6.0), sin(safe) / safe), where(tiny, 0.5 * t, (1.0 - cos(safe)) / safe)

@@ -1,0 +1,279 @@
+"""The mechanism as the methods see it: the same motion in frames where as many constants as possible are 0 or 1.
+
+The user's frames stay as given at the API; inside, a body's frame F has z along its joint's axis and x along the common
+perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kleinfinger, A new geometric notation for open and
+closed-loop robots, 1986). From frame to frame the constant moves are then: shift by (a, -d sin alpha, d cos alpha), turn about x by alpha,
+with an additional turn about z by gamma only for further branches. Quarter turns are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bellcrank.model.joints import KINDS
+from bellcrank.model.kind import Kind
+from bellcrank.model.parts import Array, Body, Frame, Joint, Triple
+from bellcrank.scalar import Scalar, clip
+from bellcrank.spatial.inertia import Inertia, about_centre
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import Move, Shift, Transform, Turn
+from bellcrank.spatial.vector import Mat, Vec, sym, vec
+
+# Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
+NOISE = 1e-12
+# Axes closer to parallel than this have no trustworthy common perpendicular.
+PARALLEL = 1e-6
+
+
+@dataclass(frozen=True)
+class Link:
+    """One body on its joint, in internal frames."""
+
+    name: str
+    parent: int
+    joint: Joint
+    kind: Kind
+    placement: Transform  # constant moves from the parent's F to this joint's G
+    inertia: Inertia  # about F
+    q_index: tuple[int, ...]  # where the joint's coordinates stand in q and v
+    v_index: tuple[int, ...]
+
+    def coordinates(self, q: Sequence[Scalar]) -> list[Scalar]:
+        """This joint's own q: its part of the mechanism's, or the coupling to another's."""
+        m = self.joint.mimic
+        return [q[i] for i in self.q_index] if m is None else [q[self.q_index[0]] * m.multiplier + m.offset]
+
+    def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
+        m = self.joint.mimic
+        return [v[i] if m is None else v[i] * m.multiplier for i in self.v_index]
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        return self.placement + self.kind.transform(self.coordinates(q))
+
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        """Columns of S, one per element of v_index."""
+        m = self.joint.mimic
+        S = self.kind.subspace(self.coordinates(q))
+        return S if m is None else [S[0] * m.multiplier]
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        return self.kind.bias(self.coordinates(q), self.velocities(v))
+
+    @property
+    def armature(self) -> float:
+        """Rotor inertia as the coordinate feels it."""
+        m = self.joint.mimic
+        return self.joint.armature if m is None else self.joint.armature * m.multiplier**2
+
+    def passive(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        """Forces of friction and spring that the joint's own coordinates feel, one per element of v_index."""
+        j = self.joint
+        turned, moved = self.coordinates(q), self.velocities(v)
+        k = 1.0 if j.mimic is None else j.mimic.multiplier
+        out = []
+        for i, u in enumerate(moved):
+            f = 0.0 if not j.damping else -(u * j.damping)
+            if j.friction:
+                f = f - clip(u / j.friction_speed, -1.0, 1.0) * j.friction
+            if j.stiffness and self.kind.nq == self.kind.nv:
+                f = f - (turned[i] - j.rest) * j.stiffness
+            out.append(f * k)
+        return out
+
+
+@dataclass(frozen=True)
+class Tree:
+    links: tuple[Link, ...]
+    nq: int
+    nv: int
+    gravity: Vec  # in the internal ground frame
+    ground: Transform  # from the world to the internal ground frame
+    frames: Mapping[str, tuple[int, Mat, Vec]]  # body (-1: ground), pose in its F
+
+    @property
+    def coupled(self) -> bool:
+        """Whether joints share a coordinate."""
+        return any(link.joint.mimic is not None for link in self.links)
+
+
+@dataclass(frozen=True)
+class _Pose:
+    R: Array
+    p: Array
+
+    def __matmul__(self, o: _Pose) -> _Pose:
+        return _Pose(self.R @ o.R, self.p + self.R @ o.p)
+
+    def inverse(self) -> _Pose:
+        return _Pose(self.R.T, -self.R.T @ self.p)
+
+
+def tree_of(
+    bodies: Sequence[Body], joints: Sequence[Joint], frames: Mapping[str, Frame], gravity: Triple, ground: str
+) -> Tree:
+    index = {ground: -1} | {b.name: i for i, b in enumerate(bodies)}
+    parent = [index[j.parent] for j in joints]
+    weight = [1] * len(joints)  # bodies in the subtree
+    for i in reversed(range(len(joints))):
+        if parent[i] >= 0:
+            weight[parent[i]] += weight[i]
+    children: dict[int, list[int]] = {i: [] for i in range(-1, len(joints))}
+    for i, p in enumerate(parent):
+        children[p].append(i)
+    main = {p: max(c, key=lambda i: (weight[i], -i)) if c else None for p, c in children.items()}
+    size = max([1e-3, *(float(np.linalg.norm(j.point)) for j in joints)])
+    given = [_Pose(np.asarray(j.rotation), np.asarray(j.point)) for j in joints]
+
+    # F of every body in the user's body frame; -1 is the ground's in the world.
+    F: dict[int, _Pose] = {-1: _ground_frame(joints, given, main, gravity)}
+    links: list[Link] = []
+    for i, j in enumerate(joints):
+        at_zero = F[parent[i]].inverse() @ given[i]  # the user's body frame in the parent's F
+        child = main[i]
+        F[i] = _frame(j, at_zero, (given[child], joints[child]) if child is not None else None)
+        place = at_zero @ F[i]
+        R, p = place.R, _clean(place.p, size)
+        gamma, alpha, theta = _zxz(R)
+        kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
+        turns: list[Move] = [_constant_turn(2, gamma), _constant_turn(0, alpha)]
+        if kind.has_axis:
+            along = float(p @ R[:, 2]) if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
+            p = _clean(p - along * R[:, 2], size)
+            kind = replace(kind, angle0=theta, distance0=along if abs(along) > NOISE * size else 0.0)
+        else:
+            turns.append(_constant_turn(2, theta))
+        moves: list[Move] = [Shift(vec(p.tolist()))] if p.any() else []
+        moves += [t for t in turns if not (isinstance(t, Turn) and t.c == 1.0)]
+        links.append(
+            Link(bodies[i].name, parent[i], j, kind, Transform(moves), _inertia(bodies[i], F[i], size), *_indices(i, joints))
+        )
+    g = _clean(F[-1].R.T @ np.asarray(gravity), max(1e-3, float(np.linalg.norm(gravity))))
+    return Tree(
+        tuple(links),
+        sum(KINDS[j.kind].nq for j in joints if j.mimic is None),
+        sum(KINDS[j.kind].nv for j in joints if j.mimic is None),
+        vec(g.tolist()),
+        Transform(_constant_moves(F[-1])),
+        {f.name: (index[f.body], *_in_frame(F[index[f.body]].inverse() @ _pose_of(f), size)) for f in frames.values()},
+    )
+
+
+def _indices(i: int, joints: Sequence[Joint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where joint i's coordinates stand in q and v; a mimic's are its master's."""
+    m = joints[i].mimic
+    at = i if m is None else next(k for k, j in enumerate(joints) if j.name == m.joint)
+    before = [KINDS[j.kind] for j in joints[:at] if j.mimic is None]
+    q, v, kind = sum(k.nq for k in before), sum(k.nv for k in before), KINDS[joints[at].kind]
+    return tuple(range(q, q + kind.nq)), tuple(range(v, v + kind.nv))
+
+
+def _ground_frame(joints: Sequence[Joint], given: Sequence[_Pose], main: Mapping[int, int | None], gravity: Triple) -> _Pose:
+    """The ground's frame is free: put it where the main joint finds it, turned so that gravity has no y component."""
+    first = main[-1]
+    if first is None or not KINDS[joints[first].kind].has_axis:
+        return given[first] if first is not None else _Pose(np.eye(3), np.zeros(3))
+    z = given[first].R @ np.asarray(joints[first].axis)
+    g = np.asarray(gravity)
+    across = g - (g @ z) * z
+    x = across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else _some_normal(z, given[first].R[:, 0])
+    return _Pose(np.column_stack([x, np.cross(z, x), z]), given[first].p)
+
+
+def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None) -> _Pose:
+    """F in the user's body frame."""
+    kind = KINDS[j.kind]
+    z = np.asarray(j.axis)
+    if j.kind == "universal":
+        x = np.asarray(j.second_axis)
+        return _Pose(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+    if j.kind == "planar":
+        x = _some_normal(z, np.array([1.0, 0.0, 0.0]))
+        return _Pose(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+    if not kind.has_axis:
+        return _Pose(np.eye(3), np.zeros(3))
+    own_x, own_t = _towards(at_zero.R.T @ np.array([0.0, 0.0, 1.0]), -at_zero.R.T @ at_zero.p, z)
+    x, t = None, own_t
+    if child is not None:
+        pose, next_joint = child
+        direction = pose.R @ np.asarray(next_joint.axis) if KINDS[next_joint.kind].has_axis else z
+        x, foot = _towards(direction, pose.p, z)
+        t = foot if foot is not None else own_t
+    if x is None:  # nothing to look at: stand as the parent does, with no offset of the angle
+        x = own_x if own_x is not None else _some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
+    return _Pose(np.column_stack([x, np.cross(z, x), z]), (t or 0.0) * z)
+
+
+def _towards(direction: Array, point: Array, z: Array) -> tuple[Array | None, float | None]:
+    """Common perpendicular from the axis z through the origin to another line: its direction and its foot on z."""
+    n = np.cross(z, direction)
+    length = float(np.linalg.norm(n))
+    if length > PARALLEL:
+        c = float(z @ direction)
+        foot = float(point @ z - c * (point @ direction)) / (1.0 - c * c)
+        return n / length, foot
+    across = point - (point @ z) * z
+    gap = float(np.linalg.norm(across))
+    return (across / gap if gap > 1e-9 else None), float(point @ z)
+
+
+def _some_normal(z: Array, hint: Array) -> Array:
+    """A unit vector across z, as near to the hint as can be."""
+    for h in (hint, np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])):
+        x = h - (h @ z) * z
+        if np.linalg.norm(x) > 1e-3:
+            return x / np.linalg.norm(x)  # type: ignore[no-any-return]
+    raise AssertionError("two axes cannot both be along z")
+
+
+def _zxz(R: Array) -> tuple[float, float, float]:
+    """R = Rz(gamma) Rx(alpha) Rz(theta), with gamma = 0 where that is a choice, in [-pi/2, pi/2] otherwise, quarters exact."""
+    s = math.hypot(R[0, 2], R[1, 2])
+    if s < NOISE:
+        alpha = 0.0 if R[2, 2] > 0 else math.pi
+        return 0.0, alpha, _quarter(math.atan2(R[1, 0] * (1.0 if R[2, 2] > 0 else -1.0), R[0, 0]))
+    gamma = math.atan2(R[0, 2], -R[1, 2])
+    sign = 1.0
+    if abs(gamma) > math.pi / 2 + NOISE:  # turn the other way round, so that gamma = pi becomes 0
+        gamma, sign = gamma - math.copysign(math.pi, gamma), -1.0
+    return _quarter(gamma), _quarter(sign * math.atan2(s, R[2, 2])), _quarter(math.atan2(sign * R[2, 0], sign * R[2, 1]))
+
+
+def _quarter(angle: float) -> float:
+    """The angle, or the multiple of a quarter turn that rounding hid."""
+    nearest = round(angle / (math.pi / 2)) * (math.pi / 2)
+    return nearest if abs(angle - nearest) < NOISE else angle
+
+
+def _constant_turn(axis: int, angle: float) -> Turn:
+    quarters = angle / (math.pi / 2)
+    if quarters == round(quarters):
+        return Turn(axis, *[(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][round(quarters) % 4])
+    return Turn(axis, math.cos(angle), math.sin(angle))
+
+
+def _constant_moves(pose: _Pose) -> list[Move]:
+    gamma, alpha, theta = _zxz(pose.R)
+    return [Shift(vec(pose.p.tolist())), _constant_turn(2, gamma), _constant_turn(0, alpha), _constant_turn(2, theta)]
+
+
+def _clean(x: Array, scale: float) -> Array:
+    return np.where(np.abs(x) < NOISE * scale, 0.0, x)
+
+
+def _pose_of(f: Frame) -> _Pose:
+    return _Pose(np.asarray(f.rotation), np.asarray(f.point))
+
+
+def _in_frame(pose: _Pose, size: float) -> tuple[Mat, Vec]:
+    rows = _clean(pose.R, 1.0).tolist()
+    return Mat(vec(rows[0]), vec(rows[1]), vec(rows[2])), vec(_clean(pose.p, size).tolist())
+
+
+def _inertia(b: Body, F: _Pose, size: float) -> Inertia:
+    com = _clean(F.R.T @ (np.asarray(b.com) - F.p), size)
+    I = F.R.T @ np.asarray(b.inertia) @ F.R
+    return about_centre(b.mass, vec(com.tolist()), sym(_clean(I, float(np.abs(I).max()) or 1.0).tolist()))

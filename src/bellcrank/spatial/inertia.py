@@ -1,0 +1,101 @@
+"""Inertias about a frame's origin: of a rigid body (ten numbers) and of an articulated one (twenty-one)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.scalar import Scalar
+from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
+from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec, cross_matrix, diagonal
+
+
+@dataclass(slots=True, eq=False)
+class Inertia:
+    """Mass m, first moment h = m c, and second moments I, all about the frame's origin."""
+
+    m: Scalar
+    h: Vec
+    I: Sym
+
+    def __add__(self, o: Inertia) -> Inertia:
+        return Inertia(self.m + o.m, self.h + o.h, self.I + o.I)
+
+    def __sub__(self, o: Inertia) -> Inertia:
+        return Inertia(self.m - o.m, self.h - o.h, self.I - o.I)
+
+    def __matmul__(self, v: Motion) -> Force:
+        return Force(self.I @ v.ang + self.h.cross(v.lin), v.lin * self.m + v.ang.cross(self.h))
+
+    def newton_euler(self, m: Acceleration) -> Force:
+        """The force that moves the body so: f = m a + K h, n = I dw + w x I w + h x a."""
+        return Force(euler_moment(self.I, m) + self.h.cross(m.a), m.a * self.m + m.K @ self.h)
+
+    def kinetic_energy(self, v: Motion) -> Scalar:
+        return 0.5 * v.dot(self @ v)
+
+
+NO_INERTIA = Inertia(0.0, ZERO, SYM_ZERO)
+
+
+def about_centre(m: Scalar, com: Vec, I_com: Sym) -> Inertia:
+    """From mass, centre of mass and central inertia: the parallel axes theorem."""
+    h = com * m
+    return Inertia(
+        m,
+        h,
+        I_com
+        + Sym(
+            com.y * h.y + com.z * h.z,
+            com.x * h.x + com.z * h.z,
+            com.x * h.x + com.y * h.y,
+            -(com.x * h.y),
+            -(com.x * h.z),
+            -(com.y * h.z),
+        ),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Articulated:
+    """n = I dw + H a, f = H^T dw + M a: what a body with a moving subtree answers to an acceleration of its frame."""
+
+    I: Sym
+    H: Mat
+    M: Sym
+
+    def __add__(self, o: Articulated) -> Articulated:
+        return Articulated(self.I + o.I, self.H + o.H, self.M + o.M)
+
+    def __matmul__(self, a: Motion) -> Force:
+        return Force(self.I @ a.ang + self.H @ a.lin, self.H.T @ a.ang + self.M @ a.lin)
+
+    def freed(self, s: Motion, U: Force, inverse_D: Scalar, blind: bool) -> Articulated:
+        """IA - U U^T / D: what is left when the motion s is free.
+
+        Where nothing but IA resists s (`blind`), the result is exactly blind to s; and where s is a coordinate axis its row is then
+        set to zero instead of being computed as x - x x/x, which no folding could see.
+        """
+        ones = [i for i, x in enumerate((*s.ang, *s.lin)) if not (isinstance(x, float) and x == 0.0)]
+        row = ones[0] if blind and len(ones) == 1 else -1
+        u = [*U.ang, *U.lin]
+        w = [x * inverse_D for x in u]
+
+        def left(i: int, j: int, x: Scalar) -> Scalar:
+            return 0.0 if row in (i, j) else x - u[i] * w[j]
+
+        def symmetric(S: Sym, o: int) -> Sym:
+            return Sym(
+                left(o, o, S.xx),
+                left(o + 1, o + 1, S.yy),
+                left(o + 2, o + 2, S.zz),
+                left(o, o + 1, S.xy),
+                left(o, o + 2, S.xz),
+                left(o + 1, o + 2, S.yz),
+            )
+
+        H = [Vec(left(i, 3, r.x), left(i, 4, r.y), left(i, 5, r.z)) for i, r in enumerate(self.H.rows)]
+        return Articulated(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
+
+
+def articulated(i: Inertia) -> Articulated:
+    return Articulated(i.I, cross_matrix(i.h), diagonal(i.m, i.m, i.m))

@@ -1,0 +1,88 @@
+"""Motion and force vectors as pairs of 3-vectors, and the velocity-product matrix K of a turning body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.scalar import Scalar
+from bellcrank.spatial.vector import ZERO, Mat, Sym, Vec
+
+
+@dataclass(slots=True, eq=False)
+class Motion:
+    """Angular and linear part: of a velocity, an acceleration, or a column of a joint's motion subspace."""
+
+    ang: Vec
+    lin: Vec
+
+    def __add__(self, o: Motion) -> Motion:
+        return Motion(self.ang + o.ang, self.lin + o.lin)
+
+    def __mul__(self, s: Scalar) -> Motion:
+        return Motion(self.ang * s, self.lin * s)
+
+    def dot(self, f: Force) -> Scalar:
+        """Power of a force along this motion."""
+        return self.ang.dot(f.ang) + self.lin.dot(f.lin)
+
+
+@dataclass(slots=True, eq=False)
+class Force:
+    """Moment about the frame's origin, and force."""
+
+    ang: Vec
+    lin: Vec
+
+    def __add__(self, o: Force) -> Force:
+        return Force(self.ang + o.ang, self.lin + o.lin)
+
+    def __sub__(self, o: Force) -> Force:
+        return Force(self.ang - o.ang, self.lin - o.lin)
+
+    def __mul__(self, s: Scalar) -> Force:
+        return Force(self.ang * s, self.lin * s)
+
+
+NO_MOTION = Motion(ZERO, ZERO)
+NO_FORCE = Force(ZERO, ZERO)
+
+
+@dataclass(slots=True, eq=False)
+class Acceleration:
+    """How a body-fixed frame moves, as Newton and Euler need it: w, its rate, and the acceleration of the origin."""
+
+    w: Vec
+    dw: Vec
+    a: Vec
+
+    def through_joint(self, vJ: Motion, aJ: Motion) -> Acceleration:
+        """Beyond a joint that moves with vJ and aJ against this frame (all in the child's axes): Coriolis terms and all."""
+        w, u = self.w, vJ.ang
+        return Acceleration(
+            w + u,
+            self.dw + w.cross(u) + aJ.ang,
+            self.a + (w + w + u).cross(vJ.lin) + aJ.lin,
+        )
+
+    @property
+    def K(self) -> Mat:
+        """[dw] + [w][w]: the acceleration of the body's point r is a + K r."""
+        w, dw = self.w, self.dw
+        xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+        xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
+        return Mat(
+            Vec(-(yy + zz), xy - dw.z, xz + dw.y),
+            Vec(xy + dw.z, -(xx + zz), yz - dw.x),
+            Vec(xz - dw.y, yz + dw.x, -(xx + yy)),
+        )
+
+
+def euler_moment(I: Sym, m: Acceleration) -> Vec:
+    """I dw + w x (I w), with the products w_i w_j shared with K: 15 multiplications for a full matrix instead of 24."""
+    w, dw, K = m.w, m.dw, m.K
+    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+    return Vec(
+        I.xx * dw.x + (I.zz - I.yy) * (w.y * w.z) - I.xy * K.c.x + I.xz * K.b.x + I.yz * (yy - zz),
+        I.yy * dw.y + (I.xx - I.zz) * (w.x * w.z) + I.xy * K.c.y - I.yz * K.a.y + I.xz * (zz - xx),
+        I.zz * dw.z + (I.yy - I.xx) * (w.x * w.y) - I.xz * K.b.z + I.yz * K.a.z + I.xy * (xx - yy),
+    )
