@@ -1,0 +1,164 @@
+"""A graph laid out as a list of items for straight-line code: loads, operations, sines and cosines, stores.
+
+Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of one
+quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one. The list is
+then cut into chunks that become functions of their own, so that compile time grows with the graph and not with its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bellcrank.graph import Graph, Node
+
+TILE = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Columns [start, start + width) of one array."""
+
+    array: str
+    start: int
+    width: int
+
+
+@dataclass
+class Item:
+    kind: str  # load, op, trig or store
+    defines: list[Node] = field(default_factory=list)
+    uses: list[Node] = field(default_factory=list)
+    tile: Tile | None = None
+
+
+def tiles(array: str, size: int) -> list[Tile]:
+    """Tiles that cover an array; the last one reaches back over its neighbour instead of being narrow."""
+    if size <= TILE:
+        return [Tile(array, 0, size)] if size else []
+    starts = [*range(0, size - TILE + 1, TILE)]
+    if starts[-1] + TILE < size:
+        starts.append(size - TILE)
+    return [Tile(array, s, TILE) for s in starts]
+
+
+def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
+    """Every node of `order` in an executable sequence; loads as late and stores as early as can be."""
+    result: list[Item] = []
+    sizes = {name: _size(shape) for name, shape in graph.inputs.items()}
+    where = {(name, c): t for name, n in sizes.items() for t in reversed(tiles(name, n)) for c in range(t.start, t.start + t.width)}
+    inputs = {(n.args[0], n.args[1]): n for n in order if n.op == "input"}
+    done: set[int] = set()
+    loaded: set[Tile] = set()
+    stores = _Stores(graph)
+
+    def load(node: Node) -> None:
+        tile = where[node.args]
+        if tile not in loaded:
+            loaded.add(tile)
+            nodes = [inputs[tile.array, c] for c in range(tile.start, tile.start + tile.width) if (tile.array, c) in inputs]
+            nodes = [n for n in nodes if where[n.args] == tile]
+            result.append(Item("load", defines=nodes, tile=tile))
+            finish(nodes)
+
+    def finish(nodes: Sequence[Node]) -> None:
+        for n in nodes:
+            done.add(n.serial)
+        for store in stores.ready(nodes):
+            result.append(store)
+
+    def emit(node: Node) -> None:
+        if node.serial in done:
+            return
+        for a in node.operands:
+            if a.op == "input" and a.serial not in done:
+                load(a)
+        if node.op == "input":
+            load(node)
+            return
+        result.append(Item("op", [node], list(node.operands)))
+        finish([node])
+
+    for group in _trig_groups(order):
+        needed = _ancestors([n.operands[0] for n in group])
+        for node in order:
+            if node.serial in needed and node.op not in ("sin", "cos"):
+                emit(node)
+        result.append(Item("trig", group, _unique([n.operands[0] for n in group])))
+        finish(group)
+    for node in order:
+        emit(node)
+    result += stores.constant()
+    return result
+
+
+class _Stores:
+    """Output tiles, given out when their last column is known."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.waiting: dict[int, list[int]] = {}
+        self.items: list[Item] = []
+        self.missing: list[set[int]] = []
+        for name, array in graph.outputs.items():
+            flat = list(array.flat)
+            for tile in tiles(name, len(flat)):
+                nodes = [x for x in flat[tile.start : tile.start + tile.width] if isinstance(x, Node)]
+                self.items.append(Item("store", uses=nodes, tile=tile))
+                self.missing.append({n.serial for n in nodes})
+                for n in nodes:
+                    self.waiting.setdefault(n.serial, []).append(len(self.items) - 1)
+
+    def ready(self, nodes: Sequence[Node]) -> list[Item]:
+        found = []
+        for n in nodes:
+            for k in self.waiting.get(n.serial, ()):
+                if n.serial in self.missing[k]:
+                    self.missing[k].discard(n.serial)
+                    if not self.missing[k]:
+                        found.append(self.items[k])
+        return found
+
+    def constant(self) -> list[Item]:
+        return [item for item in self.items if not item.uses]
+
+
+def _trig_groups(order: Sequence[Node]) -> list[list[Node]]:
+    """Sines and cosines by level: those of one level do not depend on each other."""
+    level: dict[int, int] = {}
+    groups: dict[int, list[Node]] = {}
+    for node in order:
+        depth = max((level[a.serial] for a in node.operands), default=0)
+        if node.op in ("sin", "cos"):
+            groups.setdefault(depth, []).append(node)
+            depth += 1
+        level[node.serial] = depth
+    return [groups[k] for k in sorted(groups)]
+
+
+def _ancestors(nodes: Sequence[Node]) -> set[int]:
+    found: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        n = stack.pop()
+        if n.serial not in found:
+            found.add(n.serial)
+            stack.extend(n.operands)
+    return found
+
+
+def _unique(nodes: Sequence[Node]) -> list[Node]:
+    return list({n.serial: n for n in nodes}.values())
+
+
+def _size(shape: Sequence[int]) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:
+    """Slices of at most `limit` items, of about equal length."""
+    count = max(1, -(-len(sequence) // limit))
+    size = -(-len(sequence) // count)
+    return [list(sequence[i : i + size]) for i in range(0, len(sequence), size)] or [[]]

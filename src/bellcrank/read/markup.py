@@ -1,0 +1,167 @@
+"""XML as elements that remember where they stand and what was read of them.
+
+What nobody asked for is what a reader would drop silently; leftovers.py turns it into lines of the report. Parsing is
+defusedxml's: no DTD, no entities, nothing external. Namespaces are left alone, because real robot files use undeclared ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+from xml.sax import SAXException
+from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import InputSource
+
+from bellcrank.errors import ReadError
+
+DEEPEST = 100  # no robot file nests like that; a hostile one might
+
+
+@dataclass(eq=False)
+class Element:
+    tag: str
+    attributes: dict[str, str]
+    source: str
+    line: int
+    parent: Element | None = None
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+    read: bool = False  # somebody asked for this element
+    asked: set[str] = field(default_factory=set)  # attributes somebody asked for
+
+    @property
+    def name(self) -> str:
+        """'joint "elbow"', or '<origin> of joint "elbow"'."""
+        own = self.attributes.get("name")
+        if own is not None:
+            return f'{self.tag} "{own}"'
+        return f"<{self.tag}>" + (f" of {self.parent.name}" if self.parent is not None and self.parent.parent is not None else "")
+
+    @property
+    def where(self) -> str:
+        return f"{self.source}, line {self.line}: {self.name}"
+
+    def get(self, attribute: str) -> str | None:
+        self.asked.add(attribute)
+        return self.attributes.get(attribute)
+
+    def need(self, attribute: str, meaning: str) -> str:
+        value = self.get(attribute)
+        if value is None or not value.strip():
+            got = "is missing" if value is None else "is empty"
+            raise ReadError(f'{self.where}: attribute "{attribute}" {got}; expected {meaning}. Add it to the file.')
+        return value.strip()
+
+    def number(self, attribute: str, default: float | None = None, infinite: bool = False) -> float:
+        """One number; required where there is no default."""
+        if default is not None and self.get(attribute) is None:
+            return default
+        return self._float(attribute, self.need(attribute, "a number"), infinite)
+
+    def vector(self, attribute: str, default: tuple[float, float, float]) -> tuple[float, float, float]:
+        value = self.get(attribute)
+        if value is None:
+            return default
+        parts = value.split()
+        if len(parts) != 3:
+            raise ReadError(f'{self.where}: {attribute}="{_short(value)}"; expected three numbers with blanks between them.')
+        x, y, z = (self._float(attribute, part) for part in parts)
+        return x, y, z
+
+    def _float(self, attribute: str, text: str, infinite: bool = False) -> float:
+        try:
+            value = float(text.replace("_", "?"))  # Python reads 1_000; XML files do not
+        except ValueError:
+            hint = " This is an unexpanded xacro expression: run xacro on the file first." if "${" in text else " Correct the file."
+            raise ReadError(f'{self.where}: {attribute}="{_short(text)}" is not a number.{hint}') from None
+        if math.isnan(value) or (math.isinf(value) and not infinite):
+            raise ReadError(f'{self.where}: {attribute}="{_short(text)}"; expected a finite number. Correct the file.')
+        return value
+
+    def each(self, tag: str) -> Iterator[Element]:
+        for child in self.children:
+            if child.tag == tag:
+                child.read = True
+                yield child
+
+    def only(self, tag: str) -> Element | None:
+        """The one child of that name, or none; two of them are a contradiction."""
+        found = list(self.each(tag))
+        if len(found) > 1:
+            raise ReadError(f"{self.where}: has {len(found)} <{tag}> (again in line {found[1].line}); expected one. Remove the others.")
+        return found[0] if found else None
+
+    def require(self, tag: str) -> Element:
+        found = self.only(tag)
+        if found is None:
+            raise ReadError(f"{self.where}: has no <{tag}>; expected one. Add it to the file.")
+        return found
+
+
+class _Builder(ContentHandler):
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.source = source
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.locator: Any = None
+
+    def setDocumentLocator(self, locator: Any) -> None:
+        self.locator = locator
+
+    def startElement(self, tag: str, attributes: Any) -> None:
+        parent = self.open[-1] if self.open else None
+        element = Element(tag, dict(attributes.items()), self.source, self.locator.getLineNumber(), parent)
+        if len(self.open) >= DEEPEST:
+            raise ReadError(f"{element.where}: nested {DEEPEST} elements deep; this is not a robot description.")
+        if parent is None:
+            self.root = element
+        else:
+            parent.children.append(element)
+        self.open.append(element)
+
+    def endElement(self, tag: str) -> None:
+        self.open.pop()
+
+    def characters(self, content: str) -> None:
+        if self.open and len(self.open[-1].text) < 100:  # enough to say what it was
+            self.open[-1].text = f"{self.open[-1].text} {content.strip()}".strip()
+
+
+def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
+    """The root element of an XML document."""
+    from defusedxml import DefusedXmlException
+    from defusedxml.sax import make_parser
+
+    parser = make_parser()
+    parser.forbid_dtd = True
+    handler = _Builder(source)
+    parser.setContentHandler(handler)
+    stream = InputSource(source)
+    stream.setByteStream(BytesIO(data))
+    if encoding is not None:
+        stream.setEncoding(encoding)
+    try:
+        parser.parse(stream)
+    except ReadError:
+        raise
+    except DefusedXmlException as error:
+        raise ReadError(
+            f"{source}: refused: the file declares a DTD or entities ({type(error).__name__}), which can be used to attack the reader. "
+            "A robot file needs neither; remove the <!DOCTYPE ...> part."
+        ) from None
+    except SAXException as error:
+        line, message = getattr(error, "getLineNumber", lambda: "?")(), error.getMessage()
+        raise ReadError(f"{source}, line {line}: not well-formed XML: {message}. Correct the file there.") from None
+    except (LookupError, ValueError) as error:  # an encoding nobody knows, and what it leads to
+        raise ReadError(f"{source}: cannot be decoded: {error}. Save the file as UTF-8.") from None
+    if handler.root is None:
+        raise ReadError(f"{source}: holds no XML element.")
+    return handler.root
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

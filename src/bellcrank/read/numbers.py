@@ -1,0 +1,116 @@
+"""Numbers as people type them, checked; and the rotations they mean, with quarter turns exact.
+
+Why exact: a mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files type 1.570796325,
+so an angle within a tolerance of a quarter turn is taken as one, and whoever asks is told (`Angles.notes`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
+
+QUARTER = math.pi / 2
+RIGHT_ANGLES = 1e-8  # how far from a quarter turn an angle of a file may be and still be one, in radians
+NEARLY = 2e-3  # what "1.57" is off by: kept as typed, but worth a remark
+
+
+def number(value: Any, where: str, what: str) -> float:
+    """A finite float, from Python or TOML."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ModelError(f"{where}: {what} is {value!r}; expected a number.")
+    if not math.isfinite(value):
+        raise ModelError(f"{where}: {what} is {value}; expected a finite number. Correct the value in the source.")
+    return float(value)
+
+
+def vector(value: Any, where: str, what: str) -> Triple:
+    """Three finite floats, from any sequence."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or len(value) != 3:
+        raise ModelError(f"{where}: {what} is {value!r}; expected three numbers.")
+    return triple(number(x, where, what) for x in value)
+
+
+def inertia(value: Any, where: str) -> Matrix:
+    """3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix, as the 3x3 matrix."""
+    expected = "expected 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+        raise ModelError(f"{where}: inertia is {value!r}; {expected}.")
+    if len(value) == 3 and all(hasattr(row, "__len__") for row in value):
+        return matrix(vector(row, where, "a row of the inertia") for row in value)
+    if len(value) not in (3, 6):
+        raise ModelError(f"{where}: inertia has {len(value)} numbers; {expected}.")
+    xx, yy, zz, xy, xz, yz = (*(number(x, where, "inertia") for x in value), 0.0, 0.0, 0.0)[:6]
+    return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+
+
+def cos_sin(angle: float) -> tuple[float, float]:
+    """Exact where the angle is a float's best try at a multiple of a quarter turn."""
+    quarters = angle / QUARTER
+    if abs(quarters - round(quarters)) < 1e-12:
+        return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][round(quarters) % 4]
+    return math.cos(angle), math.sin(angle)
+
+
+def turn(axis: int, angle: float) -> Array:
+    """The rotation matrix of a turn about x (0), y (1) or z (2)."""
+    c, s = cos_sin(angle)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R = np.eye(3)
+    R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
+    return R
+
+
+def turn_about(axis: Sequence[float], angle: float) -> Array:
+    """The rotation matrix of a turn about a unit vector (Rodrigues); exact zeros where the axis has them."""
+    c, s = cos_sin(angle)
+    x, y, z = axis
+    across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) * c + np.outer(axis, axis) * (1.0 - c) + across * s + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+class Angles:
+    """Reads angles with one tolerance, and keeps what it had to say about them."""
+
+    def __init__(self, right_angles: float = RIGHT_ANGLES) -> None:
+        self.tolerance = right_angles
+        self.notes: list[str] = []
+
+    def read(self, angle: float) -> float:
+        """The angle, or the quarter turn that was meant."""
+        quarters = round(angle / QUARTER)
+        exact = quarters * QUARTER
+        off = abs(angle - exact)
+        if off <= self.tolerance:
+            if off > 4e-16 * max(1.0, abs(angle)):
+                self.notes.append(f"{angle!r} rad taken as {_name(quarters)}")
+            return exact
+        if off < NEARLY:
+            self.notes.append(
+                f"{angle!r} rad is {off:.0e} from {_name(quarters)} and is kept as typed (right_angles={_above(off):g} takes it as exact)"
+            )
+        return angle
+
+    def rpy(self, roll: float, pitch: float, yaw: float) -> Array:
+        """Rz(yaw) Ry(pitch) Rx(roll), as robot files mean it."""
+        R = turn(2, self.read(yaw)) @ turn(1, self.read(pitch)) @ turn(0, self.read(roll)) + 0.0
+        return np.asarray(R)
+
+    def told(self) -> list[str]:
+        """What there was to say since the last time."""
+        notes, self.notes = self.notes, []
+        return notes
+
+
+def _name(quarters: int) -> str:
+    return {0: "0", 1: "pi/2", -1: "-pi/2", 2: "pi", -2: "-pi"}.get(quarters, f"{quarters} pi/2")
+
+
+def _above(off: float) -> float:
+    """A round tolerance that would include it."""
+    return float(f"{10 ** math.ceil(math.log10(off)):.0e}")
