@@ -1,1 +1,64 @@
+"""Bellcrank: compile a mechanism into verified real-time code, and know what it costs before you run it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
+from bellcrank.methods import QUANTITIES, MethodTable
+from bellcrank.model import Mechanism
+from bellcrank.read import Builder, read
+
+if TYPE_CHECKING:
+    from bellcrank import zoo
+    from bellcrank.build import kernel
+    from bellcrank.emit.kernel import Kernel
+    from bellcrank.graph import Graph
+
 __version__ = "0.1.0"
+
+# Looked up on first use, so that importing bellcrank loads no compiler.
+_LAZY = {
+    "zoo": ("bellcrank.zoo", ""),
+    "kernel": ("bellcrank.build", "kernel"),
+    "Kernel": ("bellcrank.emit.kernel", "Kernel"),
+    "Graph": ("bellcrank.graph", "Graph"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f'module "bellcrank" has no attribute "{name}"')
+    module, attribute = _LAZY[name]
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def methods() -> MethodTable:  # shadows the subpackage on purpose: `bc.methods()` is the table, `bellcrank.methods.aba` the file
+    """The table of methods: what each solves, for which mechanisms, and where it was published."""
+    return MethodTable()
+
+
+def _quantity(mechanism: Mechanism, name: str) -> Any:
+    return importlib.import_module("bellcrank.build").bound(mechanism, name) if name in QUANTITIES else None
+
+
+Mechanism.quantity = staticmethod(_quantity)
+
+__all__ = [
+    "BellcrankError",
+    "Builder",
+    "CompileError",
+    "Graph",
+    "InputError",
+    "Kernel",
+    "Mechanism",
+    "ModelError",
+    "ReadError",
+    "TraceError",
+    "kernel",
+    "methods",
+    "read",
+    "zoo",
+]

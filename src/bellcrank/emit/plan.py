@@ -33,13 +33,14 @@ class Item:
 
 
 def tiles(array: str, size: int) -> list[Tile]:
-    """Tiles that cover an array; the last one reaches back over its neighbour instead of being narrow."""
-    if size <= TILE:
-        return [Tile(array, 0, size)] if size else []
-    starts = [*range(0, size - TILE + 1, TILE)]
-    if starts[-1] + TILE < size:
-        starts.append(size - TILE)
-    return [Tile(array, s, TILE) for s in starts]
+    """Tiles that cover an array: fours, then what is left; three that are left reach back over a neighbour instead."""
+    full, left = size // TILE * TILE, size % TILE
+    result = [Tile(array, start, TILE) for start in range(0, full, TILE)]
+    if left == 3 and full:
+        result.append(Tile(array, size - TILE, TILE))
+    elif left:
+        result.append(Tile(array, full, left))
+    return result
 
 
 def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
@@ -56,8 +57,7 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
         tile = where[node.args]
         if tile not in loaded:
             loaded.add(tile)
-            nodes = [inputs[tile.array, c] for c in range(tile.start, tile.start + tile.width) if (tile.array, c) in inputs]
-            nodes = [n for n in nodes if where[n.args] == tile]
+            nodes = [n for args, n in inputs.items() if where[args] == tile]
             result.append(Item("load", defines=nodes, tile=tile))
             finish(nodes)
 
@@ -88,6 +88,9 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
         finish(group)
     for node in order:
         emit(node)
+    for tile in dict.fromkeys(where.values()):  # what nobody uses is still looked at, for NaN
+        if tile not in loaded:
+            result.append(Item("load", tile=tile))
     result += stores.constant()
     return result
 

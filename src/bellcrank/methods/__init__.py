@@ -1,0 +1,174 @@
+"""The table of methods: name, what it solves, for which topology, citation. One file per published method.
+
+A quantity is a function of a mechanism's state; a method is one way to compute one or several of them. Every function has the form
+f(tree, *inputs, **options) over any scalar; see kinematics.py for the simplest and aba.py for the best known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.model.tree import Tree
+from bellcrank.text import table
+
+
+@dataclass(frozen=True)
+class Quantity:
+    name: str
+    inputs: tuple[str, ...]  # names; their shapes are given by `shape_of`
+    what: str
+    option: str = ""  # "frame": needs one; "frames": takes wrenches on any
+    regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
+
+
+QUANTITIES: dict[str, Quantity] = {
+    row.name: row
+    for row in (
+        Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames"),
+        Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames"),
+        Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
+        Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
+        Quantity("gravity_torque", ("q",), "forces that hold it still"),
+        Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),
+        Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
+        Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),
+        Quantity("pose", ("q",), "a frame in the world, 4 x 4", option="frame"),
+        Quantity("velocity", ("q", "v"), "a frame's [linear, angular] velocity in world axes", option="frame"),
+        Quantity("jacobian", ("q",), "d velocity / d v, 6 x nv", option="frame"),
+        Quantity("com", ("q",), "centre of mass", regrouped=False),
+        Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", regrouped=False),
+        Quantity("rate", ("q", "v"), "dq/dt"),
+        Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold"),
+    )
+}
+
+
+def _trees(tree: Tree) -> bool:
+    return True
+
+
+def _uncoupled(tree: Tree) -> bool:
+    return not tree.coupled
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    module: ModuleType
+    solves: tuple[str, ...]
+    topology: str
+    citation: str
+    applies: Callable[[Tree], bool] = _trees
+    work: Callable[[Tree], float] = field(default=lambda tree: 100.0 * len(tree.links))  # rough, to skip the hopeless
+
+    def function(self, quantity: str) -> Callable[..., Any]:
+        return getattr(self.module, quantity)  # type: ignore[no-any-return]
+
+
+def _crba_work(tree: Tree) -> float:
+    depth: list[int] = []
+    for link in tree.links:
+        depth.append(1 + (depth[link.parent] if link.parent >= 0 else 0))
+    return sum(100.0 + 12.0 * d + d * d for d in depth)
+
+
+METHODS: dict[str, Method] = {
+    row.name: row
+    for row in (
+        Method(
+            "rnea",
+            rnea,
+            ("inverse_dynamics", "bias", "gravity_torque"),
+            "trees, couplings",
+            "J. Y. S. Luh, M. W. Walker, R. P. C. Paul. On-line computational scheme for mechanical manipulators. "
+            "ASME Journal of Dynamic Systems, Measurement, and Control 102(2), 69-76, 1980.",
+        ),
+        Method(
+            "crba",
+            crba,
+            ("forward_dynamics", "mass_matrix"),
+            "trees, couplings",
+            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+            work=_crba_work,
+        ),
+        Method(
+            "aba",
+            aba,
+            ("forward_dynamics",),
+            "trees",
+            "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
+            "The International Journal of Robotics Research 2(1), 13-30, 1983.",
+            applies=_uncoupled,
+            work=lambda tree: 220.0 * len(tree.links),
+        ),
+        Method(
+            "kinematics",
+            kinematics,
+            (
+                "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum",
+                "rate", "integrate",
+            ),
+            "trees, couplings",
+            "R. Featherstone. Rigid Body Dynamics Algorithms. Springer, 2008.",
+        ),
+    )
+}  # fmt: skip
+
+
+def quantity(name: str) -> Quantity:
+    if name not in QUANTITIES:
+        raise InputError(unknown("quantity", name, QUANTITIES))
+    return QUANTITIES[name]
+
+
+def method(name: str, quantity_name: str, tree: Tree) -> Method:
+    """The named method, if it solves the quantity for this tree."""
+    able = [m.name for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
+    if name not in METHODS:
+        raise InputError(unknown("method", name, ["auto", *able]))
+    if name not in able:
+        found = METHODS[name]
+        why = f"it covers {found.topology}" if quantity_name in found.solves else f"it solves {', '.join(found.solves)}"
+        raise InputError(f'method "{name}" does not give {quantity_name} of this mechanism: {why}. Use: {", ".join(["auto", *able])}.')
+    return METHODS[name]
+
+
+def candidates(quantity_name: str, tree: Tree) -> list[Method]:
+    """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
+    able = [m for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
+    least = min(m.work(tree) for m in able)
+    return [m for m in able if m.work(tree) <= 3.0 * least]
+
+
+def shape_of(name: str, tree: Tree, frames: tuple[str, ...] = ()) -> tuple[int, ...]:
+    """Shape of an input by its name."""
+    shapes: Mapping[str, tuple[int, ...]] = {"q": (tree.nq,), "wrench": (len(frames), 6)}
+    return shapes.get(name, (tree.nv,))
+
+
+class MethodTable:
+    """Prints as a table; iterates over the methods."""
+
+    def __iter__(self) -> Any:
+        return iter(METHODS.values())
+
+    def __len__(self) -> int:
+        return len(METHODS)
+
+    def __getitem__(self, name: str) -> Method:
+        if name not in METHODS:
+            raise InputError(unknown("method", name, METHODS))
+        return METHODS[name]
+
+    def __str__(self) -> str:
+        rows = [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()]
+        short = [(a, b if len(b) < 48 else b[:45] + "...", c, d if len(d) < 78 else d[:75] + "...") for a, b, c, d in rows]
+        return table(("method", "solves", "topology", "source"), short)
+
+    __repr__ = __str__

@@ -1,0 +1,235 @@
+"""From a mechanism to a kernel: the only file that knows both towers. A list of stages, each with its input and its output.
+
+    Mechanism --tree--> Tree --trace--> Graph --spell--> Source --compile--> object code --load--> Kernel
+
+Every stage can be had alone: `graph`, `source`, `kernel`. Kernels are kept in memory per mechanism, object code on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit import cache as store
+from bellcrank.emit import llvm, pycall
+from bellcrank.emit.host import host
+from bellcrank.emit.kernel import Kernel, Signature
+from bellcrank.emit.load import Library, compiled
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, trace
+from bellcrank.methods import QUANTITIES, Method, candidates, method, quantity, shape_of
+from bellcrank.model import Mechanism, Tree, regrouped
+
+TARGETS = ("cpu",)
+DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: everything that decides the graph, and nothing that does not."""
+
+    quantity: str
+    method: str = "auto"
+    frame: str = ""
+    wrenches: tuple[str, ...] = ()
+
+
+def check(mechanism: Mechanism, request: Request) -> None:
+    q = quantity(request.quantity)
+    if q.option == "frame":
+        if not request.frame:
+            raise InputError(f'{q.name} needs the name of a frame: {unknown("frame", request.frame, mechanism.frames)}')
+        mechanism.frame(request.frame)
+    elif request.frame:
+        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
+    if request.wrenches and q.option != "frames":
+        raise InputError(f"{q.name} takes no wrenches; forward_dynamics and inverse_dynamics do.")
+    for name in request.wrenches:
+        mechanism.frame(name)
+    if request.method != "auto":
+        method(request.method, q.name, mechanism.tree)
+    if not mechanism.bodies:
+        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+
+
+# -- stages
+
+
+def tree(mechanism: Mechanism, name: str) -> Tree:
+    """Mechanism -> Tree, with emptied bodies where the quantity allows."""
+    return regrouped(mechanism.tree) if quantity(name).regrouped else mechanism.tree
+
+
+def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
+    """Tree -> Graph, by one method."""
+    q = quantity(request.quantity)
+    form = tree(mechanism, q.name)
+    function = by.function(q.name)
+    inputs = {name: shape_of(name, form) for name in q.inputs}
+    if request.wrenches:
+        inputs["wrench"] = shape_of("wrench", form, request.wrenches)
+
+    def body(**symbols: Any) -> dict[str, Any]:
+        wrench = symbols.pop("wrench", None)
+        options: dict[str, Any] = {"frame": request.frame} if request.frame else {}
+        if wrench is not None:
+            options |= {"frames": request.wrenches, "wrench": wrench}
+        return {q.name: function(form, *symbols.values(), **options)}
+
+    return trace(f"{mechanism.name}.{q.name}", body, inputs)
+
+
+def graph(mechanism: Mechanism, name: str, method: str = "auto", frame: str = "", wrenches: tuple[str, ...] = ()) -> Graph:
+    """The data-flow graph of a quantity."""
+    return chosen(mechanism, Request(name, method, frame, tuple(wrenches)))[1]
+
+
+def chosen(mechanism: Mechanism, request: Request) -> tuple[Method, Graph]:
+    """The method asked for, or by "auto" the one whose graph costs least."""
+    check(mechanism, request)
+    if request.method != "auto":
+        by = method(request.method, request.quantity, mechanism.tree)
+        return by, traced(mechanism, request, by)
+    graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
+    return min(graphs, key=lambda pair: cost(pair[1]))
+
+
+def cost(g: Graph) -> float:
+    """What "auto" compares: operations, with divisions, roots and functions at about what they take in vector code."""
+    c = g.count()
+    return c.arithmetic + 4 * (c["div"] + c["sqrt"]) + 12 * c["trig"] + 20 * c["exp"] + c["select"]
+
+
+def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
+    """Graph -> LLVM IR with the Python entry."""
+    text = llvm.source(g, host().lanes(dtype), dtype)
+    outputs = [array.shape for array in g.outputs.values()]
+    if len(outputs) == 1 and g.inputs:
+        limit = 2**62 if threads == 1 else 256
+        text += "\n" + pycall.definition(list(g.inputs.values()), outputs[0], dtype, limit)
+    return text
+
+
+def kernel(
+    mechanism: Mechanism,
+    name: str,
+    method: str = "auto",
+    target: str = "cpu",
+    dtype: str = "float64",
+    threads: int = 1,
+    frame: str = "",
+    wrenches: tuple[str, ...] | list[str] = (),
+) -> Kernel:
+    """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced."""
+    if target not in TARGETS:
+        raise InputError(unknown("target", target, TARGETS))
+    if dtype not in DTYPES:
+        raise InputError(unknown("dtype", dtype, DTYPES))
+    if not isinstance(threads, int) or threads < 1:
+        raise InputError(f"threads is {threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
+    request = Request(name, method, frame, tuple(wrenches))
+    check(mechanism, request)
+    h = host()
+    index = store.key(
+        mechanism.fingerprint, json.dumps(asdict(request)), dtype, str(min(threads, 2)), h.cpu, h.features, store.package_fingerprint()
+    )
+
+    @cache
+    def made() -> tuple[Method, Graph]:
+        return chosen(mechanism, request)
+
+    @cache
+    def text() -> str:
+        return source(made()[1], dtype, threads)
+
+    known = _recalled(index)
+    if known is None:
+        by, g = made()
+        code, cached = compiled(text())
+        facts = {
+            "method": by.name,
+            "inputs": {key: list(shape) for key, shape in g.inputs.items()},
+            "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
+        }
+        store.save(f"{index}.kernel", json.dumps(facts).encode() + b"\n" + code)
+    else:
+        facts, code, cached = *known, True
+    q, v = mechanism.columns
+    columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v}
+    signature = Signature(
+        name,
+        {key: tuple(shape) for key, shape in facts["inputs"].items()},
+        {key: tuple(shape) for key, shape in facts["outputs"].items()},
+        dtype,
+        {key: columns[key] for key in facts["inputs"] if key in columns},
+    )
+    extend = None
+    if quantity(name).option == "frames" and not wrenches:
+        extend = _wrench_kernels(mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads)
+    return Kernel(
+        signature,
+        Library(code),
+        method=facts["method"],
+        threads=threads,
+        graph=lambda: made()[1],
+        source=text,
+        cached=cached,
+        extend=extend,
+    )
+
+
+def _recalled(index: str) -> tuple[dict[str, Any], bytes] | None:
+    """What an earlier process made for the same request, code and computer."""
+    found = store.load(f"{index}.kernel")
+    if found is None:
+        return None
+    head, _, code = found.partition(b"\n")
+    return json.loads(head), code
+
+
+# -- quantities as attributes of a mechanism
+
+
+def bound(mechanism: Mechanism, name: str) -> Callable[..., Any] | None:
+    """What `mechanism.<name>` is: a kernel's own entry, or for a frame's quantities a function that picks the kernel."""
+    if name not in QUANTITIES:
+        return None
+    q = QUANTITIES[name]
+    if q.option != "frame":
+        return kernel(mechanism, name).function
+
+    @cache
+    def made(frame: str) -> Callable[..., Any]:
+        return kernel(mechanism, name, frame=frame).function
+
+    def of_frame(*args: Any, frame: str = "", **named: Any) -> Any:
+        if not frame and args and isinstance(args[-1], str):
+            args, frame = args[:-1], args[-1]
+        return made(frame)(*args, **named)
+
+    of_frame.__name__ = name
+    of_frame.__doc__ = f"{name}({', '.join(q.inputs)}, frame): {q.what}"
+    return of_frame
+
+
+def _wrench_kernels(mechanism: Mechanism, **settings: Any) -> Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None]:
+    """Lets a dynamics kernel understand `wrenches={"tool": [force, moment]}`: each set of frames is a kernel of its own."""
+
+    @cache
+    def made(frames: tuple[str, ...]) -> Kernel:
+        return kernel(mechanism, wrenches=frames, **settings)
+
+    def extend(named: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]] | None:
+        wrenches = named.get("wrenches")
+        if not isinstance(wrenches, Mapping) or not wrenches:
+            return None
+        stacked = np.stack(np.broadcast_arrays(*(np.asarray(w, float) for w in wrenches.values())), axis=-2)
+        return made(tuple(wrenches)), {key: x for key, x in named.items() if key != "wrenches"} | {"wrench": stacked}
+
+    return extend

@@ -1,0 +1,89 @@
+"""Rows of states to lanes of one quantity, and back.
+
+A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns is loaded as
+W short rows, joined to four full vectors and exchanged two by two until each vector holds one column. The exchange is its own inverse,
+so storing is the same backwards. With one lane a tile is just its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.emit.plan import Tile
+from bellcrank.emit.writer import Writer
+
+
+def load(w: Writer, tile: Tile, array: str) -> list[str]:
+    """One value per column of the tile."""
+    if w.lanes == 1:
+        return [w.load(w.at(array, c * w.bytes)) for c in range(tile.start, tile.start + tile.width)]
+    width, kind = _row(w, tile)
+    rows = [_load_row(w, tile, _address(w, array, tile.start, r), width, kind) for r in range(w.lanes)]
+    vectors = [_join(w, rows[j::width], width) for j in range(width)]
+    return _exchange(w, vectors)[: tile.width]
+
+
+def store(w: Writer, tile: Tile, array: str, values: Sequence[str]) -> None:
+    if w.lanes == 1:
+        for c, value in enumerate(values):
+            w.store(value, w.at(array, (tile.start + c) * w.bytes))
+        return
+    width, kind = _row(w, tile)
+    vectors = _exchange(w, [*values, *[w.constant(0.0)] * (width - tile.width)])
+    for r in range(w.lanes):
+        group = r // width
+        row = w.shuffle(w.type, vectors[r % width], "poison", list(range(group * width, (group + 1) * width)))
+        _store_row(w, tile, row, _address(w, array, tile.start, r), width, kind)
+
+
+def _row(w: Writer, tile: Tile) -> tuple[int, str]:
+    """Width of a row in a register (a power of two) and its type."""
+    width = min(w.lanes, 4 if tile.width == 3 else tile.width)
+    return width, f"<{width} x {w.element}>"
+
+
+def _address(w: Writer, array: str, column: int, row: int) -> str:
+    offset = w.let(f"mul i64 %stride_{array[1:]}, {row}")
+    return w.at(w.let(f"getelementptr i8, ptr {array}, i64 {offset}", "p"), column * w.bytes)
+
+
+def _load_row(w: Writer, tile: Tile, pointer: str, width: int, kind: str) -> str:
+    if tile.width == width:
+        return w.load(pointer, kind, w.bytes)
+    row = "zeroinitializer"
+    for c in range(tile.width):  # three columns: never read beyond the row
+        x = w.load(w.at(pointer, c * w.bytes), w.element, w.bytes)
+        row = w.let(f"insertelement {kind} {row}, {w.element} {x}, i64 {c}")
+    return row
+
+
+def _store_row(w: Writer, tile: Tile, row: str, pointer: str, width: int, kind: str) -> None:
+    if tile.width == width:
+        w.store(row, pointer, kind, w.bytes)
+        return
+    for c in range(tile.width):
+        x = w.let(f"extractelement {kind} {row}, i64 {c}")
+        w.store(x, w.at(pointer, c * w.bytes), w.element, w.bytes)
+
+
+def _join(w: Writer, parts: Sequence[str], width: int) -> str:
+    """Rows j, j + width, j + 2 width ... side by side in one vector."""
+    while len(parts) > 1:
+        kind = f"<{width} x {w.element}>"
+        parts = [w.shuffle(kind, a, b, list(range(2 * width))) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        width *= 2
+    return parts[0]
+
+
+def _exchange(w: Writer, vectors: Sequence[str]) -> list[str]:
+    """Transposes the square blocks that lie side by side in the lanes of as many vectors."""
+    result, step, W = list(vectors), 1, w.lanes
+    while step < len(result):
+        low = [lane + W - step if lane & step else lane for lane in range(W)]
+        high = [lane + W if lane & step else lane + step for lane in range(W)]
+        for i in range(len(result)):
+            if not i & step:
+                a, b = result[i], result[i + step]
+                result[i], result[i + step] = w.shuffle(w.type, a, b, low), w.shuffle(w.type, a, b, high)
+        step *= 2
+    return result

@@ -1,0 +1,74 @@
+"""Source to machine code in this process: LLVM compiles the text, or the cache has the object code already."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from functools import cache
+from typing import Any
+
+from bellcrank.emit import cache as store
+from bellcrank.emit import pycall
+from bellcrank.emit.host import host, llvm, target_machine
+from bellcrank.errors import CompileError
+
+
+class Library:
+    """Machine code in memory, as long as this object lives."""
+
+    def __init__(self, object_code: bytes) -> None:
+        binding = llvm()
+        _symbols()
+        machine = target_machine()
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        found: int = self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+        if not found:
+            raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug of bellcrank.')
+        return found
+
+
+@cache
+def _symbols() -> None:
+    """Tells LLVM where the C library's and Python's functions are in this process."""
+    binding = llvm()
+    library = ctypes.CDLL(ctypes.util.find_library("m") or None)
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
+        for symbol in (name, f"{name}f"):
+            binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
+    for symbol, address in pycall.SYMBOLS.items():
+        binding.add_symbol(symbol, address())
+
+
+def object_key(text: str) -> str:
+    h = host()
+    return store.key(text, h.cpu, h.features, str(llvm().llvm_version_info)) + ".o"
+
+
+def compiled(text: str) -> tuple[bytes, bool]:
+    """Object code of a module and whether it came from the cache."""
+    name = object_key(text)
+    found = store.load(name)
+    if found is not None:
+        return found, True
+    code = compile_text(text)
+    store.save(name, code)
+    return code, False
+
+
+def compile_text(text: str) -> bytes:
+    binding = llvm()
+    try:
+        module: Any = binding.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+    return bytes(target_machine().emit_object(module))
+
+
+def assembly(text: str) -> str:
+    """What the processor will read, for people who want to look."""
+    return str(target_machine().emit_assembly(llvm().parse_assembly(text)))

@@ -1,0 +1,54 @@
+"""Lines of LLVM IR with fresh names, for one number of lanes and one precision."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+
+class Writer:
+    """`lanes` values side by side: a plain scalar for one, a vector type for more."""
+
+    def __init__(self, lanes: int, dtype: str) -> None:
+        self.lanes, self.dtype = lanes, dtype
+        self.element, short = ("double", "f64") if dtype == "float64" else ("float", "f32")
+        self.bytes = 8 if dtype == "float64" else 4
+        self.type = self.element if lanes == 1 else f"<{lanes} x {self.element}>"
+        self.mangled = short if lanes == 1 else f"v{lanes}{short}"  # in names of LLVM's own functions
+        self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        self.align = self.bytes * lanes
+        self.lines: list[str] = []
+        self._count = 0
+
+    def name(self, prefix: str = "t") -> str:
+        self._count += 1
+        return f"%{prefix}{self._count}"
+
+    def let(self, text: str, prefix: str = "t") -> str:
+        """A new value; returns its name."""
+        name = self.name(prefix)
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append(text)
+
+    def constant(self, x: float) -> str:
+        """Exact, as the bits of a double; single precision is rounded first, as the format wants."""
+        bits = struct.pack(">d", float(np.float32(x)) if self.dtype == "float32" else x).hex().upper()
+        return f"0x{bits}" if self.lanes == 1 else f"splat ({self.element} 0x{bits})"
+
+    def at(self, base: str, offset: int) -> str:
+        """An address `offset` bytes on."""
+        return base if offset == 0 else self.let(f"getelementptr i8, ptr {base}, i64 {offset}", "p")
+
+    def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
+        return self.let(f"load {kind or self.type}, ptr {pointer}, align {align or self.align}", "x")
+
+    def store(self, value: str, pointer: str, kind: str = "", align: int = 0) -> None:
+        self.do(f"store {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
+
+    def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
+        mask = ", ".join(f"i32 {i}" for i in lanes)
+        return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
