@@ -1,4 +1,4 @@
-"""From loose parts to a Mechanism: check them, hang them on the ground, lump what is welded together, put them in order."""
+"""From loose parts to a Mechanism: check them, hang them on the ground, lump what is welded, put them in order."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def assemble(
         moving.append(replace(j, parent=body, rotation=matrix(R), point=triple(p), axis=axis, second_axis=second))
 
     final = [_merged(lumped[j.child]) for j in moving]
-    found += _massless(final, moving)
+    found += _massless(final, moving, checks)
     moving = _coupled(moving)
     return Mechanism(
         name=name,
@@ -82,10 +82,11 @@ def assemble(
 
 
 def _checked(b: Body, checks: str) -> Iterator[Line]:
+    check.numbers(b)
     try:
         yield from check.body(b)
     except ModelError as error:
-        if checks == "error" or "finite" in str(error):
+        if checks == "error":
             raise
         yield Line(f'body "{b.name}"', str(error), "warning")
 
@@ -95,11 +96,13 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
     owner: dict[str, Joint] = {}
     for j in joints:
         if j.child == ground:
-            raise ModelError(f'joint "{j.name}" has the ground "{ground}" as its child; the ground can only be a parent.')
+            raise ModelError(
+                f'joint "{j.name}" has the ground "{ground}" as its child; the ground can only be a parent.'
+            )
         if j.child in owner:
             raise ModelError(
-                f'body "{j.child}" is the child of two joints, "{owner[j.child].name}" and "{j.name}": that is a closed '
-                "loop, and this version builds trees. Cut one of the two."
+                f'body "{j.child}" is the child of two joints, "{owner[j.child].name}" and "{j.name}": that is a '
+                "closed loop, and this version builds trees. Cut one of the two."
             )
         owner[j.child] = j
     reached, waiting, order = {ground}, list(joints), []
@@ -117,10 +120,12 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
         end = owner.get(chain[-1])
         trail = " <- ".join(f'"{c}"' for c in ([*chain, end.parent] if end else chain))
         why = "the parent relation closes on itself" if end else f'"{chain[-1]}" has no joint to the ground'
-        raise ModelError(f"bodies hang in the air: {trail}: {why}. Every body needs one chain of joints to \"{ground}\".")
+        raise ModelError(f'bodies hang in the air: {trail}: {why}. Every body needs one chain of joints to "{ground}".')
     for b in bodies:
         if b not in reached:
-            raise ModelError(f'body "{b}" has no joint: nothing connects it to "{ground}". Add a joint, or remove the body.')
+            raise ModelError(
+                f'body "{b}" has no joint: nothing connects it to "{ground}". Add a joint, or remove the body.'
+            )
     return order
 
 
@@ -136,21 +141,27 @@ def _merged(parts: Sequence[Body]) -> Body:
         d = np.asarray(b.com) - com
         I += np.asarray(b.inertia) + b.mass * (d @ d * np.eye(3) - np.outer(d, d))
     return Body(
-        first.name, mass, triple(com), matrix((I + I.T) / 2), any(b.declared for b in parts), tuple(b.name for b in parts)
+        first.name,
+        mass,
+        triple(com),
+        matrix((I + I.T) / 2),
+        any(b.declared for b in parts),
+        tuple(b.name for b in parts),
     )
 
 
-def _massless(bodies: Sequence[Body], joints: Sequence[Joint]) -> Iterator[Line]:
+def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str) -> Iterator[Line]:
     for b, j in zip(bodies, joints, strict=True):
         if b.mass > 0.0:
             continue
         where = f'body "{b.name}"'
-        if b.declared:
+        if b.declared and checks == "error":
             raise ModelError(
                 f'{where} moves on joint "{j.name}" but its mass is {b.mass:g} kg; expected a positive mass. '
                 "Give it one, make the joint fixed, or leave its inertia out altogether if it is meant to be massless."
             )
-        yield Line(where, f'no inertia given: massless, moving on joint "{j.name}"', "warning")
+        what = "no inertia given" if not b.declared else f"mass {b.mass:g} kg"
+        yield Line(where, f'{what}: massless, moving on joint "{j.name}"', "warning")
 
 
 def _coupled(joints: Sequence[Joint]) -> list[Joint]:
@@ -165,16 +176,22 @@ def _coupled(joints: Sequence[Joint]) -> list[Joint]:
             if m.joint not in by_name:
                 raise ModelError(f"{where} mimics: {unknown('moving joint', m.joint, by_name)}")
             if m.joint in seen:
-                raise ModelError(f'{where} mimics itself through "{m.joint}"; one joint of the circle must have its own coordinate.')
+                raise ModelError(
+                    f'{where} mimics itself through "{m.joint}"; one joint of the circle must have its own coordinate.'
+                )
             check.finite(where, "mimic", [m.multiplier, m.offset])
             master = by_name[m.joint]
             if KINDS[j.kind].nv != 1 or KINDS[master.kind].nv != 1:
-                raise ModelError(f'{where} ({j.kind}) mimics "{master.name}" ({master.kind}); both must have one coordinate.')
+                raise ModelError(
+                    f'{where} ({j.kind}) mimics "{master.name}" ({master.kind}); both must have one coordinate.'
+                )
             seen.add(m.joint)
             if master.mimic is None:
                 break
             up = master.mimic
-            m = replace(m, joint=up.joint, multiplier=m.multiplier * up.multiplier, offset=m.multiplier * up.offset + m.offset)
+            m = replace(
+                m, joint=up.joint, multiplier=m.multiplier * up.multiplier, offset=m.multiplier * up.offset + m.offset
+            )
         result.append(replace(j, mimic=m))
     return result
 

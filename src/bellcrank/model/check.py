@@ -1,4 +1,4 @@
-"""Whether parts are physically possible. Every complaint names the element, the value, what was expected and what to do."""
+"""Whether parts are physically possible. A complaint names the element, the value, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from bellcrank.model.parts import Body, Frame, Joint, Line
 
 # Files are typed with a few digits: what is off by less than this is rounding, not physics.
 ROUNDING = 1e-3
+# Moments below this (kg m^2) are zeros with dirt on them: exporters write -2e-35.
+NEGLIGIBLE = 1e-15
+# No number of a mechanism is this large, and products of a few such still are finite.
+HUGE = 1e50
 
 
 def finite(where: str, what: str, values: object) -> None:
     array = np.asarray(values, dtype=float)
-    if not np.all(np.isfinite(array)):
-        raise ModelError(f"{where}: {what} is {values}; expected finite numbers. Correct the value in the source.")
+    if not np.all(np.abs(array) < HUGE):  # NaN is not below anything
+        raise ModelError(f"{where}: {what} is {values}; expected finite numbers (below {HUGE:g}). Correct the source.")
 
 
 def names(what: str, items: Iterable[str]) -> None:
@@ -31,32 +35,43 @@ def names(what: str, items: Iterable[str]) -> None:
         seen.add(name)
 
 
-def body(b: Body) -> Iterator[Line]:
-    """Errors for what cannot be; yields warnings for what is odd but usable."""
+def numbers(b: Body) -> None:
+    """What no reading of the file can excuse: NaN, and a mass below zero."""
     where = f'body "{b.name}"'
     finite(where, "mass", b.mass)
     finite(where, "centre of mass", b.com)
     finite(where, "inertia", b.inertia)
     if b.mass < 0.0:
         raise ModelError(f"{where}: mass is {b.mass:g} kg; expected a positive number.")
+
+
+def body(b: Body) -> Iterator[Line]:
+    """Errors for what cannot be; yields warnings for what is odd but usable."""
+    numbers(b)
+    where = f'body "{b.name}"'
     I = np.asarray(b.inertia)
     if not np.allclose(I, I.T, rtol=0.0, atol=1e-12 * (1.0 + np.abs(I).max())):
-        raise ModelError(f"{where}: inertia is not symmetric: {I.tolist()}; give 3 moments, 6 numbers or a symmetric 3x3.")
+        raise ModelError(
+            f"{where}: inertia is not symmetric: {I.tolist()}; give 3 moments, 6 numbers or a symmetric 3x3."
+        )
     moments = np.linalg.eigvalsh(I)
     scale = float(np.abs(moments).max(initial=0.0))
-    if moments[0] < -1e-9 * scale:
+    if moments[0] < -max(1e-9 * scale, NEGLIGIBLE):
         raise ModelError(
             f"{where}: inertia has the principal moments {_numbers(moments)} kg m^2; expected none below zero "
-            "(the matrix must be positive definite). Check signs and that it is about the centre of mass."
+            "(the matrix must be positive definite). Check signs and that it is about the centre of mass, or read with "
+            'check="warn" to go on with it.'
         )
     gap = moments[2] - moments[0] - moments[1]
-    if gap > ROUNDING * scale:
+    if gap > max(ROUNDING * scale, NEGLIGIBLE):
         raise ModelError(
-            f"{where}: principal moments {_numbers(moments)} kg m^2 break the triangle inequality (no body has one moment "
-            'above the sum of the other two). Correct the inertia, or read with check="warn" to go on with it.'
+            f"{where}: principal moments {_numbers(moments)} kg m^2 break the triangle inequality (no body has one "
+            'moment above the sum of the other two). Correct the inertia, or read with check="warn" to go on with it.'
         )
-    if gap > 1e-9 * scale:
-        yield Line(where, f"principal moments {_numbers(moments)} break the triangle inequality by {gap:.1e}", "warning")
+    if gap > max(1e-9 * scale, NEGLIGIBLE):
+        yield Line(
+            where, f"principal moments {_numbers(moments)} break the triangle inequality by {gap:.1e}", "warning"
+        )
     if b.mass == 0.0 and scale > 0.0:
         yield Line(where, f"has inertia {_numbers(moments)} but no mass", "warning")
 
@@ -74,7 +89,9 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
         finite(where, what, getattr(j, what))
     for what in ("armature", "damping", "friction"):
         if getattr(j, what) < 0.0:
-            raise ModelError(f"{where}: {what} is {getattr(j, what):g}; expected zero or more (it would feed energy in).")
+            raise ModelError(
+                f"{where}: {what} is {getattr(j, what):g}; expected zero or more (it would feed energy in)."
+            )
     if not j.friction_speed > 0.0:
         raise ModelError(f"{where}: friction_speed is {j.friction_speed:g}; expected a small positive speed.")
     if np.abs(np.asarray(j.rotation) @ np.asarray(j.rotation).T - np.eye(3)).max() > 1e-9:
@@ -83,7 +100,9 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
         if axis is not None and j.kind not in ("fixed", "spherical", "floating"):  # these have none
             yield from _axis(where, what, axis)
     if j.kind == "universal" and (j.second_axis is None or abs(float(np.dot(j.axis, j.second_axis))) > 1e-9):
-        raise ModelError(f"{where}: universal joints need second_axis perpendicular to axis {j.axis}; got {j.second_axis}.")
+        raise ModelError(
+            f"{where}: universal joints need second_axis perpendicular to axis {j.axis}; got {j.second_axis}."
+        )
     lim = j.limits
     if any(map(math.isnan, (lim.lower, lim.upper, lim.velocity, lim.effort))):
         raise ModelError(f"{where}: limits hold a NaN: {lim}.")
@@ -91,6 +110,12 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
         raise ModelError(f"{where}: lower limit {lim.lower:g} is above the upper limit {lim.upper:g}; swap them.")
     if lim.lower == lim.upper:
         yield Line(where, f"limits allow no motion: lower = upper = {lim.lower:g}", "warning")
+    if j.stiffness and KINDS[j.kind].nq != KINDS[j.kind].nv:
+        yield Line(
+            where,
+            f"stiffness {j.stiffness:g} not used: a {j.kind} joint has no angle that a spring could measure",
+            "warning",
+        )
     if j.stiffness < 0.0:
         yield Line(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
 
@@ -102,7 +127,9 @@ def _axis(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
         raise ModelError(f"{where}: {what} is {tuple(axis)}; expected a unit vector, and this one has no direction.")
     if abs(length - 1.0) > ROUNDING:
         unit = tuple(round(float(x) / length, 6) for x in axis)
-        raise ModelError(f"{where}: {what} {tuple(axis)} has length {length:.6g}; expected a unit vector. Write {unit}.")
+        raise ModelError(
+            f"{where}: {what} {tuple(axis)} has length {length:.6g}; expected a unit vector. Write {unit}."
+        )
     if abs(length - 1.0) > 1e-9:
         yield Line(where, f"{what} has length {length:.9g}; normalised", "note")
 

@@ -1,7 +1,8 @@
 """What every joint type answers: the same short list of functions, over any scalar.
 
-Frames: the joint moves a child frame F against a parent-side frame G. Where the joint has an axis it is z of both frames
-(model/tree.py arranges that), so no formula here carries an axis vector. Velocities are those of F against G, seen in F.
+Frames: the joint moves a child frame F against a parent-side frame G. Where the joint has an axis it is z of both
+frames (model/tree.py arranges that), so no formula here carries an axis vector. Velocities are those of F against G,
+seen in F.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class Kind(ABC):
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """dq/dt."""
         return list(v)
+
+    def felt(self, q: Sequence[Scalar], f: Sequence[Scalar]) -> list[Scalar]:
+        """Forces on the coordinates as v feels them: `rate` transposed, so that the power is the same."""
+        return list(f)
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         """q after moving with the constant velocity dv for one unit of time, exactly on the joint's manifold."""

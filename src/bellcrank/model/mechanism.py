@@ -1,7 +1,7 @@
 """The Mechanism: bodies on joints, validated, immutable, with no algorithm in it.
 
-The quantities (`arm.forward_dynamics(q, v, tau)` and the rest) are compiled on first use by build.py, which hangs itself in through
-`Mechanism.quantity`: this tower knows nothing of graphs.
+The quantities (`arm.forward_dynamics(q, v, tau)` and the rest) are compiled on first use by build.py, which hangs
+itself in through `Mechanism.quantity`: this tower knows nothing of graphs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,10 @@ from bellcrank.model.tree import Tree, tree_of
 from bellcrank.text import table
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Mechanism:
-    name: str
-    ground: str
-    gravity: Triple
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]  # joints[i] moves bodies[i]; a parent stands before its children
-    frames: Mapping[str, Frame] = field(default_factory=dict)
-    report: Report = field(default_factory=lambda: Report("builder"))
+class Quantities:
+    """For type checkers and editors: what `Mechanism.__getattr__` finds on first use."""
 
-    # build.py fills this in: (mechanism, name of a quantity) -> what computes it, or None where there is no such quantity.
-    quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
-
-    if TYPE_CHECKING:  # found by __getattr__ on first use
+    if TYPE_CHECKING:
         forward_dynamics: Callable[..., Array]
         inverse_dynamics: Callable[..., Array]
         mass_matrix: Callable[..., Array]
@@ -51,6 +41,20 @@ class Mechanism:
         integrate: Callable[..., Array]
         rate: Callable[..., Array]
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism(Quantities):
+    name: str
+    ground: str
+    gravity: Triple
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]  # joints[i] moves bodies[i]; a parent stands before its children
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    report: Report = field(default_factory=lambda: Report("builder"))
+
+    # build.py fills this in: (mechanism, name of a quantity) -> what computes it, or None where there is none.
+    quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
+
     def __getattr__(self, name: str) -> Any:
         source = type(self).quantity
         found = source(self, name) if source is not None and not name.startswith("_") else None
@@ -61,7 +65,15 @@ class Mechanism:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the parts, not the compiled code."""
-        return Mechanism, (self.name, self.ground, self.gravity, self.bodies, self.joints, dict(self.frames), self.report)
+        return Mechanism, (
+            self.name,
+            self.ground,
+            self.gravity,
+            self.bodies,
+            self.joints,
+            dict(self.frames),
+            self.report,
+        )
 
     @cached_property
     def own_joints(self) -> tuple[Joint, ...]:
@@ -144,5 +156,6 @@ class Mechanism:
             kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
             rows.append((str(i), j.name, kind, j.parent, b.name, f"{b.mass:.4g}", span))
         total = sum(b.mass for b in self.bodies)
-        head = f"{self.name}: {len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg, gravity {self.gravity}"
+        size = f"{len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg"
+        head = f"{self.name}: {size}, gravity {self.gravity}"
         return head + "\n" + table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))

@@ -1,7 +1,7 @@
 """The parts of a mechanism as the user gives them: plain immutable data, no algorithm.
 
-Frames follow the robot-file convention: a joint's frame sits at `point` with axes `rotation` in its parent body's frame, and the
-child body's frame is the joint frame moved by the joint. At the zero configuration the two coincide.
+Frames follow the robot-file convention: a joint's frame sits at `point` with axes `rotation` in its parent body's
+frame, and the child body's frame is the joint frame moved by the joint. At the zero configuration the two coincide.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def arc(v: Vec, w: Vec) -> Vec:
     a = where(tiny, 0.5 - t2 * (1.0 / 24.0), (1.0 - cos(t)) / (t * t))
     b = where(tiny, 1.0 / 6.0 - t2 * (1.0 / 120.0), (t - sin(t)) / (t * t * t))
     wv = w.cross(v)
-    return v + wv * a + w.cross(wv) * b
+    moved: Vec = v + wv * a + w.cross(wv) * b
+    return moved
 
 
 def sinc_pair(t: Scalar) -> tuple[Scalar, Scalar]:

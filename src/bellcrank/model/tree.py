@@ -1,9 +1,10 @@
 """The mechanism as the methods see it: the same motion in frames where as many constants as possible are 0 or 1.
 
-The user's frames stay as given at the API; inside, a body's frame F has z along its joint's axis and x along the common
-perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kleinfinger, A new geometric notation for open and
-closed-loop robots, 1986). From frame to frame the constant moves are then: shift by (a, -d sin alpha, d cos alpha), turn about x by alpha,
-with an additional turn about z by gamma only for further branches. Quarter turns are exact.
+The user's frames stay as given at the API; inside, a body's frame F has z along its joint's axis and x along the
+common perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kleinfinger, A new geometric notation for
+open and closed-loop robots, 1986). From frame to frame the constant moves are then: shift by (a, -d sin alpha, d cos
+alpha), turn about x by alpha, with an additional turn about z by gamma only for further branches. Quarter turns are
+exact.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from bellcrank.spatial.vector import Mat, Vec, sym, vec
 NOISE = 1e-12
 # Axes closer to parallel than this have no trustworthy common perpendicular.
 PARALLEL = 1e-6
+# Nor is one any good whose foot is further away than this many sizes of the mechanism: inertias about it would drown.
+FAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -74,13 +77,15 @@ class Link:
         j = self.joint
         turned, moved = self.coordinates(q), self.velocities(v)
         k = 1.0 if j.mimic is None else j.mimic.multiplier
+        sprung = j.stiffness and self.kind.nq == self.kind.nv
+        spring = self.kind.felt(turned, [(x - j.rest) * j.stiffness for x in turned]) if sprung else []
         out = []
         for i, u in enumerate(moved):
             f = 0.0 if not j.damping else -(u * j.damping)
             if j.friction:
                 f = f - clip(u / j.friction_speed, -1.0, 1.0) * j.friction
-            if j.stiffness and self.kind.nq == self.kind.nv:
-                f = f - (turned[i] - j.rest) * j.stiffness
+            if spring:
+                f = f - spring[i]
             out.append(f * k)
         return out
 
@@ -122,9 +127,9 @@ def tree_of(
         if parent[i] >= 0:
             weight[parent[i]] += weight[i]
     children: dict[int, list[int]] = {i: [] for i in range(-1, len(joints))}
-    for i, p in enumerate(parent):
-        children[p].append(i)
-    main = {p: max(c, key=lambda i: (weight[i], -i)) if c else None for p, c in children.items()}
+    for i, up in enumerate(parent):
+        children[up].append(i)
+    main = {up: max(c, key=lambda i: (weight[i], -i)) if c else None for up, c in children.items()}
     size = max([1e-3, *(float(np.linalg.norm(j.point)) for j in joints)])
     given = [_Pose(np.asarray(j.rotation), np.asarray(j.point)) for j in joints]
 
@@ -134,7 +139,7 @@ def tree_of(
     for i, j in enumerate(joints):
         at_zero = F[parent[i]].inverse() @ given[i]  # the user's body frame in the parent's F
         child = main[i]
-        F[i] = _frame(j, at_zero, (given[child], joints[child]) if child is not None else None)
+        F[i] = _frame(j, at_zero, (given[child], joints[child]) if child is not None else None, FAR * size)
         place = at_zero @ F[i]
         R, p = place.R, _clean(place.p, size)
         gamma, alpha, theta = _zxz(R)
@@ -147,9 +152,17 @@ def tree_of(
         else:
             turns.append(_constant_turn(2, theta))
         moves: list[Move] = [Shift(vec(p.tolist()))] if p.any() else []
-        moves += [t for t in turns if not (isinstance(t, Turn) and t.c == 1.0)]
+        moves += [t for t in turns if not (isinstance(t, Turn) and t.c == 1.0 and t.s == 0.0)]
         links.append(
-            Link(bodies[i].name, parent[i], j, kind, Transform(moves), _inertia(bodies[i], F[i], size), *_indices(i, joints))
+            Link(
+                bodies[i].name,
+                parent[i],
+                j,
+                kind,
+                Transform(moves),
+                _inertia(bodies[i], F[i], size),
+                *_indices(i, joints),
+            )
         )
     g = _clean(F[-1].R.T @ np.asarray(gravity), max(1e-3, float(np.linalg.norm(gravity))))
     return Tree(
@@ -171,7 +184,9 @@ def _indices(i: int, joints: Sequence[Joint]) -> tuple[tuple[int, ...], tuple[in
     return tuple(range(q, q + kind.nq)), tuple(range(v, v + kind.nv))
 
 
-def _ground_frame(joints: Sequence[Joint], given: Sequence[_Pose], main: Mapping[int, int | None], gravity: Triple) -> _Pose:
+def _ground_frame(
+    joints: Sequence[Joint], given: Sequence[_Pose], main: Mapping[int, int | None], gravity: Triple
+) -> _Pose:
     """The ground's frame is free: put it where the main joint finds it, turned so that gravity has no y component."""
     first = main[-1]
     if first is None or not KINDS[joints[first].kind].has_axis:
@@ -179,11 +194,11 @@ def _ground_frame(joints: Sequence[Joint], given: Sequence[_Pose], main: Mapping
     z = given[first].R @ np.asarray(joints[first].axis)
     g = np.asarray(gravity)
     across = g - (g @ z) * z
-    x = across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else _some_normal(z, given[first].R[:, 0])
+    x = _some_normal(z, across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else given[first].R[:, 0])
     return _Pose(np.column_stack([x, np.cross(z, x), z]), given[first].p)
 
 
-def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None) -> _Pose:
+def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, reach: float) -> _Pose:
     """F in the user's body frame."""
     kind = KINDS[j.kind]
     z = np.asarray(j.axis)
@@ -195,26 +210,25 @@ def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None) -> _Pose
         return _Pose(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
     if not kind.has_axis:
         return _Pose(np.eye(3), np.zeros(3))
-    own_x, own_t = _towards(at_zero.R.T @ np.array([0.0, 0.0, 1.0]), -at_zero.R.T @ at_zero.p, z)
-    x, t = None, own_t
+    towards, foot = _towards(at_zero.R.T @ np.array([0.0, 0.0, 1.0]), -at_zero.R.T @ at_zero.p, z, reach)
     if child is not None:
         pose, next_joint = child
         direction = pose.R @ np.asarray(next_joint.axis) if KINDS[next_joint.kind].has_axis else z
-        x, foot = _towards(direction, pose.p, z)
-        t = foot if foot is not None else own_t
-    if x is None:  # nothing to look at: stand as the parent does, with no offset of the angle
-        x = own_x if own_x is not None else _some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
-    return _Pose(np.column_stack([x, np.cross(z, x), z]), (t or 0.0) * z)
+        next_towards, foot = _towards(direction, pose.p, z, reach)
+        towards = next_towards if next_towards is not None else towards
+    # With nothing to look at, it stands as the parent does, with no offset of the angle.
+    x = towards if towards is not None else _some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
+    return _Pose(np.column_stack([x, np.cross(z, x), z]), foot * z)
 
 
-def _towards(direction: Array, point: Array, z: Array) -> tuple[Array | None, float | None]:
+def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Array | None, float]:
     """Common perpendicular from the axis z through the origin to another line: its direction and its foot on z."""
     n = np.cross(z, direction)
     length = float(np.linalg.norm(n))
     if length > PARALLEL:
-        c = float(z @ direction)
-        foot = float(point @ z - c * (point @ direction)) / (1.0 - c * c)
-        return n / length, foot
+        foot = float(point @ z - float(z @ direction) * (point @ direction)) / length**2
+        if abs(foot) <= reach:
+            return n / length, foot
     across = point - (point @ z) * z
     gap = float(np.linalg.norm(across))
     return (across / gap if gap > 1e-9 else None), float(point @ z)
@@ -230,16 +244,24 @@ def _some_normal(z: Array, hint: Array) -> Array:
 
 
 def _zxz(R: Array) -> tuple[float, float, float]:
-    """R = Rz(gamma) Rx(alpha) Rz(theta), with gamma = 0 where that is a choice, in [-pi/2, pi/2] otherwise, quarters exact."""
+    """R = Rz(gamma) Rx(alpha) Rz(theta), with gamma = 0 where that is a choice, in [-pi/2, pi/2] otherwise, quarters
+    exact.
+    """
     s = math.hypot(R[0, 2], R[1, 2])
     if s < NOISE:
-        alpha = 0.0 if R[2, 2] > 0 else math.pi
-        return 0.0, alpha, _quarter(math.atan2(R[1, 0] * (1.0 if R[2, 2] > 0 else -1.0), R[0, 0]))
-    gamma = math.atan2(R[0, 2], -R[1, 2])
-    sign = 1.0
-    if abs(gamma) > math.pi / 2 + NOISE:  # turn the other way round, so that gamma = pi becomes 0
-        gamma, sign = gamma - math.copysign(math.pi, gamma), -1.0
-    return _quarter(gamma), _quarter(sign * math.atan2(s, R[2, 2])), _quarter(math.atan2(sign * R[2, 0], sign * R[2, 1]))
+        gamma, alpha = 0.0, 0.0 if R[2, 2] > 0 else math.pi
+    else:
+        gamma, sign = math.atan2(R[0, 2], -R[1, 2]), 1.0
+        if abs(gamma) > math.pi / 2 + NOISE:  # turn the other way round, so that gamma = pi becomes 0
+            gamma, sign = gamma - math.copysign(math.pi, gamma), -1.0
+        gamma, alpha = _quarter(gamma), _quarter(sign * math.atan2(s, R[2, 2]))
+    # theta is what is left, so that it makes up for a gamma that is nearly a choice.
+    cg, sg, (x, y, z) = math.cos(gamma), math.sin(gamma), R[:, 0]
+    return (
+        gamma,
+        alpha,
+        _quarter(math.atan2(math.cos(alpha) * (cg * y - sg * x) + math.sin(alpha) * z, cg * x + sg * y)),
+    )
 
 
 def _quarter(angle: float) -> float:

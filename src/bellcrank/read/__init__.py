@@ -1,0 +1,106 @@
+"""Mechanisms from files: URDF, and tables of Denavit-Hartenberg parameters. `Builder` makes them in Python.
+
+The import of each reader is deferred to its first use, so that `import bellcrank` stays light.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.read.builder import Builder
+from bellcrank.read.dh import Row, from_dh, from_saha, from_wong
+from bellcrank.read.lock import Lock
+from bellcrank.read.numbers import RIGHT_ANGLES, vector
+
+__all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
+
+SUFFIXES = (".urdf", ".xml", ".toml")
+# Root elements of XML files that are not ours to read, and what to do about them.
+FOREIGN = {
+    "mujoco": "a MuJoCo model (MJCF), which this version does not read yet. Save it as URDF, or use bellcrank.Builder.",
+    "sdf": "an SDF model, which is not read. Convert it to URDF.",
+    "COLLADA": "a COLLADA mesh, not a mechanism. Read the .urdf that refers to it.",
+}
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    base: str = "fixed",
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    check: str = "error",
+    right_angles: float = RIGHT_ANGLES,
+    lock: Lock = (),
+) -> Mechanism:
+    """The mechanism in a file: .urdf or .xml (URDF), or .toml (a Denavit-Hartenberg table, see read/table.py).
+
+    base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
+    check: "error" refuses impossible inertias, "warn" goes on with them and says so in `mechanism.report`.
+    right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
+    lock: joints to hold still, by name (at zero) or as {name: value}.
+    A string that begins with "<" is taken as the URDF text itself.
+    """
+    if base not in ("fixed", "floating"):
+        raise InputError(f'base is {base!r}; expected "fixed" or "floating".')
+    if check not in ("error", "warn"):
+        raise InputError(f'check is {check!r}; expected "error" or "warn".')
+    if not isinstance(right_angles, (int, float)) or not 0.0 <= right_angles < 0.1:
+        raise InputError(f"right_angles is {right_angles!r}; expected a small angle in radians, from 0 to 0.1.")
+    options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
+    options["gravity"] = vector(gravity, "read", "gravity")
+    if isinstance(path, str) and path.lstrip().startswith("<"):
+        return _xml(path.lstrip().encode("utf-8", "replace"), "URDF text", "utf-8", base=base, **options)
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path is {path!r}; expected the path of a file.")
+    source = os.fspath(path)
+    data = _bytes(Path(source))
+    if not source.lower().endswith(".toml"):
+        return _xml(data, source, base=base, **options)
+    if base == "floating":
+        raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
+    from bellcrank.read.table import read_table
+
+    return read_table(data, source, **options)
+
+
+def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) -> Mechanism:
+    from bellcrank.read.markup import parse
+    from bellcrank.read.urdf import read_urdf
+
+    root = parse(data, source, encoding)
+    if root.tag != "robot":
+        what = FOREIGN.get(root.tag, "not URDF, whose root element is <robot>.")
+        raise ReadError(f"{source}: the root element is <{root.tag}>: {what}")
+    return read_urdf(root, **options)
+
+
+def _bytes(path: Path) -> bytes:
+    """The file, or an error that says what is there instead."""
+    try:
+        if path.is_dir():
+            raise ReadError(
+                f"{path} is a folder; expected a file. It holds: {', '.join(_robots(path)[:20]) or 'no robot file'}."
+            )
+        if not path.exists():
+            folder = path.parent
+            tail = unknown("file", path.name, _robots(folder)) if folder.is_dir() else f'There is no folder "{folder}".'
+            raise ReadError(f"{path} does not exist. {tail}")
+        if path.suffix.lower() not in SUFFIXES:
+            tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
+            raise ReadError(
+                f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}'
+            )
+        return path.read_bytes()
+    except ReadError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
+
+
+def _robots(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in SUFFIXES)

@@ -1,6 +1,6 @@
 """What a URDF file says and we do not use, as lines of the report: nothing is dropped silently.
 
-The reader marks what it asks for (markup.py); everything else in the file ends up here, grouped so that a person can read it.
+The reader marks what it asks for (markup.py); everything else in the file ends up here, grouped for a person to read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,23 @@ KNOWN = {
     "self_collision_checking": ("there is no collision checking", "ok"),
     "hardwareInterface": ("wiring of a robot's controllers", "note"),
 }
-URDF = ("link", "joint", "inertial", "mass", "inertia", "origin", "parent", "child", "axis", "limit", "dynamics", "mimic", *KNOWN)
-IN_GROUPS = ("visual", "collision", "material")  # one line for all of an element's; the others get a line each
+URDF = (
+    "link",
+    "joint",
+    "inertial",
+    "mass",
+    "inertia",
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    *KNOWN,
+)
+# Shapes share a line per link, materials one for the file; everything else gets a line each.
+GROUPS = {"visual": "shapes", "collision": "shapes", "material": "materials"}
 
 
 def leftovers(root: Element) -> Iterator[Line]:
@@ -42,7 +57,7 @@ def leftovers(root: Element) -> Iterator[Line]:
         unread = [child for child in element.children if not child.read]
         groups: dict[str, list[Element]] = {}
         for child in unread:
-            groups.setdefault(child.tag if child.tag in IN_GROUPS else str(id(child)), []).append(child)
+            groups.setdefault(GROUPS.get(child.tag, str(id(child))), []).append(child)
         for group in groups.values():
             yield _unused(element, group)
         waiting += [child for child in element.children if child.read]
@@ -60,20 +75,28 @@ def _attributes(element: Element) -> Iterator[Line]:
 
 def _unused(parent: Element, group: list[Element]) -> Line:
     first = group[0]
-    top = parent.parent is None
     label = first.attributes.get("name") or first.attributes.get("reference")
-    count = f"{len(group)} " if len(group) > 1 else ""
-    where = f'{first.tag} "{label}"' if top and label and len(group) == 1 else f"{count}<{first.tag}>"
-    where = where if top else f"{where} of {parent.name}"
-    inside = sorted({child.tag for element in group for child in element.children})
-    holds = f" (holds {', '.join(inside[:8])}{', ...' if len(inside) > 8 else ''})" if inside and first.tag not in IN_GROUPS else ""
-    if first.tag in KNOWN:
-        why, level = KNOWN[first.tag]
-        return Line(where, f"not used: {why}{holds}", level)
-    if first.tag in URDF and parent.tag == "joint":
-        return Line(where, f"not used: a {parent.attributes.get('type')} joint has none{holds}")
-    if first.tag.startswith("xacro:"):
-        return Line(where, f"not used: a xacro macro that was not expanded{holds}; run xacro on the file first", "warning")
-    close = get_close_matches(first.tag, URDF, n=1)
-    meant = f' (did you mean <{close[0]}>?)' if close else ""
-    return Line(where, f"not used: not an element of URDF{meant}{holds}", "warning")
+    if len(group) == 1 and label and parent.parent is None:
+        where = f'{first.tag} "{label}"'
+    else:
+        counts = {tag: sum(e.tag == tag for e in group) for tag in dict.fromkeys(e.tag for e in group)}
+        where = ", ".join(f"{n} <{tag}>" if n > 1 else f"<{tag}>" for tag, n in counts.items())
+        where += f" of {parent.name}" if parent.parent is not None else ""
+    why, level = _reason(parent, first)
+    inside = list(dict.fromkeys(child.tag for child in first.children)) if first.tag not in GROUPS else []
+    holds = f" (holds {', '.join(inside[:8])}{', ...' if len(inside) > 8 else ''})" if inside else ""
+    return Line(where, f"not used: {why}{holds}", level)
+
+
+def _reason(parent: Element, e: Element) -> tuple[str, str]:
+    """Why it is not used, and how loudly to say so."""
+    if e.tag in KNOWN:
+        return KNOWN[e.tag]
+    if e.tag in URDF and parent.tag == "joint":
+        return f"a {parent.attributes.get('type')} joint has none", "ok"
+    if e.tag in URDF:
+        return f"it has no meaning inside <{parent.tag}>", "warning"
+    if e.tag.startswith("xacro:"):
+        return "a xacro macro that was not expanded; run xacro on the file first", "warning"
+    close = get_close_matches(e.tag, URDF, n=1, cutoff=0.75)
+    return "not an element of URDF" + (f"; did you mean <{close[0]}>?" if close else ""), "warning"

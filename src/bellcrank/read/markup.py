@@ -1,7 +1,7 @@
 """XML as elements that remember where they stand and what was read of them.
 
 What nobody asked for is what a reader would drop silently; leftovers.py turns it into lines of the report. Parsing is
-defusedxml's: no DTD, no entities, nothing external. Namespaces are left alone, because real robot files use undeclared ones.
+defusedxml's: no DTD, no entities, nothing external. Namespaces are left alone: real robot files use undeclared ones.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from xml.sax.handler import ContentHandler
 from xml.sax.xmlreader import InputSource
 
 from bellcrank.errors import ReadError
+from bellcrank.model.check import HUGE
 
 DEEPEST = 100  # no robot file nests like that; a hostile one might
 
@@ -34,11 +35,14 @@ class Element:
 
     @property
     def name(self) -> str:
-        """'joint "elbow"', or '<origin> of joint "elbow"'."""
-        own = self.attributes.get("name")
-        if own is not None:
-            return f'{self.tag} "{own}"'
-        return f"<{self.tag}>" + (f" of {self.parent.name}" if self.parent is not None and self.parent.parent is not None else "")
+        """'joint "elbow"', or '<origin> of joint "elbow"': the nearest thing with a name."""
+        at: Element | None = self
+        while at is not None and "name" not in at.attributes:
+            at = at.parent
+        if at is None or (at.parent is None and at is not self):  # everything is of the robot; that says nothing
+            return f"<{self.tag}>"
+        named = f'{at.tag} "{at.attributes["name"]}"'
+        return named if at is self else f"<{self.tag}> of {named}"
 
     @property
     def where(self) -> str:
@@ -67,7 +71,9 @@ class Element:
             return default
         parts = value.split()
         if len(parts) != 3:
-            raise ReadError(f'{self.where}: {attribute}="{_short(value)}"; expected three numbers with blanks between them.')
+            raise ReadError(
+                f'{self.where}: {attribute}="{_short(value)}"; expected three numbers with blanks between them.'
+            )
         x, y, z = (self._float(attribute, part) for part in parts)
         return x, y, z
 
@@ -75,10 +81,12 @@ class Element:
         try:
             value = float(text.replace("_", "?"))  # Python reads 1_000; XML files do not
         except ValueError:
-            hint = " This is an unexpanded xacro expression: run xacro on the file first." if "${" in text else " Correct the file."
+            hint = " This is a xacro expression: run xacro on the file first." if "${" in text else " Correct the file."
             raise ReadError(f'{self.where}: {attribute}="{_short(text)}" is not a number.{hint}') from None
-        if math.isnan(value) or (math.isinf(value) and not infinite):
-            raise ReadError(f'{self.where}: {attribute}="{_short(text)}"; expected a finite number. Correct the file.')
+        if not abs(value) < HUGE and not (infinite and math.isinf(value)):  # NaN is not below anything
+            raise ReadError(
+                f'{self.where}: {attribute}="{_short(text)}"; expected a finite number below {HUGE:g}. Correct it.'
+            )
         return value
 
     def each(self, tag: str) -> Iterator[Element]:
@@ -91,7 +99,9 @@ class Element:
         """The one child of that name, or none; two of them are a contradiction."""
         found = list(self.each(tag))
         if len(found) > 1:
-            raise ReadError(f"{self.where}: has {len(found)} <{tag}> (again in line {found[1].line}); expected one. Remove the others.")
+            raise ReadError(
+                f"{self.where}: has {len(found)} <{tag}> (again in line {found[1].line}); expected one. Remove it."
+            )
         return found[0] if found else None
 
     def require(self, tag: str) -> Element:
@@ -150,8 +160,8 @@ def parse(data: bytes, source: str, encoding: str | None = None) -> Element:
         raise
     except DefusedXmlException as error:
         raise ReadError(
-            f"{source}: refused: the file declares a DTD or entities ({type(error).__name__}), which can be used to attack the reader. "
-            "A robot file needs neither; remove the <!DOCTYPE ...> part."
+            f"{source}: refused: the file declares a DTD or entities ({type(error).__name__}), which can be used to "
+            "attack a reader. A robot file needs neither; remove the <!DOCTYPE ...> part."
         ) from None
     except SAXException as error:
         line, message = getattr(error, "getLineNumber", lambda: "?")(), error.getMessage()

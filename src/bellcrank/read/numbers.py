@@ -1,7 +1,7 @@
 """Numbers as people type them, checked; and the rotations they mean, with quarter turns exact.
 
-Why exact: a mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files type 1.570796325,
-so an angle within a tolerance of a quarter turn is taken as one, and whoever asks is told (`Angles.notes`).
+Why exact: a mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files type
+1.570796325, so an angle within a tolerance of a quarter turn is taken as one, and the report says so (`Angles.told`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
+from bellcrank.model.check import HUGE
 from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
 
 QUARTER = math.pi / 2
@@ -24,9 +25,14 @@ def number(value: Any, where: str, what: str) -> float:
     """A finite float, from Python or TOML."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ModelError(f"{where}: {what} is {value!r}; expected a number.")
-    if not math.isfinite(value):
-        raise ModelError(f"{where}: {what} is {value}; expected a finite number. Correct the value in the source.")
+    if not -HUGE < value < HUGE:  # NaN is not below anything
+        raise ModelError(f"{where}: {what} is {value}; expected a finite number below {HUGE:g}. Correct the source.")
     return float(value)
+
+
+def limit(value: Any, where: str, what: str) -> float:
+    """A number, or an infinite one for "no limit"."""
+    return float(value) if isinstance(value, float) and math.isinf(value) else number(value, where, what)
 
 
 def vector(value: Any, where: str, what: str) -> Triple:
@@ -47,6 +53,17 @@ def inertia(value: Any, where: str) -> Matrix:
         raise ModelError(f"{where}: inertia has {len(value)} numbers; {expected}.")
     xx, yy, zz, xy, xz, yz = (*(number(x, where, "inertia") for x in value), 0.0, 0.0, 0.0)[:6]
     return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+
+
+def rotation_matrix(value: Any, where: str) -> Matrix:
+    """A 3x3 matrix of orthonormal rows that does not mirror."""
+    try:
+        R = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        R = np.zeros(0)
+    if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or not np.linalg.det(R) > 0.0:
+        raise ModelError(f"{where}: rotation is {value!r}; expected a 3x3 rotation matrix.")
+    return matrix(R)
 
 
 def cos_sin(angle: float) -> tuple[float, float]:
@@ -92,7 +109,8 @@ class Angles:
             return exact
         if off < NEARLY:
             self.notes.append(
-                f"{angle!r} rad is {off:.0e} from {_name(quarters)} and is kept as typed (right_angles={_above(off):g} takes it as exact)"
+                f"{angle!r} rad is {off:.0e} from {_name(quarters)} and is kept as typed "
+                f"(right_angles={_above(off):g} would take it as exact)"
             )
         return angle
 

@@ -1,0 +1,80 @@
+"""Mechanisms to try things on: those of the seed papers, and a few families. `load` finds them by name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.zoo.families import chain, pendulum, random_tree, tree
+from bellcrank.zoo.papers import data, excavator, planar3r, puma600, puma_saha, stanford, torso
+
+# In the order a newcomer should meet them.
+TABLE: dict[str, Callable[..., Mechanism]] = {
+    maker.__name__: maker
+    for maker in (pendulum, planar3r, puma600, puma_saha, stanford, torso, excavator, chain, tree, random_tree)
+}
+
+__all__ = [
+    "chain",
+    "data",
+    "excavator",
+    "load",
+    "names",
+    "pendulum",
+    "planar3r",
+    "puma600",
+    "puma_saha",
+    "random_tree",
+    "stanford",
+    "torso",
+    "tree",
+]
+
+
+def names() -> tuple[str, ...]:
+    """The names `load` knows; chain, tree and random_tree take numbers: "chain(8)" or "chain:8"."""
+    return tuple(TABLE)
+
+
+def load(spec: str) -> Mechanism:
+    """The mechanism of that name: "puma600", "chain:8", "tree(15, branching=3)", "chain(6, twist='general')"."""
+    shape = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", spec, re.DOTALL)
+    name = shape.group(1) if shape else spec
+    if shape is None or name not in TABLE:
+        raise InputError(f"zoo: {unknown('mechanism', name, TABLE)}")
+    maker = TABLE[name]
+    inside = shape.group(2) if shape.group(2) is not None else (shape.group(3) or "").replace(":", ",")
+    args, named = _arguments(spec, inside)
+    try:
+        inspect.signature(maker).bind(*args, **named)
+    except TypeError as error:
+        raise InputError(f'zoo: "{spec}": {error}. Write {name}{_signature(maker)}, for example "{name}:8".') from None
+    try:
+        return maker(*args, **named)
+    except BellcrankError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f'zoo: "{spec}": {error}. Expected {name}{_signature(maker)}.') from None
+
+
+def _arguments(spec: str, inside: str) -> tuple[list[Any], dict[str, Any]]:
+    """Literals only: nothing of the text is run."""
+    try:
+        call = ast.parse(f"f({inside})", mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise ValueError("more than arguments")
+        args = [ast.literal_eval(a) for a in call.args]
+        return args, {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(
+            f'zoo: the arguments in "{spec}" cannot be read; expected numbers and texts, as in "tree(15, branching=3)".'
+        ) from None
+
+
+def _signature(maker: Callable[..., Mechanism]) -> str:
+    return "(" + ", ".join(str(p.name) for p in inspect.signature(maker).parameters.values()) + ")"

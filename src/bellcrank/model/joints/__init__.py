@@ -1,4 +1,4 @@
-"""One file per joint type; this table is all that the rest of the package knows of them (Wong 1991, table 6.1, and more)."""
+"""One file per joint type (Wong 1991, table 6.1, and more); the rest of the package knows them by this table."""
 
 from bellcrank.model.joints.cylindrical import Cylindrical
 from bellcrank.model.joints.fixed import Fixed

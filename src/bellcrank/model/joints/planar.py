@@ -27,6 +27,10 @@ class Planar(Kind):
         c, s = cos(q[2]), sin(q[2])
         return [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
 
+    def felt(self, q: Sequence[Scalar], f: Sequence[Scalar]) -> list[Scalar]:
+        c, s = cos(q[2]), sin(q[2])
+        return [c * f[0] + s * f[1], c * f[1] - s * f[0], f[2]]
+
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         a, b = sinc_pair(dv[2])  # the arc that a constant body velocity draws
         dx, dy = a * dv[0] - b * dv[1], b * dv[0] + a * dv[1]

@@ -1,4 +1,4 @@
-"""A ball joint: q is the unit quaternion (x, y, z, w) of the child against the parent, v the angular velocity in the child."""
+"""A ball joint: q is the unit quaternion (x, y, z, w) of child against parent, v the angular velocity in the child."""
 
 from __future__ import annotations
 

@@ -1,0 +1,183 @@
+"""Mechanisms in Python: bodies and joints described in world axes at the zero configuration.
+
+A body's frame stands at its joint's point with the world's axes. Nobody has to write a rotation matrix, and a point
+where two bodies meet is the same three numbers for both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.model import assemble, check
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Mimic, Triple, matrix, triple
+from bellcrank.read.numbers import inertia as inertia_matrix
+from bellcrank.read.numbers import limit, number, rotation_matrix, vector
+
+GROUND = "ground"
+ORIGIN: Triple = (0.0, 0.0, 0.0)
+Vector = Sequence[float]
+
+
+class Builder:
+    """Collects parts and checks each as it comes; `build()` makes the Mechanism.
+
+    b = Builder("pendulum")
+    b.body("arm", mass=1.0, com=(0, 0, -1))
+    b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
+    m = b.build()
+    """
+
+    def __init__(self, name: str, gravity: Vector = (0.0, 0.0, -9.81)) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"the mechanism's name is {name!r}; expected a text.")
+        self.name = name
+        self.gravity = vector(gravity, f'mechanism "{name}"', "gravity")
+        self._bodies: dict[str, Body] = {}
+        self._joints: dict[str, Joint] = {}
+        self._frames: dict[str, Frame] = {}
+
+    def body(self, name: str, mass: float | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
+        """com in the world; inertia about it, in world axes: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3.
+
+        Without inertia it is a point mass; without mass, a massless body.
+        """
+        where = self._new("body", name, [GROUND, *self._bodies])
+        if mass is None:
+            if inertia is not None or tuple(com) != ORIGIN:
+                raise ModelError(
+                    f"{where}: has a com or an inertia but no mass; give the mass, or leave all three out."
+                )
+            self._bodies[name] = Body(name, declared=False)
+            return
+        I = ((0.0,) * 3,) * 3 if inertia is None else inertia_matrix(inertia, where)
+        body = Body(name, number(mass, where, "mass"), vector(com, where, "com"), matrix(I))
+        if body.mass == 0.0:
+            raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
+        for _ in check.body(body):  # errors now, where the mistake is; warnings when it is built
+            pass
+        self._bodies[name] = body
+
+    def joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        *,
+        point: Vector = ORIGIN,
+        axis: Vector = (0.0, 0.0, 1.0),
+        second_axis: Vector | None = None,
+        pitch: float = 0.0,
+        armature: float = 0.0,
+        damping: float = 0.0,
+        friction: float = 0.0,
+        friction_speed: float = 1e-3,
+        stiffness: float = 0.0,
+        rest: float = 0.0,
+        lower: float = -math.inf,
+        upper: float = math.inf,
+        velocity: float = math.inf,
+        effort: float = math.inf,
+        mimic: Mimic | str | tuple[Any, ...] | None = None,
+    ) -> None:
+        """Hangs `child` on `parent` ("ground" is the ground). point and axes in the world, at the zero configuration.
+
+        second_axis: universal joints; pitch: metres per radian of helical joints; mimic: the name of another joint, or
+        (name, multiplier, offset), whose coordinate moves this one.
+        """
+        where = self._new("joint", name, self._joints)
+        for end in (parent, child):
+            if end != GROUND and end not in self._bodies:
+                raise ModelError(f"{where}: {unknown('body', end, [GROUND, *self._bodies])} Add it with body() first.")
+        if child == GROUND:
+            raise ModelError(
+                f'{where}: the ground is its child; the ground can only be a parent. Swap "{parent}" and "{child}".'
+            )
+        if (other := self._joint_of(child)) is not None:
+            raise ModelError(
+                f'{where}: body "{child}" already hangs on joint "{other.name}"; a second joint closes a loop, '
+                "and this version builds trees."
+            )
+        bounds = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
+        joint = Joint(
+            name,
+            kind,
+            parent,
+            child,
+            point=vector(point, where, "point"),
+            axis=vector(axis, where, "axis"),
+            second_axis=None if second_axis is None else vector(second_axis, where, "second_axis"),
+            pitch=number(pitch, where, "pitch"),
+            armature=number(armature, where, "armature"),
+            damping=number(damping, where, "damping"),
+            friction=number(friction, where, "friction"),
+            friction_speed=number(friction_speed, where, "friction_speed"),
+            stiffness=number(stiffness, where, "stiffness"),
+            rest=number(rest, where, "rest"),
+            limits=Limits(**{what: limit(value, where, what) for what, value in bounds.items()}),
+            mimic=self._mimic(mimic, where),
+        )
+        for _ in check.joint(joint, [GROUND, *self._bodies]):
+            pass
+        self._joints[name] = joint
+
+    def frame(self, name: str, body: str, point: Vector = ORIGIN, rotation: Any = None) -> None:
+        """A named place on a body; point and rotation (a 3x3 matrix) in the world at the zero configuration."""
+        where = self._new("frame", name, self._frames)
+        if body != GROUND and body not in self._bodies:
+            raise ModelError(f"{where}: {unknown('body', body, [GROUND, *self._bodies])} Add it with body() first.")
+        R = IDENTITY if rotation is None else rotation_matrix(rotation, where)
+        self._frames[name] = Frame(name, body, R, vector(point, where, "point"))
+
+    def loop(self, name: str, *_: Any, **__: Any) -> None:
+        """Closed loops come in a later version."""
+        raise ModelError(
+            f'loop "{name}" of mechanism "{self.name}": this version builds trees; closed loops are not built yet. '
+            "Leave the loop out, or cut it."
+        )
+
+    def build(self) -> Mechanism:
+        """The mechanism; may be called again after adding parts."""
+        at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in self._joints.values()}  # each body's origin
+        for name in self._bodies:
+            if name not in at:
+                raise ModelError(
+                    f'body "{name}" has no joint; add one, such as joint("...", "floating", "ground", "{name}").'
+                )
+        bodies = [
+            replace(b, com=triple(np.subtract(b.com, at[b.name]))) if b.declared else b for b in self._bodies.values()
+        ]
+        joints = [replace(j, point=triple(np.subtract(j.point, at[j.parent]))) for j in self._joints.values()]
+        frames = [replace(f, point=triple(np.subtract(f.point, at[f.body]))) for f in self._frames.values()]
+        lines = [
+            *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
+            *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
+        ]
+        return assemble(self.name, bodies, joints, frames, ground=GROUND, gravity=self.gravity, lines=lines)
+
+    def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f'a {what} of mechanism "{self.name}" has the name {name!r}; expected a text.')
+        if name in taken:
+            raise ModelError(
+                f'{what} "{name}" exists already in mechanism "{self.name}"; names must differ. Rename one of them.'
+            )
+        return f'{what} "{name}"'
+
+    def _joint_of(self, child: str) -> Joint | None:
+        return next((j for j in self._joints.values() if j.child == child), None)
+
+    def _mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:
+        if given is None or isinstance(given, Mimic):
+            return given
+        name, *rest = (given,) if isinstance(given, str) else given
+        if not isinstance(name, str) or len(rest) > 2:
+            raise ModelError(f"{where}: mimic is {given!r}; expected a joint's name or (name, multiplier, offset).")
+        return Mimic(name, *(number(x, where, "mimic") for x in rest))

@@ -1,0 +1,181 @@
+"""Mechanisms of any size from a few numbers, and random ones for tests of laws.
+
+`chain` and `tree` come in three geometries: "alternate" is an idealised robot (axes z and x in turn, links along z,
+bodies symmetric) with many zeros to find; "parallel" is planar; "general" has nothing special anywhere, which is what
+the papers' operation counts assume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import assemble
+from bellcrank.model.joints import KINDS
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
+from bellcrank.read.builder import Builder
+from bellcrank.read.numbers import turn
+
+MOVING = tuple(kind for kind in KINDS if kind != "fixed")
+TWISTS = ("alternate", "parallel", "general")
+LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # of the links of chain and tree: metres and kilograms
+
+
+def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
+    """A point mass on a rod without mass; q = 0 hangs straight down."""
+    b = Builder("pendulum")
+    b.body("bob", mass=mass, com=(0.0, 0.0, -length))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0.0, 1.0, 0.0))
+    b.frame("tip", "bob", point=(0.0, 0.0, -length))
+    return b.build()
+
+
+def chain(n: int, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0) -> Mechanism:
+    """n bodies in a row. joints: one kind, or a list that is gone through again and again."""
+    return _family(f"chain{_whole(n, 'n')}", n, 1, joints, twist, seed)
+
+
+def tree(
+    n: int, branching: int = 2, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0
+) -> Mechanism:
+    """n bodies; the parent of body i is (i - 1) // branching, and body 0 hangs on the ground."""
+    return _family(f"tree{_whole(n, 'n')}x{_whole(branching, 'branching')}", n, branching, joints, twist, seed)
+
+
+def random_tree(
+    seed: int | np.random.Generator = 0,
+    n: int = 6,
+    kinds: Sequence[str] = MOVING,
+    *,
+    special: float = 0.3,
+    armature: bool = True,
+    passive: bool = False,
+    mimic: float = 0.0,
+) -> Mechanism:
+    """A random tree of n bodies on joints of the given kinds; the same seed gives the same tree.
+
+    special: how often a placement is a quarter turn, an axis a coordinate axis, a point the origin, as in machines.
+    armature: some joints have a rotor. passive: some have damping, friction and a spring. mimic: how often a joint
+    with one coordinate follows an earlier one.
+    """
+    _whole(n, "n")
+    kinds = _kinds(kinds)
+    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+    bodies: list[Body] = []
+    joints: list[Joint] = []
+    for i in range(n):
+        parent = int(rng.integers(max(-1, i - 4), i)) if i else -1
+        kind = str(rng.choice(kinds))
+        extra: dict[str, Any] = {}
+        if armature and rng.random() < 0.5:
+            extra["armature"] = float(rng.uniform(0.01, 0.5))
+        if passive and rng.random() < 0.5:
+            extra |= {k: float(rng.uniform(0.1, 1.0)) for k in ("damping", "friction", "stiffness", "rest")}
+            extra["friction_speed"] = 0.1
+        masters = [j.name for j in joints if KINDS[j.kind].nq == 1 and j.mimic is None]
+        if KINDS[kind].nq == 1 and masters and rng.random() < mimic:
+            master = str(rng.choice(masters))
+            extra["mimic"] = Mimic(master, float(rng.uniform(0.3, 2.0)), float(rng.uniform(-0.5, 0.5)))
+        joints.append(replace(_random_joint(rng, i, parent, kind, special), **extra))
+        bodies.append(_random_body(rng, i))
+    g = triple(rng.normal(size=3) * 6.0) if rng.random() > special else (0.0, 0.0, -9.81)
+    return assemble(f"random{n}", bodies, joints, gravity=g, source="zoo")
+
+
+def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twist: str, seed: int) -> Mechanism:
+    if twist not in TWISTS:
+        raise InputError(f"zoo: {unknown('twist', twist, TWISTS)}")
+    kinds = _kinds(joints)
+    rng = np.random.default_rng(seed)
+    bodies, made, depth = [], [], [0] * n
+    for i in range(n):
+        parent = (i - 1) // branching if i else -1
+        depth[i] = depth[parent] + 1 if i else 0
+        kind = kinds[i % len(kinds)]
+        if twist == "general":
+            made.append(_random_joint(rng, i, parent, kind, special=0.0))
+            bodies.append(_random_body(rng, i))
+            continue
+        # Siblings stand side by side at the parent's tip.
+        aside = ((i - 1) % branching - (branching - 1) / 2) * WIDTH if i else 0.0
+        across = twist == "parallel" or depth[i] % 2 == 1
+        point = (0.0, aside, LENGTH if i else 0.0)
+        axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) if across else ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+        made.append(_joint(i, parent, kind, IDENTITY, point, *axes))
+        side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
+        bodies.append(Body(f"link{i + 1}", MASS, (0.0, 0.0, LENGTH / 2), matrix(np.diag([side, side, along]))))
+    return assemble(name if twist == "alternate" else f"{name}_{twist}", bodies, made, source="zoo")
+
+
+def _random_joint(rng: np.random.Generator, i: int, parent: int, kind: str, special: float) -> Joint:
+    R = _random_rotation(rng)
+    if rng.random() < special:
+        R = turn(2, rng.integers(4) * math.pi / 2) @ turn(0, rng.integers(4) * math.pi / 2)
+    axis = np.eye(3)[rng.integers(3)] if rng.random() < special else _unit(rng.normal(size=3))
+    second = _unit(np.cross(axis, _unit(rng.normal(size=3))))
+    pitch = float(rng.uniform(0.02, 0.3))
+    point = np.zeros(3) if rng.random() < special else rng.uniform(-0.5, 0.5, 3)
+    return _joint(i, parent, kind, matrix(R), triple(point), triple(axis), triple(second), pitch)
+
+
+def _joint(
+    i: int, parent: int, kind: str, R: Matrix, point: Triple, axis: Triple, second: Triple, pitch: float = 0.05
+) -> Joint:
+    """second and pitch go where the kind has them."""
+    return Joint(
+        f"joint{i + 1}",
+        kind,
+        f"link{parent + 1}" if parent >= 0 else "ground",
+        f"link{i + 1}",
+        R,
+        point,
+        axis,
+        second_axis=second if kind == "universal" else None,
+        pitch=pitch if kind == "helical" else 0.0,
+    )
+
+
+def _random_body(rng: np.random.Generator, i: int) -> Body:
+    """A body that could be: its inertia is that of a mass spread along three axes."""
+    m, spread, R = rng.uniform(0.5, 5.0), rng.uniform(0.02, 0.2, 3), _random_rotation(rng)
+    second = R @ np.diag(spread**2) @ R.T * m  # second moments of mass
+    I = np.trace(second) * np.eye(3) - second
+    return Body(f"link{i + 1}", float(m), triple(rng.uniform(-0.3, 0.3, 3)), matrix((I + I.T) / 2))
+
+
+def _random_rotation(rng: np.random.Generator) -> Array:
+    """Uniform over all rotations, from a random unit quaternion."""
+    x, y, z, w = _unit(rng.normal(size=4))
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _unit(v: Array) -> Array:
+    return np.asarray(v / np.linalg.norm(v))
+
+
+def _kinds(given: str | Sequence[str]) -> list[str]:
+    kinds = [given] if isinstance(given, str) else list(given)
+    if not kinds:
+        raise InputError("zoo: the list of joints is empty; expected at least one kind of joint.")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"zoo: {unknown('joint type', kind, KINDS)}")
+    return kinds
+
+
+def _whole(n: int, what: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise InputError(f"zoo: {what} is {n!r}; expected a whole number from 1 up.")
+    return int(n)

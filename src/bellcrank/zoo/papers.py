@@ -1,0 +1,118 @@
+"""The mechanisms of the seed papers. data.toml has their numbers, where they are printed and what had to be decided."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from importlib.resources import files
+from math import radians
+from typing import Any
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Line
+from bellcrank.read.builder import Builder
+from bellcrank.read.dh import from_saha, from_wong
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(files("bellcrank.zoo").joinpath("data.toml").read_text("utf-8"))
+
+
+def data(name: str) -> dict[str, Any]:
+    """What a paper prints of a mechanism, with full citations: parameters, start, hydraulics, control, tests."""
+    tables = _tables()
+    names = [key for key in tables if key != "cite"]
+    if name not in names:
+        raise InputError(f"zoo: {unknown('paper mechanism', name, names)}")
+    found: dict[str, Any] = deepcopy(tables[name])
+    found["cite"] = [tables["cite"][key] for key in found["cite"]]
+    return found
+
+
+def puma600() -> Mechanism:
+    """PUMA 600, six revolute joints (Wong 1991, after Angeles and Ma 1988)."""
+    return _wong("puma600", data("puma600"))
+
+
+def torso() -> Mechanism:
+    """A human torso with head and two arms, a tree of six revolute joints (Wong 1991)."""
+    given = data("torso")
+    inertia: list[Any] = [given["inertia_trunk"], [0.4 * given["mass"][1] * given["radius"][1] ** 2] * 3]
+    for i in range(2, 6):
+        m, r, length = given["mass"][i], given["radius"][i], given["length"][i]
+        along, across = m * r * r / 2, m * (r * r / 4 + length * length / 12)
+        inertia.append([across, along, across] if i < 4 else [along, across, across])  # arm B as printed
+    given["l"] = {tuple(int(k) for k in key.split("-")): v for key, v in given["l"].items()}
+    return _wong("torso", given | {"inertia": inertia})
+
+
+def excavator() -> Mechanism:
+    """Caterpillar 215B: cab, boom, stick, bucket (Wong 1991). Its hydraulics and control are in `data("excavator")`."""
+    return _wong("excavator", data("excavator"))
+
+
+def stanford() -> Mechanism:
+    """Stanford arm, five revolute joints and a prismatic third one (Saha 2001)."""
+    return _saha("stanford", data("stanford"))
+
+
+def puma_saha() -> Mechanism:
+    """PUMA robot (Saha 2001): puma600 in another convention, but for two numbers (see data.toml)."""
+    return _saha("puma_saha", data("puma_saha"))
+
+
+def planar3r() -> Mechanism:
+    """Three equal rods in a vertical plane (Saha 2001, who prints no numbers: 1 m and 1 kg are ours)."""
+    given = data("planar3r")
+    length, mass = given["length"], given["mass"]
+    b = Builder("planar3r", gravity=(0.0, -9.81, 0.0))
+    about = mass * length**2 / 12
+    for i in range(3):
+        b.body(f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, about, about))
+        parent = f"link{i}" if i else "ground"
+        b.joint(f"joint{i + 1}", "revolute", parent, f"link{i + 1}", point=(i * length, 0.0, 0.0))
+    return b.build()
+
+
+def _wong(name: str, given: Mapping[str, Any]) -> Mechanism:
+    return from_wong(
+        name,
+        alpha=_radians(given["alpha_deg"]),
+        mass=given["mass"],
+        k=given["k"],
+        l=given["l"],
+        inertia=given["inertia"],
+        parent=given.get("parent"),
+        names=given.get("names", ()),
+        source=given["source"],
+        lines=_lines(given),
+    )
+
+
+def _saha(name: str, given: Mapping[str, Any]) -> Mechanism:
+    return from_saha(
+        name,
+        joints=given["joints"],
+        a=given["a"],
+        b=given["b"],
+        alpha=_radians(given["alpha_deg"]),
+        mass=given["mass"],
+        r=given["r"],
+        inertia=given["inertia"],
+        source=given["source"],
+        lines=_lines(given),
+    )
+
+
+def _lines(given: Mapping[str, Any]) -> list[Line]:
+    """Whom to thank, and what to know, at the head of the report."""
+    note = [Line("table", given["note"], "note")] if "note" in given else []
+    return [*(Line("source", text) for text in given["cite"]), *note]
+
+
+def _radians(degrees: Sequence[float]) -> list[float]:
+    return [radians(x) for x in degrees]
