@@ -1,0 +1,5 @@
+"""`python -m bellcrank` is `bellcrank`."""
+
+from bellcrank.cli import main
+
+main()

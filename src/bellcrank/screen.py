@@ -1,0 +1,161 @@
+"""What the command line puts on the screen: tables that fit the terminal, JSON, progress, errors.
+
+Results go to stdout and everything else to stderr, so that stdout can always be piped. A table never shortens a number:
+where it is too wide, its text columns wrap, then its optional columns go, then every row becomes a block of lines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+GAP = 2
+UNLIMITED = 100_000
+RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    right: bool = False  # a number
+    wrap: bool = False  # text that may take several lines
+    least: int = 12  # characters in each, if it does
+    optional: bool = False  # may be left out where there is no room
+
+
+def out() -> Console:
+    """stdout: as wide as the terminal, or as $COLUMNS says, or as wide as the table where nobody looks."""
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=UNLIMITED if piped else None)
+
+
+def err() -> Console:
+    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+
+
+def visible(text: str) -> str:
+    """Names come from files: nothing in them may steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def line(text: str = "", style: str = "") -> None:
+    console = out()
+    console.print(Text(_wrapped(visible(text), console.width), style=style))
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    console = out()
+    rows = [[visible(cell) for cell in row] for row in rows]
+    natural = [max(_width(cell) for cell in (c.name, *(row[i] for row in rows))) for i, c in enumerate(columns)]
+    shown = range(len(columns))
+    for keep in (list(shown), [i for i in shown if not columns[i].optional]):
+        widths = _fitted([columns[i] for i in keep], [natural[i] for i in keep], console.width)
+        if widths is not None:
+            _print(console, [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], widths)
+            break
+    else:
+        _blocks(console, columns, rows)
+        return
+    left_out = [" ".join(columns[i].name.split()) for i in shown if i not in keep]
+    if left_out:
+        line(f"(no room for {', '.join(left_out)}: widen the terminal or use --json)", style="dim")
+
+
+def _width(text: str) -> int:
+    return max(len(part) for part in text.split("\n"))
+
+
+def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int] | None:
+    """Widths of the columns: numbers get what they need, texts share the rest; None where that is too little."""
+    widths = [min(w, c.least) if c.wrap else w for c, w in zip(columns, natural, strict=True)]
+    room -= GAP * (len(widths) - 1) + sum(widths)
+    texts = sorted((natural[i] - widths[i], i) for i, c in enumerate(columns) if c.wrap)
+    for k, (wanted, i) in enumerate(texts):
+        more = min(wanted, max(room, 0) // (len(texts) - k))
+        widths[i], room = widths[i] + more, room - more
+    return widths if room >= 0 else None
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Breaks at spaces, and inside a word only where it is longer than the line: then at its last joint that fits."""
+    lines, current = [], ""
+    for word in text.split(" "):
+        if current and len(current) + 1 + len(word) > width:
+            lines.append(current)
+            current = ""
+        current = f"{current} {word}" if current else word
+        while len(current) > width:
+            cut = max(current.rfind(c, 0, width) for c in "_/-.") + 1 or width
+            lines.append(current[:cut])
+            current = current[cut:]
+    return "\n".join([*lines, current])
+
+
+def _print(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    rule = box.SIMPLE_HEAD if console.is_terminal else RULE
+    drawn = Table(box=rule, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold")
+    for c, width in zip(columns, widths, strict=True):
+        name = c.name if _width(c.name) <= width else _wrapped(c.name, width)
+        drawn.add_column(Text(name), justify="right" if c.right else "left", no_wrap=True, width=width)
+    for row in rows:
+        cells = (_wrapped(x, w) if c.wrap else x for x, c, w in zip(row, columns, widths, strict=True))
+        drawn.add_row(*map(Text, cells))
+    if console.is_terminal:
+        console.print(drawn)
+        return
+    with console.capture() as captured:
+        console.print(drawn)
+    for text in captured.get().splitlines():
+        console.file.write(text.rstrip() + "\n")
+
+
+def _blocks(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    names = [" ".join(c.name.split()) for c in columns]
+    width = max(map(len, names))
+    for row in rows:
+        for name, cell in zip(names, row, strict=True):
+            console.print(Text(name.ljust(width + GAP), style="bold"), Text(cell), sep="")
+        console.print()
+
+
+def data(value: Any) -> None:
+    """JSON, with null for what is infinite."""
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(x) for key, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(x) for x in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def note(text: str) -> None:
+    err().print(Text(visible(text), style="dim"), soft_wrap=True)
+
+
+def fail(message: str) -> None:
+    err().print(Text.assemble(("error: ", "bold red"), (visible(message), "red")), soft_wrap=True)
+
+
+@contextmanager
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """Says on a terminal's stderr what is going on, until it is done; call the result to say something else."""
+    console = err()
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(Text(visible(text), style="dim")) as status:
+        yield lambda changed: status.update(Text(visible(changed), style="dim"))

@@ -1,0 +1,105 @@
+"""How long a quantity takes here: to compile, to load again, to call for one state and for many.
+
+Every number is the least of several repeats: what the machine can do when nothing disturbs it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from timeit import Timer
+from typing import Any
+
+import numpy as np
+
+from bellcrank import build
+from bellcrank.emit import cache as store
+from bellcrank.emit.host import host
+from bellcrank.emit.kernel import Kernel
+from bellcrank.model import Mechanism
+
+ROWS = 4096
+REPEATS = 7
+SECONDS = 0.02  # of one repeat
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times in seconds."""
+
+    quantity: str
+    method: str
+    operations: int
+    compile: float  # trace, spell, compile, load; nothing in the cache
+    from_cache: float  # the same again, in a mechanism that knows nothing
+    call: float  # one state, called from Python with numpy arrays
+    batch: float  # for each of many states, one thread
+    batch_all_cores: float
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def measure(
+    mechanism: Mechanism, quantity: str, method: str = "auto", frame: str = "", dtype: str = "float64", rows: int = ROWS
+) -> Timing:
+    host(), store.package_fingerprint()  # loading LLVM is not compiling
+    with _empty_cache():
+        make = partial(build.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
+        made, cold = _once(lambda: make(replace(mechanism)))  # a copy, that has derived nothing yet
+        _, warm = _once(lambda: make(replace(mechanism)), repeats=3)
+        wide = make(mechanism, threads=cores()) if cores() > 1 else made
+    one, many = _arguments(mechanism, made, ()), _arguments(mechanism, made, (rows,))
+    return Timing(
+        quantity,
+        made.method,
+        made.graph.count().arithmetic,
+        cold,
+        warm,
+        _call(made, one),
+        _call(made, many) / rows,
+        _call(wide, many) / rows,
+    )
+
+
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    before = os.environ.get("BELLCRANK_CACHE")
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
+        os.environ["BELLCRANK_CACHE"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["BELLCRANK_CACHE"]
+            else:
+                os.environ["BELLCRANK_CACHE"] = before
+
+
+def _once(make: Callable[[], Kernel], repeats: int = 1) -> tuple[Kernel, float]:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        made = make()
+        times.append(time.perf_counter() - start)
+    return made, min(times)
+
+
+def _arguments(mechanism: Mechanism, kernel: Kernel, batch: tuple[int, ...]) -> dict[str, Any]:
+    q, v, tau = (np.ascontiguousarray(x, kernel.signature.dtype) for x in mechanism.random(1, batch))
+    return {name: {"q": q, "v": v}.get(name, tau) for name in kernel.signature.inputs}
+
+
+def _call(kernel: Kernel, arguments: Mapping[str, Any]) -> float:
+    timer = Timer(f"kernel({', '.join(arguments)})", globals={"kernel": kernel, **arguments})
+    n = 1
+    while (spent := timer.timeit(n)) < SECONDS:
+        n = max(2 * n, int(1.2 * n * SECONDS / max(spent, 1e-9)) if spent > SECONDS / 100 else 10 * n)
+    return min(spent, *timer.repeat(REPEATS, n)) / n

@@ -1,0 +1,66 @@
+"""What the tests of README.md and docs/ share: the blocks of a page, and running them.
+
+BELLCRANK_UPDATE=1 writes what the commands print now into the page instead of comparing it.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CHECKED = re.compile(r"^((\S.*?)\s+# -> (.*))$", re.MULTILINE)
+COLUMNS = 96
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [body for kind, body in FENCE.findall(page.read_text("utf-8")) if kind == language]
+
+
+def run_python(page: Path) -> None:
+    """Runs a page's Python from top to bottom; `expression  # -> text` must print as that text."""
+    scope: dict[str, Any] = {"__name__": "page"}
+    text = page.read_text("utf-8")
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), scope)
+        for line, expression, shown in CHECKED.findall(block):
+            printed = str(eval(expression, scope))
+            if UPDATE:
+                text = text.replace(line, line.removesuffix(shown) + printed)
+                continue
+            assert printed == shown, f"{page.name}: {expression} is {printed} (BELLCRANK_UPDATE=1 writes that)"
+    if UPDATE:
+        page.write_text(text, "utf-8")
+
+
+def run_console(page: Path, folder: Path) -> None:
+    """Runs a page's `$ commands`; what they print must be what the page shows, spaces aside and `...` for anything."""
+    text = page.read_text("utf-8")
+    for block in blocks(page, "console"):
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            printed = shell(command, folder)
+            if UPDATE and shown.strip() and "..." not in shown:
+                gap = "\n" if shown.endswith("\n\n") else ""
+                text = text.replace(f"$ {command}\n{shown}", f"$ {command}\n{printed}{gap}")
+                continue
+            if shown.strip():
+                flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+                same = doctest.OutputChecker().check_output(shown.strip() + "\n", printed.strip() + "\n", flags)
+                assert same, f"{page.name}: {command} prints\n{printed}\n(BELLCRANK_UPDATE=1 writes it into the page)"
+    if UPDATE:
+        page.write_text(text, "utf-8")
+
+
+def shell(command: str, folder: Path) -> str:
+    bellcrank = f'bellcrank() {{ "{sys.executable}" -m bellcrank "$@"; }}\n'
+    env = os.environ | {"COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(["bash", "-c", bellcrank + command], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout

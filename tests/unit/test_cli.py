@@ -1,0 +1,362 @@
+"""The command line: every command, as table and JSON, in narrow terminals and pipes, and what it says to bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import bellcrank as bc
+from bellcrank import cli, screen
+from bellcrank.bibtex import bibtex
+from bellcrank.cli import app
+from bellcrank.methods import METHODS, QUANTITIES
+
+SOURCE = Path(cli.__file__).parents[1]
+ARM = """<robot name="arm">
+  <link name="base"/>
+  <link name="upper_arm_with_a_rather_long_name"><inertial><origin xyz="0 0 0.2"/><mass value="2.5"/>
+    <inertia ixx="0.03" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.01"/></inertial><visual/></link>
+  <link name="tool"/>
+  <joint name="shoulder_of_the_arm" type="revolute">
+    <parent link="base"/><child link="upper_arm_with_a_rather_long_name"/>
+    <origin rpy="1.5707963 0 0"/><axis xyz="0 0 1"/><limit lower="2" upper="-2" velocity="1" effort="1"/></joint>
+  <joint name="mount" type="fixed"><parent link="upper_arm_with_a_rather_long_name"/><child link="tool"/></joint>
+</robot>"""
+BOMB = """<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+  <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><robot name="&c;"/>"""
+FITTING = ("show ARM", "show ARM --report", "count ARM", "count ARM --all", "cite ARM", "methods", "zoo")
+
+
+@pytest.fixture
+def arm(tmp_path: Path) -> str:
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM)
+    return str(path)
+
+
+def run(*args: str, columns: int = 100) -> Result:
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, list(args))
+
+
+def good(*args: str, columns: int = 100) -> str:
+    result = run(*args, columns=columns)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def data(*args: str) -> Any:
+    return json.loads(good(*args, "--json"), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def process(*args: str, **more: Any) -> subprocess.Popen[bytes]:
+    env = os.environ | {"PYTHONPATH": str(SOURCE)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-m", "bellcrank", *args], env=env, stdout=pipe, stderr=pipe, **more)
+
+
+# -- commands
+
+
+def test_help_and_version() -> None:
+    text = good("--help", columns=60)
+    for name in ("show", "zoo", "count", "emit", "bench", "methods", "cite"):
+        assert f"\n  {name} " in text
+        assert "Usage" in good(name, "--help", columns=60)
+    assert "..." not in text.split("Commands:")[1]  # every summary fits
+    assert good("--version").strip() == f"bellcrank {bc.__version__}"
+
+
+def test_show_a_file(arm: str) -> None:
+    text = good("show", arm)
+    for word in ("arm: 1 moving bodies", "nq 1", "2.5 kg", "shoulder_of_the_arm", "revolute", "tool", "1 warnings"):
+        assert word in text
+    assert "warning: " in text
+    assert "is above upper" in text
+    assert "<visual>" in good("show", arm, "--report")
+
+
+def test_show_json(arm: str) -> None:
+    found = data("show", arm, "--base", "floating")
+    assert (found["nq"], found["nv"]) == (8, 7)
+    assert found["q"][0] == "root_joint.x"
+    assert found["joints"][0]["limits"]["upper"] is None  # infinite
+    assert {frame["name"] for frame in found["frames"]} >= {"base", "tool"}
+    assert any(line["level"] == "warning" for line in found["report"]["lines"])
+
+
+def test_zoo() -> None:
+    assert [row["name"] for row in data("zoo")] == list(bc.zoo.names())
+    assert "excavator" in good("zoo")
+
+
+@pytest.mark.parametrize("spelled", ["chain:3", "chain(3)", "chain( 3, twist='general')"])
+def test_built_in_mechanisms_take_numbers(spelled: str) -> None:
+    assert data("show", spelled)["nv"] == 3
+
+
+def test_count() -> None:
+    row = data("count", "excavator", "--method", "aba")["rows"][0]
+    graph = bc.kernel(bc.zoo.excavator(), "forward_dynamics", method="aba").graph
+    assert row["total"] == graph.count().arithmetic == sum(row["count"][k] for k in ("mul", "add", "sub", "div"))
+    assert row["span"] == graph.span()
+    assert row["nodes"] == len(graph.nodes)
+    assert row["parallelism"] == pytest.approx(row["work"] / row["span"])
+    text = good("count", "excavator")
+    assert "chosen from crba, aba" in text
+    assert str(data("count", "excavator")["rows"][0]["total"]) in text
+
+
+def test_count_all() -> None:
+    rows = data("count", "excavator", "--all")["rows"]
+    assert {row["quantity"] for row in rows} == set(QUANTITIES)
+    assert [row["method"] for row in rows if row["quantity"] == "forward_dynamics"] == ["crba", "aba"]
+    assert "pose, velocity and jacobian of boom" in good("count", "excavator", "--all", "--frame", "boom")
+
+
+def test_count_all_skips_the_hopeless_and_says_so() -> None:
+    result = run("count", "chain:60", "--all")
+    assert result.exit_code == 0
+    assert "not traced: forward_dynamics by crba" in result.output
+
+
+@pytest.mark.parametrize(
+    ("target", "word"),
+    [
+        ("llvm", "define"),
+        ("c", "void excavator_mass_matrix("),
+        ("graph", "mass_matrix[3,3] = "),
+        ("dot", "digraph"),
+        ("json", '"op": "mul"'),
+        ("asm", ".globl"),
+    ],
+)
+def test_emit(target: str, word: str, tmp_path: Path) -> None:
+    args = ("emit", "excavator", "--target", target, "--quantity", "mass_matrix", "--dtype", "float32")
+    assert word in good(*args)
+    files = data(*args)["files"]
+    assert any(word in text for text in files.values())
+    out = tmp_path / "new" / "folder"
+    result = run(*args, "--out", str(out))
+    assert result.stdout == ""
+    assert sorted(p.name for p in out.iterdir()) == sorted(files)
+
+
+def test_emit_to_a_file(tmp_path: Path) -> None:
+    good("emit", "pendulum", "--target", "dot", "--out", str(tmp_path / "p.gv"))
+    assert (tmp_path / "p.gv").read_text().startswith("digraph")
+    written = data("emit", "pendulum", "--target", "c", "--out", str(tmp_path / "swing.c"))["written"]
+    assert sorted(Path(p).name for p in written) == ["swing.c", "swing.h"]
+    assert "void swing(" in (tmp_path / "swing.c").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_printed_c_compiles(tmp_path: Path) -> None:
+    text = good("emit", "excavator", "--target", "c")
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-x", "c", "-c", "-", "-o", str(tmp_path / "x.o")]
+    subprocess.run(command, input=text, text=True, check=True)
+
+
+def test_bench() -> None:
+    found = data("bench", "pendulum", "--rows", "512", "-q", "forward_dynamics", "-q", "pose", "--frame", "tip")
+    assert [(t["quantity"], t["method"]) for t in found["seconds"]] == [
+        ("forward_dynamics", "crba"),
+        ("forward_dynamics", "aba"),
+        ("pose", "kinematics"),
+    ]
+    for t in found["seconds"]:
+        assert all(0 < t[key] < 60 for key in ("compile", "from_cache", "call", "batch", "batch_all_cores"))
+    text = good("bench", "pendulum", "--method", "aba", "--rows", "64")
+    assert "forward_dynamics" in text
+    assert "inverse_dynamics" not in text  # not what aba solves
+
+
+def test_bench_leaves_the_cache_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    good("bench", "pendulum", "-q", "rate", "--rows", "16")
+    assert os.environ["BELLCRANK_CACHE"] == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_methods() -> None:
+    assert [row["name"] for row in data("methods")] == list(METHODS)
+    assert "Featherstone" in good("methods")
+
+
+def test_cite() -> None:
+    found = data("cite", "puma600")
+    assert found[0]["what"] == "mechanism"
+    used = {q: row["name"] for row in found for q in row.get("quantities", [])}
+    assert set(used) == set(QUANTITIES)
+    assert [row["name"] for row in data("cite", "chain:2", "--method", "aba")] == ["aba"]
+    text = good("cite", "puma600", "--bibtex")
+    assert "@phdthesis{wong1991," in text
+    assert "@article{" in text
+
+
+def test_every_reference_has_a_form_of_bibtex() -> None:
+    papers = [paper for name in ("puma600", "stanford", "excavator") for paper in bc.zoo.data(name)["cite"]]
+    for citation in [m.citation for m in METHODS.values()] + papers:
+        assert "@misc" not in bibtex(citation)
+        assert bibtex(citation).count("{") == bibtex(citation).count("}")
+    assert "note = {who knows}" in bibtex("who knows")
+
+
+# -- bad input: exit code 2, one message, no traceback
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["show", "excavatr"], ['no mechanism "excavatr"', 'mean "excavator"']),
+        (["show", "missing.urdf"], ["missing.urdf does not exist"]),
+        (["show", "no/such/folder/x.urdf"], ["does not exist"]),
+        (["show", "."], ["is a folder"]),
+        (["show", "chain"], ["chain(n"]),
+        (["show", "chain:x"], ["cannot be read"]),
+        (["show", "chain:0"], ["expected a whole number"]),
+        (["show", "excavator", "--base", "floating"], ["--base floating is for files"]),
+        (["count", "excavator", "-q", "mass_matrx"], ['mean "mass_matrix"']),
+        (["count", "excavator", "-m", "rnea"], ["does not give forward_dynamics"]),
+        (["count", "excavator", "-q", "pose"], ["needs the name of a frame", "bucket"]),
+        (["count", "excavator", "-q", "pose", "-f", "buckt"], ['mean "bucket"']),
+        (["emit", "excavator", "-t", "cuda"], ['no target "cuda"', "llvm"]),
+        (["emit", "excavator", "-t", "c", "--dtype", "float16"], ['no dtype "float16"']),
+        (["emit", "pendulum", "-t", "dot", "--out", "/proc/none/x.dot"], ["cannot be written"]),
+        (["bench", "pendulum", "-q", "nonsense"], ['no quantity "nonsense"']),
+        (["cite", "excavator", "-m", "abba"], ['mean "aba"']),
+        (["show"], ["MECHANISM"]),
+        (["emit", "excavator"], ["--target"]),
+        (["bench", "--rows", "0"], ["--rows"]),
+        (["nonsense"], ["nonsense"]),
+        (["show", "excavator", "--nonsense"], ["--nonsense"]),
+    ],
+)
+def test_bad_input(args: list[str], words: list[str]) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    text = " ".join(result.output.split())
+    for word in words:
+        assert word in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (BOMB, "DOCTYPE"),
+        ("<robot", "not well-formed"),
+        ("\0\1\2", "not well-formed"),
+        ("", "not well-formed"),
+        ("<robot name='r'/>", "no <link>"),
+        ("<mujoco/>", "MJCF"),
+        (ARM.replace("2.5", "-2.5"), "mass is -2.5 kg"),
+        (ARM.replace("2.5", "nan"), "finite"),
+        (ARM.replace('xyz="0 0 1"', 'xyz="0 0 0"'), "no direction"),
+        (ARM.replace('"shoulder_of_the_arm" type="revolute"', '"j" type="bent"'), "no joint type"),
+    ],
+)
+def test_bad_files(text: str, word: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.urdf"
+    path.write_text(text)
+    for command in (["show", str(path), "--json"], ["count", str(path)]):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert "error: " in result.output
+        assert word in result.output
+
+
+def test_a_file_can_be_read_in_spite_of_its_inertia(tmp_path: Path) -> None:
+    path = tmp_path / "odd.urdf"
+    path.write_text(ARM.replace('izz="0.01"', 'izz="0.9"'))
+    assert "triangle inequality" in run("show", str(path)).output
+    assert "warning" in good("show", str(path), "--check", "warn")
+
+
+def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "sly.toml"
+    link = '[[link]]\nname = "\\u001b]0;x\\u0007"\nmass = 1\ninertia = [1, 1, 1]\n'
+    path.write_text('name = "\\u001b[2Jsly [red]"\n' + link)
+    result = run("show", str(path))
+    assert "\x1b" not in result.output
+    assert "\x07" not in result.output
+
+
+def test_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "mechanism", interrupted)
+    result = run("show", "excavator")
+    assert (result.exit_code, result.output) == (130, "")
+
+
+# -- terminals and pipes
+
+
+@pytest.mark.parametrize("columns", [30, 60, 100])
+@pytest.mark.parametrize("line", FITTING)
+def test_tables_fit_the_terminal(line: str, columns: int, arm: str) -> None:
+    command = [arm if word == "ARM" else word for word in line.split()]
+    text = good(*command, columns=columns)
+    assert max(len(line) for line in text.splitlines()) <= columns
+    assert "…" not in text
+    assert text.isascii()
+    if columns == 60 and "--all" in command:
+        shown = {tuple(words[:2]): words[2:4] for words in map(str.split, text.splitlines())}
+        for row in data(*command)["rows"]:
+            assert shown[row["quantity"], row["method"]] == [str(row["total"]), f"{row['span']:g}"]
+
+
+def test_wrapping() -> None:
+    assert screen._wrapped("one two three", 8) == "one two\nthree"
+    assert screen._wrapped("shoulder_pan_joint", 13) == "shoulder_pan_\njoint"
+    assert screen._wrapped("unbreakable", 4) == "unbr\neaka\nble"
+    assert screen._wrapped("", 4) == ""
+
+
+def test_a_pipe_gets_plain_full_lines() -> None:
+    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR")} | {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-m", "bellcrank", "methods"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.isascii()
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+    rows = done.stdout.splitlines()
+    assert len(rows) == 2 + len(METHODS)  # one line each
+    assert all(row == row.rstrip() for row in rows)
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    p = process("emit", "chain:30", "--target", "llvm")
+    assert p.stdout is not None
+    assert p.stderr is not None
+    p.stdout.read(10)
+    p.stdout.close()
+    assert p.stderr.read() == b""
+    assert p.wait() != 0
+    p.stderr.close()
+
+
+def test_an_error_of_a_process() -> None:
+    p = process("show", "nothing")
+    out, err = p.communicate()
+    assert (p.returncode, out) == (2, b"")
+    assert err.startswith(b"error: There is no mechanism")
+    assert err.count(b"\n") == 1
+
+
+def test_importing_bellcrank_loads_no_command_line_and_no_compiler() -> None:
+    code = "import sys, bellcrank; print([m for m in ('typer', 'rich', 'llvmlite', 'xml') if m in sys.modules])"
+    env = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

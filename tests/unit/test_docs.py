@@ -1,0 +1,76 @@
+"""docs/ and ARCHITECTURE.md: links lead somewhere, code runs, tables are current."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from prose import ROOT, UPDATE, run_console, run_python
+
+import bellcrank as bc
+from bellcrank.graph import trace
+from bellcrank.methods import METHODS
+from bellcrank.model import Tree, regrouped
+
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *DOCS]
+FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
+ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8"))
+    broken = [link for link in links if "://" not in link and not (page.parent / link.partition("#")[0]).exists()]
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_code_runs(page: Path, tmp_path: Path) -> None:
+    run_python(page)
+    run_console(page, tmp_path)
+
+
+def test_every_dependency_is_explained() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    core, dev = (ROOT / "docs/dependencies.md").read_text("utf-8").split("## Development")
+    for page, wanted in ((core, project["dependencies"]), (dev, project["optional-dependencies"]["dev"])):
+        cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+        explained = re.findall(r"`([\w-]+)`", "".join(cells))
+        assert sorted(explained) == sorted(re.match(r"[\w-]+", want)[0] for want in wanted)  # type: ignore[index]
+
+
+def test_architecture_is_one_page() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) < 70
+
+
+@pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
+def test_counts_are_current() -> None:
+    assert ROBOTS is not None
+    files = {
+        "UR5, 6 joints": "ur_description/urdf/ur5_robot.urdf",
+        "Panda, 7 joints": "panda_description/urdf/panda.urdf",
+        "Talos, 32 joints": "talos_data/robots/talos_reduced.urdf",
+    }
+    rows = []
+    for name, file in files.items():
+        fingers = ["panda_finger_joint1", "panda_finger_joint2"] if "panda" in file else []
+        tree = bc.read(ROBOTS / file, lock=fingers).frictionless().tree
+        for i, method in enumerate(("crba", "aba")):
+            totals = _total(regrouped(tree), method), _total(tree, method)
+            rows.append(f"| {'' if i else name + ' '}| {method} | {totals[0]} | {totals[1]} |")
+    page = ROOT / "docs/counting.md"
+    text, table = page.read_text("utf-8"), "\n".join(rows)
+    if UPDATE:
+        page.write_text(re.sub(r"(?<=\|---\|---\|---\|---\|\n)(\|.*\n)+", table + "\n", text), "utf-8")
+    else:
+        assert table in text, f"docs/counting.md should have (BELLCRANK_UPDATE=1 writes it):\n{table}"
+
+
+def _total(tree: Tree, method: str) -> int:
+    function = METHODS[method].function("forward_dynamics")
+    shapes = {"q": (tree.nq,), "v": (tree.nv,), "tau": (tree.nv,)}
+    return trace(method, lambda q, v, tau: {"a": function(tree, q, v, tau)}, shapes).count().arithmetic
