@@ -2,9 +2,8 @@
 
     void arm_forward_dynamics(const double *restrict q, const double *restrict v, ..., double *restrict out);
 
-A scalar is called after the step that made it (`IA_boom_3`), and a comment says where a step begins. A large graph is
-cut into static functions, because twice the function takes a compiler more than twice as long; what one of them leaves
-for a later one lies in an array on the stack.
+A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
+the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
-import bellcrank
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
+from bellcrank.version import __version__
 
 # Spelling of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
 SPELL = {
@@ -39,58 +39,46 @@ SPELL = {
 REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
 COMPARISONS = ("lt", "le")  # ints in C
 TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
-LIMIT = 2000  # statements in a function
-LONGEST = 40  # characters of a label in a name: C99 tells names apart by their first 63
+LIMIT, LONGEST = 2000, 40  # statements in a function; characters of a label in a name, of which C99 promises 63
 
-# Keywords of C and C++, and what libm and the rest of C lay claim to.
+# Keywords of C and C++, and names that libm and the rest of C lay claim to.
 WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr
     continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
     int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
     return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
-    using virtual void volatile while xor abs assert complex errno exit float gamma infinity isnan j0 j1 jn limits linux
-    main math nan pow rand round signal signgam stdio stdlib string time unix y0 y1 yn"""
-RESERVED = {*WORDS.split(), *(f + s for row in SPELL.values() for f in re.findall(r"(\w+){f}", row) for s in ("", "f"))}
+    using virtual void volatile while xor abs errno exit gamma infinity isnan main math nan pow signal time unix"""
+LIBM = re.findall(r"(\w+){f}", " ".join(SPELL.values()))
+RESERVED = {*WORDS.split(), *LIBM, *(f"{function}f" for function in LIBM)}
 
-PART = """#ifdef __GNUC__ /* joined into one function again, the parts would take long to compile */
-#define BELLCRANK_PART static __attribute__((noinline)) void
-#else
-#define BELLCRANK_PART static void
-#endif
-"""
 HEADER = """/* {title}
  *
 {table}
  *
- * {total} operations: {count}.
+ * {total} operations: {count}. Do not edit: make it anew.
  * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
  * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's. Its stack, libm's
- * aside, stays below {NAME}_STACK_BYTES even where a compiler optimises nothing.
- */
+ * aside, stays below {NAME}_STACK_BYTES even where a compiler optimises nothing. */
 #ifndef {NAME}_H
-#define {NAME}_H
-
+#define {NAME}_H\n
 {sizes}
 #define {NAME}_OPERATIONS {total}
-#define {NAME}_STACK_BYTES {stack}
-
+#define {NAME}_STACK_BYTES {stack}\n
 #ifdef __cplusplus
 extern "C" void {name}({plain});
 #else
 void {name}({restrict});
-#endif
-
+#endif\n
 #endif
 """
-Columns = Mapping[str, Sequence[str]]
 
 
 def source(
-    graph: Graph, dtype: str = "float64", name: str | None = None, columns: Columns | None = None, limit: int = LIMIT
+    graph: Graph, dtype: str = "float64", name: str | None = None, columns: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, str]:
     """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
-    text = _Text(graph, dtype, identifier(name or graph.name), limit)
+    text = _Text(graph, dtype, identifier(name or graph.name))
     return {f"{text.name}.h": text.header(columns or {}), f"{text.name}.c": text.code()}
 
 
@@ -118,70 +106,94 @@ def comment(text: str) -> str:
 
 
 class _Text:
-    def __init__(self, graph: Graph, dtype: str, name: str, limit: int) -> None:
-        self.graph, self.dtype, self.name = graph, dtype, name
-        self.real, self.suffix = REALS[dtype]
-        self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {bellcrank.__version__}, do not edit."
-        taken = {name: 0}
-        self.inputs = {key: fresh(identifier(key), taken) for key in graph.inputs}
-        self.outputs = {key: fresh(identifier(key) if len(graph.outputs) > 1 else "out", taken) for key in graph.outputs}
-        self.arrays = [*self.inputs.values(), *self.outputs.values()]
-        self.workspace = fresh("w", taken)
-        self.names = {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
+    def __init__(self, graph: Graph, dtype: str, name: str) -> None:
+        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, dtype, name, REALS[dtype]
+        self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
         twins = {(n.op, n.args): n for n in graph.nodes if n.op in TWINS}
         pairs = ((n, twins.get((TWINS.get(n.op, ""), n.args))) for n in graph.nodes if n.op != "input")
         nodes = list({n.serial: n for pair in pairs for n in pair if n is not None}.values())
+        taken = {name: 0}
+        self.inputs = {key: fresh(identifier(key), taken) for key in graph.inputs}
+        words = ["out"] if len(graph.outputs) == 1 else map(identifier, graph.outputs)
+        self.outputs = {key: fresh(word, taken) for key, word in zip(graph.outputs, words, strict=True)}
+        self.arrays, self.workspace = [*self.inputs.values(), *self.outputs.values()], fresh("w", taken)
+        self.cut(nodes, max(1, -(-len(nodes) // LIMIT)))
+        self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
+        self.names = {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
         for n in nodes:
             word = f"{n.op} {self.names[n.args[0].serial]}" if n.op in TWINS else n.label
             self.names[n.serial] = fresh(identifier(word)[:LONGEST], taken, numbered=n.op not in TWINS)
-        self.cut(nodes, limit)
-        self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
 
-    def cut(self, nodes: Sequence[Node], limit: int) -> None:
-        """Equal parts of at most `limit` statements, and places in the workspace for what a later part reads."""
-        count = max(1, -(-len(nodes) // limit))
+    def cut(self, nodes: Sequence[Node], count: int) -> None:
+        """Equal parts, what each reads of those before it, and places in the workspace for that."""
         self.parts = [nodes[len(nodes) * k // count : len(nodes) * (k + 1) // count] for k in range(count)]
         self.home = {n.serial: k for k, part in enumerate(self.parts) for n in part}
-        last = {a.serial: k for k, part in enumerate(self.parts) for n in part for a in n.operands}
-        self.slots: dict[int, int] = {}
-        free, dying = list(range(len(nodes)))[::-1], [list[int]() for _ in range(count + 1)]
+        reads = [{a.serial: a for n in part for a in n.operands} for part in self.parts]
+        self.loads = [[a for s, a in read.items() if self.home.get(s, k) < k] for k, read in enumerate(reads)]
+        last = {a.serial: k for k, load in enumerate(self.loads) for a in load}
+        free, self.slots = list(range(len(last)))[::-1], dict[int, int]()
         for k, part in enumerate(self.parts):
-            free += dying[k]  # read for the last time one part ago
-            for serial in (n.serial for n in part if last.get(n.serial, k) > k):
-                self.slots[serial] = free.pop()
-                dying[last[serial] + 1].append(self.slots[serial])
-        self.room = max(self.slots.values(), default=-1) + 1
-
-    def loads(self, k: int) -> list[Node]:
-        """What part k reads of the parts before."""
-        return list({a.serial: a for n in self.parts[k] for a in n.operands if self.home.get(a.serial, k) < k}.values())
+            self.slots |= {n.serial: free.pop() for n in part if n.serial in last}
+            free += [self.slots[a.serial] for a in self.loads[k] if last[a.serial] == k]  # for the parts after this one
+        self.room = len(set(self.slots.values()))
 
     def code(self) -> str:
         """The C file: one function, or the parts and a function that calls them in turn."""
-        lines = [f"/* {self.title} */", f'#include "{self.name}.h"', "", "#include <math.h>", ""]
-        main = self.body(0)
+        lines, main = [f"/* {self.title} */", f'#include "{self.name}.h"\n', "#include <math.h>\n"], self.body(0)
         if len(self.parts) > 1:
-            lines, main = [*lines, PART], [f"    {self.real} {self.workspace}[{self.room}];"] if self.room else []
+            arrays, main = [*self.arrays, self.workspace], [f"{self.real} {self.workspace}[{max(1, self.room)}];"]
             for k, name in enumerate(self.functions):
-                used = self.mentioned(self.body(k))
-                lines += [f"BELLCRANK_PART {name}({self.parameters(used)})", "{", *self.body(k), "}", ""]
-                main += [f"    {name}({', '.join(used)});"]
-        idle = [f"    (void){p};" for p in self.arrays if p not in self.mentioned(main)]
-        return "\n".join([*lines, f"void {self.name}({self.parameters(self.arrays)})", "{", *idle, *main, "}", ""])
+                lines += self.function(f"static void {name}", arrays, self.body(k))
+                main += [f"{name}({', '.join(arrays)});"]
+        return "\n".join([*lines, *self.function(f"void {self.name}", self.arrays, main)])
+
+    def function(self, head: str, arrays: Sequence[str], body: Sequence[str]) -> list[str]:
+        words = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", " ".join(body))))
+        idle = [f"(void){p};" for p in arrays if p not in words]
+        return [f"{head}({self.parameters(arrays)})", "{", *(f"    {line}" for line in (*idle, *body)), "}\n"]
+
+    def parameters(self, arrays: Sequence[str], restrict: str = "restrict ") -> str:
+        kinds = ("const " * (p in self.inputs.values()) + self.real for p in arrays)
+        return ", ".join(f"{kind} *{restrict}{p}" for kind, p in zip(kinds, arrays, strict=True)) or "void"
 
     def body(self, k: int) -> list[str]:
-        def local(n: Node, text: str) -> str:
-            return f"const {'int' if n.op in COMPARISONS else self.real} {self.names[n.serial]} = {text};"
+        """Statements of part k under their headings. A result is written by the part that computes it."""
+        part, loads, names, last = self.parts[k], self.loads[k], self.names, len(self.parts) - 1
+        place = {serial: f"{self.workspace}[{slot}]" for serial, slot in self.slots.items()}
+        rows = [("from parts before", f"const {self.real} {names[n.serial]} = {place[n.serial]};") for n in loads]
+        rows += [(n.label or "no label", self.statement(n)) for n in part]
+        rows += [("for parts after", f"{place[n.serial]} = {self.value(n)};") for n in part if n.serial in place]
+        results = ((self.outputs[key], i, x) for key, a in self.graph.outputs.items() for i, x in enumerate(a.flat))
+        mine = (r for r in results if self.home.get(getattr(r[2], "serial", -1), last) == k)
+        rows += [("results", f"{p}[{i}] = {self.value(x)};") for p, i, x in mine]
+        groups = groupby(rows, key=lambda row: row[0])
+        return [line for head, group in groups for line in (f"/* {comment(head)} */", *(text for _, text in group))]
 
-        w, part, last, label = self.workspace, self.parts[k], len(self.parts) - 1, None
-        kept = [n for n in part if n.serial in self.slots]
-        results = [(key, i, x) for key, a in self.graph.outputs.items() for i, x in enumerate(a.flat)]
-        lines = ["/* from the parts before */"] if k and self.loads(k) else []
-        lines += [local(n, f"{w}[{self.slots[n.serial]}]" + " > 0" * (n.op in COMPARISONS)) for n in self.loads(k)]
-        for n in part:
-            lines += [f"/* {comment(n.label)} */"] * (n.label != label)
-            label = n.label
-            arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
-            lines.append(local(n, SPELL[n.op].format(*arguments, f=self.suffix)))
-        lines += ["/* for the parts after */"] if kept else []
-        ...
+    def statement(self, n: Node) -> str:
+        arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
+        kind = "int" if n.op in COMPARISONS else self.real
+        return f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"
+
+    def value(self, x: Node | float, condition: bool = False) -> str:
+        """A name (a comparison among numbers is 0 or 1), or the shortest text that reads back as the same number."""
+        if isinstance(x, Node):
+            return f"({self.real})" * (x.op in COMPARISONS and not condition) + self.names[x.serial]
+        with np.errstate(over="ignore"):
+            text = str(np.dtype(self.dtype).type(x))
+        return {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}.get(text, text + self.suffix)
+
+    def header(self, columns: Mapping[str, Sequence[str]]) -> str:
+        NAME, count = self.name.upper().rstrip("_"), self.graph.count().by_kind
+        taken, table, sizes = dict[str, int](), list[str](), list[str]()
+        shapes = [*self.graph.inputs.items(), *((key, a.shape) for key, a in self.graph.outputs.items())]
+        for p, (key, shape) in zip(self.arrays, shapes, strict=True):
+            text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
+            table += textwrap.wrap(comment(text), 116, initial_indent=" *   ", subsequent_indent=" *" + 18 * " ")
+            sizes += [f"#define {NAME}_SIZE_{fresh(p.upper(), taken)} {int(np.prod(shape))}"]
+        longest = max(len(load) + len(part) for load, part in zip(self.loads, self.parts, strict=True))
+        return HEADER.format(
+            title=self.title, table="\n".join(table), NAME=NAME, name=self.name, sizes="\n".join(sizes),
+            count=", ".join(f"{n} {kind}" for kind, n in count.items() if n) or "none", total=sum(count.values()),
+            stack=(self.room + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256,
+            plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),
+        )  # fmt: skip
