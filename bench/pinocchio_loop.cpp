@@ -1,10 +1,10 @@
 // Times Pinocchio's aba, crba and rnea in a tight loop over random states; bench/baseline.py builds and calls it.
 //
-//   pinocchio_loop [--core N] [--states N] [--seconds S] (--model FILE | --chain N | --tree N) ALGORITHM...
+//   pinocchio_loop [--core N] [--states N] [--seconds S] (--model FILE | --chain N | --tree N) ALGORITHM... ...
 //
 // The arguments are read in order: a model option replaces the model, and each algorithm name after it is one job,
-// which prints one line of JSON. FILE is a model that Pinocchio's Python side parsed from a URDF and saved as text:
-// the precompiled parser can only be linked with its own Eigen alignment, which would hold this program back.
+// which prints one line of JSON. FILE is a model that Pinocchio's Python side parsed from a URDF and saved as text: the
+// precompiled parser could be linked only at the library's own Eigen alignment, and its headers are not in `pin`.
 
 #include <sched.h>
 
@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,12 +27,8 @@ namespace pin = pinocchio;
 using Eigen::VectorXd;
 using Clock = std::chrono::steady_clock;
 
-// The library is instantiated for Ref arguments only, so only these reach its precompiled code.
-#ifdef PINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION
-using Argument = Eigen::Ref<const VectorXd>;
-#else
-using Argument = const VectorXd &;
-#endif
+const std::pair<pin::Convention, const char *> conventions[] = {
+  {pin::Convention::LOCAL, "LOCAL"}, {pin::Convention::WORLD, "WORLD"}};
 
 struct State {
   VectorXd q, v, u;  // u: the force for aba, the acceleration for rnea
@@ -45,20 +40,17 @@ struct Result {
   int repetitions;
 };
 
-// A serial chain, or the binary tree in which body i hangs on body (i-1)/2; revolute about z, x, z, x...
-static pin::Model made(int bodies, bool tree) {
-  pin::Model model;
+// Body i and all below it: the chain's child is i+1, the binary tree's are 2i+1 and 2i+2; revolute about z, x, z, x...
+// Depth first, because Pinocchio's crba is wrong unless the joints of each subtree have consecutive indices.
+static void add_bodies(pin::Model & model, int i, int count, bool tree, pin::JointIndex parent) {
+  if (i >= count) return;
+  const pin::SE3 placement(Eigen::Matrix3d::Identity(), Eigen::Vector3d(0.05, 0.0, 0.2));
   const Eigen::Matrix3d about_com = Eigen::Vector3d(0.02, 0.02, 0.01).asDiagonal();
-  const pin::Inertia inertia(1.0, Eigen::Vector3d(0.01, 0.02, 0.1), about_com);
-  for (int i = 0; i < bodies; ++i) {
-    const int parent = tree ? (i + 1) / 2 - 1 : i - 1;  // -1 is the world, Pinocchio's joint 0
-    const pin::SE3 placement(Eigen::Matrix3d::Identity(), Eigen::Vector3d(0.05, 0.0, 0.2));
-    const pin::JointModel joint =
-        i % 2 ? pin::JointModel(pin::JointModelRX()) : pin::JointModel(pin::JointModelRZ());
-    const auto index = model.addJoint(parent + 1, joint, placement, "joint" + std::to_string(i));
-    model.appendBodyToJoint(index, inertia, pin::SE3::Identity());
-  }
-  return model;
+  const pin::JointModel z = pin::JointModelRZ(), x = pin::JointModelRX();
+  const auto joint = model.addJoint(parent, i % 2 ? x : z, placement, "joint" + std::to_string(i));
+  model.appendBodyToJoint(joint, pin::Inertia(1.0, Eigen::Vector3d(0.01, 0.02, 0.1), about_com), pin::SE3::Identity());
+  add_bodies(model, tree ? 2 * i + 1 : i + 1, count, tree, joint);
+  if (tree) add_bodies(model, 2 * i + 2, count, tree, joint);
 }
 
 static std::vector<State> random_states(const pin::Model & model, int count) {
@@ -67,19 +59,25 @@ static std::vector<State> random_states(const pin::Model & model, int count) {
   const VectorXd low = model.lowerPositionLimit.unaryExpr(finite), high = model.upperPositionLimit.unaryExpr(finite);
   std::vector<State> states;
   for (int i = 0; i < count; ++i)
-    states.push_back({pin::randomConfiguration(model, low, high), VectorXd::Random(model.nv), VectorXd::Random(model.nv)});
+    states.push_back(
+      {pin::randomConfiguration(model, low, high), VectorXd::Random(model.nv), VectorXd::Random(model.nv)});
   return states;
 }
 
-// How far the three algorithms disagree (relative): the build is wrong unless this is near rounding.
-static double disagreement(const pin::Model & model, pin::Data & data, const State & s) {
-  const VectorXd a = pin::aba(model, data, Argument(s.q), Argument(s.v), Argument(s.u));
-  const VectorXd zero = VectorXd::Zero(model.nv);
-  const VectorXd bias = pin::rnea(model, data, Argument(s.q), Argument(s.v), Argument(zero));
-  const VectorXd tau = pin::rnea(model, data, Argument(s.q), Argument(s.v), Argument(a));
-  const Eigen::MatrixXd m = pin::crba(model, data, Argument(s.q)).selfadjointView<Eigen::Upper>();
-  const double size = (m.cwiseAbs() * a.cwiseAbs() + bias.cwiseAbs()).maxCoeff() + s.u.cwiseAbs().maxCoeff();
-  return std::max((tau - s.u).cwiseAbs().maxCoeff(), (m * a + bias - tau).cwiseAbs().maxCoeff()) / size;
+// How far the three algorithms disagree, relative to the terms in their sums: anything but rounding is a wrong build.
+static double disagreement(const pin::Model & model, const State & s) {
+  pin::Data data(model);
+  const VectorXd bias = pin::rnea(model, data, s.q, s.v, VectorXd::Zero(model.nv));
+  double worst = 0;
+  for (const auto & [convention, name] : conventions) {
+    const VectorXd a = pin::aba(model, data, s.q, s.v, s.u, convention);
+    const VectorXd u = pin::rnea(model, data, s.q, s.v, a);
+    const Eigen::MatrixXd m = pin::crba(model, data, s.q, convention).selfadjointView<Eigen::Upper>();
+    const double size = (m.cwiseAbs() * a.cwiseAbs() + bias.cwiseAbs() + s.u.cwiseAbs()).maxCoeff();
+    const double error = std::max((u - s.u).cwiseAbs().maxCoeff(), (m * a + bias - s.u).cwiseAbs().maxCoeff());
+    worst = std::max(worst, error / size);
+  }
+  return worst;
 }
 
 static double sink = 0;  // printed, so that no call can be dropped
@@ -87,13 +85,13 @@ static double sink = 0;  // printed, so that no call can be dropped
 template <class Call>
 static Result measure(const char * convention, const std::vector<State> & states, double seconds, Call call) {
   std::vector<double> ns;
+  for (const State & s : states) sink += call(s);  // warms the caches
   const auto begin = Clock::now();
-  for (bool warm = false; !warm || ns.size() < 9 || Clock::now() - begin < std::chrono::duration<double>(seconds);) {
+  do {
     const auto t0 = Clock::now();
     for (const State & s : states) sink += call(s);
-    const std::chrono::duration<double, std::nano> t = Clock::now() - t0;
-    if (std::exchange(warm, true)) ns.push_back(t.count() / states.size());  // the first pass only warms the caches
-  }
+    ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - t0).count() / states.size());
+  } while (ns.size() < 9 || Clock::now() - begin < std::chrono::duration<double>(seconds));
   std::sort(ns.begin(), ns.end());
   return {convention, ns.front(), ns[ns.size() / 2], int(ns.size())};
 }
@@ -104,21 +102,21 @@ static Result run(const std::string & algorithm, const pin::Model & model, const
   const int last = model.nv - 1;
   if (algorithm == "rnea")  // the only one without a choice of convention
     return measure("LOCAL", states, seconds, [&](const State & s) {
-      return pin::rnea(model, data, Argument(s.q), Argument(s.v), Argument(s.u))[last];
+      return pin::rnea(model, data, s.q, s.v, s.u)[last];
     });
   if (algorithm != "aba" && algorithm != "crba") throw std::invalid_argument("no such algorithm: " + algorithm);
 
   // Which convention is faster depends on the robot, so both are timed and the peer gets its better one.
   std::vector<Result> both;
-  for (const auto & [convention, name] : {std::pair{pin::Convention::LOCAL, "LOCAL"}, {pin::Convention::WORLD, "WORLD"}})
+  for (const auto & [convention, name] : conventions)
     both.push_back(algorithm == "aba"
       ? measure(name, states, seconds, [&, c = convention](const State & s) {
-          return pin::aba(model, data, Argument(s.q), Argument(s.v), Argument(s.u), c)[last];
+          return pin::aba(model, data, s.q, s.v, s.u, c)[last];
         })
       : measure(name, states, seconds, [&, c = convention](const State & s) {
-          return pin::crba(model, data, Argument(s.q), c)(0, last);
+          return pin::crba(model, data, s.q, c)(0, last);
         }));
-  return both[0].median_ns <= both[1].median_ns ? both[0] : both[1];
+  return both[0].min_ns <= both[1].min_ns ? both[0] : both[1];  // a busy machine disturbs the median
 }
 
 int main(int argc, char ** argv) try {
@@ -130,8 +128,8 @@ int main(int argc, char ** argv) try {
     if (word.rfind("--", 0) != 0) {
       if (model.nv == 0) throw std::invalid_argument("no model before " + word);
       const auto inputs = random_states(model, states);
-      pin::Data data(model);
-      const double error = disagreement(model, data, inputs[0]);
+      const double error = disagreement(model, inputs[0]);
+      if (!(error < 1e-9)) throw std::runtime_error("aba, crba and rnea disagree by " + std::to_string(error));
       const Result r = run(word, model, inputs, seconds);
       std::printf("{\"algorithm\": \"%s\", \"nq\": %d, \"nv\": %d, \"states\": %d, \"convention\": \"%s\", "
                   "\"ns_min\": %.2f, \"ns_median\": %.2f, \"repetitions\": %d, \"disagreement\": %.3g, "
@@ -147,7 +145,8 @@ int main(int argc, char ** argv) try {
       model = pin::Model();
       pin::serialization::loadFromText(model, value);
     } else if (word == "--chain" || word == "--tree") {
-      model = made(std::stoi(value), word == "--tree");
+      model = pin::Model();
+      add_bodies(model, 0, std::stoi(value), word == "--tree", 0);
     } else if (word == "--states") {
       states = std::stoi(value);
     } else if (word == "--seconds") {

@@ -9,14 +9,13 @@ from bellcrank.errors import BellcrankError, CompileError, InputError, ModelErro
 from bellcrank.methods import QUANTITIES, MethodTable
 from bellcrank.model import Mechanism
 from bellcrank.read import Builder, read
+from bellcrank.version import __version__
 
 if TYPE_CHECKING:
     from bellcrank import zoo
     from bellcrank.build import kernel
     from bellcrank.emit.kernel import Kernel
     from bellcrank.graph import Graph
-
-__version__ = "0.1.0"
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -35,7 +34,9 @@ def __getattr__(name: str) -> Any:
     return getattr(found, attribute) if attribute else found
 
 
-def methods() -> MethodTable:  # shadows the subpackage on purpose: `bc.methods()` is the table, `bellcrank.methods.aba` the file
+def methods() -> (
+    MethodTable
+):  # shadows the subpackage on purpose: `bc.methods()` is the table, `bellcrank.methods.aba` the file
     """The table of methods: what each solves, for which mechanisms, and where it was published."""
     return MethodTable()
 
@@ -57,6 +58,7 @@ __all__ = [
     "ModelError",
     "ReadError",
     "TraceError",
+    "__version__",
     "kernel",
     "methods",
     "read",

@@ -1,8 +1,8 @@
-"""From a mechanism to a kernel: the only file that knows both towers. A list of stages, each with its input and its output.
+"""From a mechanism to a kernel: the only file that knows both towers. A list of stages, each with input and output.
 
-    Mechanism --tree--> Tree --trace--> Graph --spell--> Source --compile--> object code --load--> Kernel
+    Mechanism --tree--> Tree --traced--> Graph --source--> text --compiled--> object code --Library--> Kernel
 
-Every stage can be had alone: `graph`, `source`, `kernel`. Kernels are kept in memory per mechanism, object code on disk.
+Every stage can be had alone: `graph`, `source`, `kernel`. Object code is kept on disk.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check(mechanism: Mechanism, request: Request) -> None:
     q = quantity(request.quantity)
     if q.option == "frame":
         if not request.frame:
-            raise InputError(f'{q.name} needs the name of a frame: {unknown("frame", request.frame, mechanism.frames)}')
+            raise InputError(f"{q.name} needs the name of a frame: {unknown('frame', request.frame, mechanism.frames)}")
         mechanism.frame(request.frame)
     elif request.frame:
         raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
@@ -85,7 +85,9 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     return trace(f"{mechanism.name}.{q.name}", body, inputs)
 
 
-def graph(mechanism: Mechanism, name: str, method: str = "auto", frame: str = "", wrenches: tuple[str, ...] = ()) -> Graph:
+def graph(
+    mechanism: Mechanism, name: str, method: str = "auto", frame: str = "", wrenches: tuple[str, ...] = ()
+) -> Graph:
     """The data-flow graph of a quantity."""
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches)))[1]
 
@@ -137,7 +139,13 @@ def kernel(
     check(mechanism, request)
     h = host()
     index = store.key(
-        mechanism.fingerprint, json.dumps(asdict(request)), dtype, str(min(threads, 2)), h.cpu, h.features, store.package_fingerprint()
+        mechanism.fingerprint,
+        json.dumps(asdict(request)),
+        dtype,
+        str(min(threads, 2)),
+        h.cpu,
+        h.features,
+        store.package_fingerprint(),
     )
 
     @cache
@@ -148,8 +156,8 @@ def kernel(
     def text() -> str:
         return source(made()[1], dtype, threads)
 
-    known = _recalled(index)
-    if known is None:
+    facts, code, cached = _recalled(index)
+    if facts is None:
         by, g = made()
         code, cached = compiled(text())
         facts = {
@@ -158,8 +166,6 @@ def kernel(
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
         }
         store.save(f"{index}.kernel", json.dumps(facts).encode() + b"\n" + code)
-    else:
-        facts, code, cached = *known, True
     q, v = mechanism.columns
     columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v}
     signature = Signature(
@@ -184,20 +190,20 @@ def kernel(
     )
 
 
-def _recalled(index: str) -> tuple[dict[str, Any], bytes] | None:
+def _recalled(index: str) -> tuple[dict[str, Any] | None, bytes, bool]:
     """What an earlier process made for the same request, code and computer."""
     found = store.load(f"{index}.kernel")
     if found is None:
-        return None
+        return None, b"", False
     head, _, code = found.partition(b"\n")
-    return json.loads(head), code
+    return json.loads(head), code, True
 
 
 # -- quantities as attributes of a mechanism
 
 
 def bound(mechanism: Mechanism, name: str) -> Callable[..., Any] | None:
-    """What `mechanism.<name>` is: a kernel's own entry, or for a frame's quantities a function that picks the kernel."""
+    """What `mechanism.<name>` is: a kernel's own entry, or, where a frame is needed, a function that picks one."""
     if name not in QUANTITIES:
         return None
     q = QUANTITIES[name]
@@ -218,18 +224,46 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any] | None:
     return of_frame
 
 
-def _wrench_kernels(mechanism: Mechanism, **settings: Any) -> Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None]:
-    """Lets a dynamics kernel understand `wrenches={"tool": [force, moment]}`: each set of frames is a kernel of its own."""
+def _wrench_kernels(
+    mechanism: Mechanism, **settings: Any
+) -> Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None]:
+    """Lets a dynamics kernel understand `wrenches={"tool": [force, moment]}`: each set of frames is a kernel of its
+    own.
+    """
 
     @cache
     def made(frames: tuple[str, ...]) -> Kernel:
         return kernel(mechanism, wrenches=frames, **settings)
 
     def extend(named: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]] | None:
-        wrenches = named.get("wrenches")
-        if not isinstance(wrenches, Mapping) or not wrenches:
+        if "wrenches" not in named:
             return None
-        stacked = np.stack(np.broadcast_arrays(*(np.asarray(w, float) for w in wrenches.values())), axis=-2)
-        return made(tuple(wrenches)), {key: x for key, x in named.items() if key != "wrenches"} | {"wrench": stacked}
+        wrenches = named["wrenches"]
+        if not isinstance(wrenches, Mapping):
+            raise InputError(
+                f'{settings["name"]}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.'
+            )
+        rest = {key: x for key, x in named.items() if key != "wrenches"}
+        if not wrenches:
+            return made(()), rest
+        arrays = {frame: _wrench(settings["name"], frame, w) for frame, w in wrenches.items()}
+        try:
+            stacked = np.stack(np.broadcast_arrays(*arrays.values()), axis=-2)
+        except ValueError:
+            shown = ", ".join(f"{frame} {w.shape[:-1]}" for frame, w in arrays.items())
+            raise InputError(f"{settings['name']}: leading axes of the wrenches do not broadcast: {shown}.") from None
+        return made(tuple(wrenches)), rest | {"wrench": stacked}
 
     return extend
+
+
+def _wrench(name: str, frame: str, value: Any) -> Any:
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape[-1:] != (6,):
+        raise InputError(
+            f'{name}: the wrench on "{frame}" is {value!r}; expected [force, moment], six numbers, in any batch shape.'
+        )
+    return array

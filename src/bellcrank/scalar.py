@@ -1,11 +1,11 @@
 """What both towers agree on: scalars that are never looked at.
 
-The mechanics tower is written over any scalar with + - * / and the functions below; the compiler tower supplies one such
-scalar, its graph node. Neither imports the other: a function asks the scalar for its own version of itself (`x.sin()`,
-which is also what numpy calls on objects), and numpy answers for floats and arrays.
+The mechanics tower is written over any scalar with + - * / and the functions below; the compiler tower supplies one
+such scalar, its graph node. Neither imports the other: a function asks the scalar for its own version of itself
+(`x.sin()`, which is also what numpy calls on objects), and numpy answers for floats and arrays.
 
-`step` is the hook through which a method says what it is computing: the tracer reads `current_step` when it makes a node,
-so a node can be called `IA[boom]`. On plain numbers nobody reads it.
+`step` is the hook through which a method says what it is computing: the tracer reads `current_step` when it makes a
+node, so a node can be called `IA[boom]`. On plain numbers nobody reads it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
         own = getattr(type(x), "_where_", None)
         if own is not None:
             return own(condition, yes, no)
-    return np.where(condition, yes, no)
+    chosen: Any = np.where(condition, yes, no)
+    return chosen[()]  # a scalar stays one
 
 
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:

@@ -1,7 +1,7 @@
 """Object code on disk, in the user's cache folder: a second start compiles nothing.
 
-A file is a line of identification, a checksum and the payload; it is written beside and then renamed, so that processes can race and
-a crash leaves nothing half. Whatever does not check out is treated as absent and overwritten.
+A file is a line of identification, a checksum and the payload; it is written beside and then renamed, so that
+processes can race and a crash leaves nothing half. Whatever does not check out is treated as absent and overwritten.
 """
 
 from __future__ import annotations

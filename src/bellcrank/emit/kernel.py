@@ -1,7 +1,7 @@
 """A Kernel: numpy in, numpy out, any leading batch shape, threads, no GIL held while a batch runs.
 
-One state of plain float arrays never enters this file: the compiled module has its own Python entry (emit/pycall.py), which
-hands anything unusual to `Kernel.convert` below.
+One state of plain float arrays never enters this file: the compiled module has its own Python entry (emit/pycall.py),
+which hands anything unusual to `Kernel.convert` below.
 """
 
 from __future__ import annotations
@@ -176,9 +176,16 @@ class Kernel:
         if out is not None:
             if len(shapes) > 1:
                 raise InputError(f"{self.signature.name} gives {len(shapes)} arrays; out= takes one.")
-            if not isinstance(out, np.ndarray) or out.shape != shapes[0] or out.dtype != dtype or not out.flags.writeable:
+            if (
+                not isinstance(out, np.ndarray)
+                or out.shape != shapes[0]
+                or out.dtype != dtype
+                or not out.flags.writeable
+            ):
                 got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-                raise InputError(f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; got {got}.")
+                raise InputError(
+                    f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; got {got}."
+                )
             if out.flags.c_contiguous and not any(np.may_share_memory(out, a) for a in inputs):
                 return [out]
         return [np.empty(shape, dtype) for shape in shapes]
@@ -206,8 +213,8 @@ class Kernel:
                 named = self.signature.columns.get(name) if self.signature.columns else None
                 called = f' ("{named[at[-1]]}")' if named else ""
                 raise InputError(
-                    f"{self.signature.name}: {name}[{', '.join(map(str, at))}]{called} is {array[at]}; expected finite numbers "
-                    f"({len(bad)} of {array.size} are not)."
+                    f"{self.signature.name}: {name}[{', '.join(map(str, at))}]{called} is {array[at]}; expected finite "
+                    f"numbers ({len(bad)} of {array.size} are not)."
                 )
 
 

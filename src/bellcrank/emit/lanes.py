@@ -1,8 +1,8 @@
 """Rows of states to lanes of one quantity, and back.
 
-A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns is loaded as
-W short rows, joined to four full vectors and exchanged two by two until each vector holds one column. The exchange is its own inverse,
-so storing is the same backwards. With one lane a tile is just its elements.
+A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns
+is loaded as W short rows, joined to four full vectors and exchanged two by two until each vector holds one column.
+The exchange is its own inverse, so storing is the same backwards. With one lane a tile is just its elements.
 """
 
 from __future__ import annotations

@@ -92,7 +92,9 @@ def _many(graph: Graph, block: Speller) -> str:
     offsets = "\n".join(
         f"  %o{i} = mul i64 %row, %stride_{n}\n  %p{i} = getelementptr i8, ptr %{n}, i64 %o{i}" for i, n in indexed
     )
-    copies = "\n".join(f"  %copy{i} = alloca [{w.lanes * max(1, sizes[i])} x {w.element}], align 64" for i, _ in indexed)
+    copies = "\n".join(
+        f"  %copy{i} = alloca [{w.lanes * max(1, sizes[i])} x {w.element}], align 64" for i, _ in indexed
+    )
     return f"""define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
   %ws = alloca [{block.size} x {w.type}], align 64
 {copies}

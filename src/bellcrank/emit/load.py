@@ -20,7 +20,8 @@ class Library:
         binding = llvm()
         _symbols()
         machine = target_machine()
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        # use_lmm: one slab for code and constants, so that the small code model's 32-bit distances always reach.
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
         self._engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
         self._engine.finalize_object()
 

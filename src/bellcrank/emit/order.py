@@ -1,8 +1,8 @@
 """The order in which a graph's nodes are computed.
 
-The order of creation is a good start: a method sweeps body by body, so values die young and registers suffice. Inside a window of it,
-whatever heads the longest dependent path goes first, so that a processor which looks a few hundred instructions ahead always
-finds something to do. A wider window gains nothing more and makes values wait in memory.
+The order of creation is a good start: a method sweeps body by body, so values die young and registers suffice. Inside
+a window of it, whatever heads the longest dependent path goes first, so that a processor which looks a few hundred
+instructions ahead always finds something to do. A wider window gains nothing more and makes values wait in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ import heapq
 from bellcrank.graph import Graph, Node
 
 # Cycles until a result can be used, about right for today's cores; only the proportions matter.
-LATENCY = {"add": 3.0, "sub": 3.0, "mul": 3.5, "div": 15.0, "sqrt": 20.0, "neg": 0.0, "sin": 60.0, "cos": 60.0, "input": 5.0}
+LATENCY = {
+    "add": 3.0,
+    "sub": 3.0,
+    "mul": 3.5,
+    "div": 15.0,
+    "sqrt": 20.0,
+    "neg": 0.0,
+    "sin": 60.0,
+    "cos": 60.0,
+    "input": 5.0,
+}
 
 WINDOW = 100
 SMALL = 1000  # a graph that the processor's own window holds almost whole may be ordered as a whole

@@ -1,8 +1,9 @@
 """A graph laid out as a list of items for straight-line code: loads, operations, sines and cosines, stores.
 
-Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of one
-quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one. The list is
-then cut into chunks that become functions of their own, so that compile time grows with the graph and not with its square.
+Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of
+one quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one.
+The list is then cut into chunks that become functions of their own, so that compile time grows with the graph and not
+with its square.
 """
 
 from __future__ import annotations
@@ -47,7 +48,12 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
     """Every node of `order` in an executable sequence; loads as late and stores as early as can be."""
     result: list[Item] = []
     sizes = {name: _size(shape) for name, shape in graph.inputs.items()}
-    where = {(name, c): t for name, n in sizes.items() for t in reversed(tiles(name, n)) for c in range(t.start, t.start + t.width)}
+    where = {
+        (name, c): t
+        for name, n in sizes.items()
+        for t in reversed(tiles(name, n))
+        for c in range(t.start, t.start + t.width)
+    }
     inputs = {(n.args[0], n.args[1]): n for n in order if n.op == "input"}
     done: set[int] = set()
     loaded: set[Tile] = set()

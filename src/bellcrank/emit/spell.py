@@ -1,7 +1,8 @@
 """A graph's items spelled as LLVM IR functions, for one lane or many: a row of the table per operation.
 
-Values that outlive a chunk (see plan.py), and all sines and cosines, live in a workspace. Its slot 0 gathers a sum that is finite
-exactly if the inputs are (or so large that someone should look): that is how a batch notices a NaN at almost no cost.
+Values that outlive a chunk (see plan.py), and all sines and cosines, live in a workspace. Its slot 0 gathers a sum
+that is finite exactly if the inputs are (or so large that someone should look): that is how a batch notices a NaN at
+almost no cost.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Speller:
     # -- what is fused and what is watched
 
     def _product(self, node: Node) -> Node | None:
-        """The argument of a sum that joins it in a fused multiply-add: the later product, so that the other need not wait."""
+        """The argument of a sum that joins it in a fused multiply-add: the later product, so that the other need not
+        wait.
+        """
         if node.op not in ("add", "sub"):
             return None
         products = [a for a in node.operands if a.op == "mul" and self.uses[a.serial] == 1]

@@ -38,9 +38,7 @@ def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node
             for j, t in tangents[a.serial].items():
                 total[j] = total[j] + slope * t if j in total else slope * t
         tangents[node.serial] = total
-    return [
-        [tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(len(columns))] for y in rows
-    ]
+    return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(len(columns))] for y in rows]
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:

@@ -24,7 +24,9 @@ def spell(node: Node, argument: list[str]) -> str:
     return op.spelling.format(*argument) if op.spelling else f"{op.name}({', '.join(argument)})"
 
 
-def assignments(name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
+def assignments(
+    name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]
+) -> str:
     """One line per node, with the step that made it as the comment."""
     names: dict[int, str] = {}
     lines = [f"{name}({', '.join(f'{key}{list(shape) if shape else str()}' for key, shape in inputs.items())})"]
@@ -53,7 +55,9 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
             lines.append(f"  n{node.serial} [label={quote(f'{node.args[0]}[{node.args[1]}]')}, shape=ellipse];")
             continue
         constants = " ".join(f"{a:.6g}" for a in node.args if not isinstance(a, Node))
-        lines.append(f"  n{node.serial} [label={quote(f'{node.op} {constants}'.strip())}, tooltip={quote(node.label)}];")
+        lines.append(
+            f"  n{node.serial} [label={quote(f'{node.op} {constants}'.strip())}, tooltip={quote(node.label)}];"
+        )
         lines.extend(f"  n{a.serial} -> n{node.serial};" for a in node.operands)
     for key, array in outputs.items():
         for flat, x in enumerate(array.flat):
@@ -64,7 +68,9 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def json_text(name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
+def json_text(
+    name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]
+) -> str:
     """{"id"} is a node, a bare number a constant; enough to rebuild the graph elsewhere."""
 
     def argument(a: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The data-flow graph of one computation: named inputs, named outputs, and the nodes between, in the order they were made.
+"""The data-flow graph of one computation: named inputs, named outputs, and the nodes between, in order of creation.
 
 Everything else is an interpreter of this object: `evaluate` (the definition), `count`, `span`, the derivatives, the
 drawings, and in `emit/` the targets.
@@ -6,6 +6,7 @@ drawings, and in `emit/` the targets.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import derivative, draw
 from bellcrank.graph.node import Node, Tape
 from bellcrank.graph.ops import KINDS, OPS
+from bellcrank.scalar import step
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -120,7 +122,7 @@ class Graph:
             out = np.empty((*batch, array.size), dtype=dtype)
             for flat, x in enumerate(array.flat):
                 out[..., flat] = known[x.serial] if isinstance(x, Node) else x
-            results[name] = out.reshape(*batch, *array.shape)
+            results[name] = out.reshape((*batch, *array.shape))
         return results
 
     def _check(self, values: Mapping[str, Any]) -> dict[str, Array]:
@@ -136,8 +138,11 @@ class Graph:
             if array.dtype not in (np.float32, np.float64):
                 array = array.astype(np.float64)
             if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
-                raise InputError(f'{self.name}: input "{name}" has shape {array.shape}; expected (..., {", ".join(map(str, shape))}).')
-            arrays[name] = array.reshape(*array.shape[: array.ndim - len(shape)], -1)
+                raise InputError(
+                    f'{self.name}: input "{name}" has shape {array.shape}; '
+                    f"expected (..., {', '.join(map(str, shape))})."
+                )
+            arrays[name] = array.reshape((*array.shape[: array.ndim - len(shape)], math.prod(shape)))
         return arrays
 
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
@@ -149,6 +154,8 @@ class Graph:
             raise InputError(unknown("output", of, self.outputs))
         if wrt not in self.inputs:
             raise InputError(unknown("input", wrt, self.inputs))
+        if mode not in ("auto", *derivative.MODES):
+            raise InputError(unknown("mode", mode, ["auto", *derivative.MODES]))
         shape = self.inputs[wrt]
         columns = list(self.tape.inputs(wrt, shape).flat)
         rows = list(self.outputs[of].flat)
@@ -159,7 +166,9 @@ class Graph:
         for i, row in enumerate(matrix):
             array[i, :] = row
         name = f"d{of}_d{wrt}"
-        return Graph(f"{self.name}.{name}", self.inputs, {name: array.reshape(*self.outputs[of].shape, *shape)}, self.tape)
+        return Graph(
+            f"{self.name}.{name}", self.inputs, {name: array.reshape((*self.outputs[of].shape, *shape))}, self.tape
+        )
 
     def __str__(self) -> str:
         return draw.assignments(self.name, self.inputs, self.outputs, self.nodes)
@@ -173,8 +182,11 @@ class Graph:
 
 def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Shape]) -> Graph:
     """Runs `function(**symbols)` once on symbols and keeps what it did. It returns named (nested) arrays of scalars."""
+    step("")  # what the last trace was doing is over
     tape = Tape()
-    symbols = {name: tape.inputs(name, shape) for name, shape in inputs.items()}
+    symbols = {
+        name: tape.inputs(name, shape) if shape else tape.inputs(name, shape)[()] for name, shape in inputs.items()
+    }
     outputs = {}
     for key, value in function(**symbols).items():
         array = np.array(value, dtype=object)

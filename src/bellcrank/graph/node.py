@@ -21,7 +21,7 @@ Value: TypeAlias = Union["Node", float]
 
 
 class Tape:
-    """The table of nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
+    """The nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -31,6 +31,10 @@ class Tape:
         key = (op, *args)
         found = self.table.get(key)
         if found is None:
+            if any(isinstance(a, Node) and a.op in ("lt", "le") for a in (args[1:] if op == "where" else args)):
+                raise TraceError(
+                    f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0) instead."
+                )
             found = Node(self, op, args, len(self.nodes), current_step())
             self.nodes.append(found)
             self.table[key] = found
@@ -49,9 +53,13 @@ def constant(x: Any) -> float:
     try:
         value = float(x)
     except (TypeError, ValueError) as error:
-        raise TraceError(f"a traced scalar met {x!r} of type {type(x).__name__}; expected a number or a traced scalar.") from error
+        raise TraceError(
+            f"a traced scalar met {x!r} of type {type(x).__name__}; expected a number or a traced scalar."
+        ) from error
     if math.isnan(value):
-        raise TraceError("a NaN constant entered the graph: some number of the model is NaN; check masses, axes and gravity.")
+        raise TraceError(
+            "a NaN constant entered the graph: some number of the model is NaN; check masses, axes and gravity."
+        )
     return value
 
 
@@ -158,6 +166,13 @@ def _call(op: str, *args: Value) -> Value:
     return owner.tape.node(op, *args)
 
 
+def _each(operation: np.ufunc, array: Any, node: Node) -> Any:
+    """An array on the left of a node: one result for each element."""
+    box = np.empty((), dtype=object)
+    box[()] = node
+    return operation(array, box)
+
+
 class Node:
     """A scalar that records instead of computing."""
 
@@ -177,8 +192,8 @@ class Node:
 
     def __bool__(self) -> bool:
         raise TraceError(
-            "a traced scalar has no truth value: the code branches on a number that is known only when the kernel runs. "
-            "Use where(condition, a, b), minimum or maximum from bellcrank.scalar, or branch on the model instead."
+            "a traced scalar has no truth value: the code branches on a number that is known only when the kernel "
+            "runs. Use where(condition, a, b), minimum or maximum of bellcrank.scalar, or branch on the model instead."
         )
 
     def __float__(self) -> float:
@@ -190,26 +205,26 @@ class Node:
     def __add__(self, other: Any) -> Value:
         return _add(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
 
-    def __radd__(self, other: Any) -> Value:
-        return _add(*_pair(other, self))
+    def __radd__(self, other: Any) -> Any:
+        return _add(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.add, other, self)
 
     def __sub__(self, other: Any) -> Value:
         return _sub(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
 
-    def __rsub__(self, other: Any) -> Value:
-        return _sub(*_pair(other, self))
+    def __rsub__(self, other: Any) -> Any:
+        return _sub(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.subtract, other, self)
 
     def __mul__(self, other: Any) -> Value:
         return _mul(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
 
-    def __rmul__(self, other: Any) -> Value:
-        return _mul(*_pair(other, self))
+    def __rmul__(self, other: Any) -> Any:
+        return _mul(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.multiply, other, self)
 
     def __truediv__(self, other: Any) -> Value:
         return _div(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
 
-    def __rtruediv__(self, other: Any) -> Value:
-        return _div(*_pair(other, self))
+    def __rtruediv__(self, other: Any) -> Any:
+        return _div(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.true_divide, other, self)
 
     def __neg__(self) -> Value:
         return _neg(self)
@@ -229,7 +244,9 @@ class Node:
             half = self ** (exponent // 2) if exponent > 1 else 1.0
             square = _mul(half, half)
             return _mul(square, self) if exponent % 2 else square
-        raise TraceError(f"a traced scalar was raised to {exponent!r}; expected a positive integer or 0.5. Use exp and log for others.")
+        raise TraceError(
+            f"a traced scalar was raised to {exponent!r}; expected a positive integer or 0.5. Use exp and log instead."
+        )
 
     def __lt__(self, other: Any) -> Value:
         return _call("lt", *_pair(self, other))
@@ -281,11 +298,11 @@ class Node:
     # What bellcrank.scalar asks for when either argument is traced.
     @staticmethod
     def _minimum_(a: Any, b: Any) -> Value:
-        return a if a is b else _call("minimum", *_pair(a, b))  # type: ignore[no-any-return]
+        return a if a is b else _call("minimum", *_pair(a, b))
 
     @staticmethod
     def _maximum_(a: Any, b: Any) -> Value:
-        return a if a is b else _call("maximum", *_pair(a, b))  # type: ignore[no-any-return]
+        return a if a is b else _call("maximum", *_pair(a, b))
 
     @staticmethod
     def _atan2_(a: Any, b: Any) -> Value:
@@ -293,7 +310,7 @@ class Node:
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Value:
-        yes, no = _pair(yes, no)
+        a, b = _pair(yes, no)
         if not isinstance(condition, Node):
-            return yes if condition else no
-        return yes if yes is no or (not isinstance(yes, Node) and yes == no) else _call("where", condition, yes, no)
+            return a if condition else b
+        return a if a is b or (not isinstance(a, Node) and a == b) else _call("where", condition, a, b)

@@ -1,7 +1,8 @@
 """The table of methods: name, what it solves, for which topology, citation. One file per published method.
 
-A quantity is a function of a mechanism's state; a method is one way to compute one or several of them. Every function has the form
-f(tree, *inputs, **options) over any scalar; see kinematics.py for the simplest and aba.py for the best known.
+A quantity is a function of a mechanism's state; a method is one way to compute one or several of them. Every function
+has the form f(tree, *inputs, **options) over any scalar; see kinematics.py for the simplest and aba.py for the best
+known.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ METHODS: dict[str, Method] = {
             "kinematics",
             kinematics,
             (
-                "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum",
-                "rate", "integrate",
+                "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian",
+                "com", "momentum", "rate", "integrate",
             ),
             "trees, couplings",
             "R. Featherstone. Rigid Body Dynamics Algorithms. Springer, 2008.",
@@ -135,7 +136,10 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
     if name not in able:
         found = METHODS[name]
         why = f"it covers {found.topology}" if quantity_name in found.solves else f"it solves {', '.join(found.solves)}"
-        raise InputError(f'method "{name}" does not give {quantity_name} of this mechanism: {why}. Use: {", ".join(["auto", *able])}.')
+        raise InputError(
+            f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
+            f"Use: {', '.join(['auto', *able])}."
+        )
     return METHODS[name]
 
 
@@ -168,7 +172,9 @@ class MethodTable:
 
     def __str__(self) -> str:
         rows = [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()]
-        short = [(a, b if len(b) < 48 else b[:45] + "...", c, d if len(d) < 78 else d[:75] + "...") for a, b, c, d in rows]
+        short = [
+            (a, b if len(b) < 48 else b[:45] + "...", c, d if len(d) < 78 else d[:75] + "...") for a, b, c, d in rows
+        ]
         return table(("method", "solves", "topology", "source"), short)
 
     __repr__ = __str__

@@ -1,13 +1,14 @@
-"""Articulated bodies: R. Featherstone, The calculation of robot dynamics using articulated-body inertias, Int. J. Robotics Research
-2 (1), 1983; in the form of his Rigid Body Dynamics Algorithms, 2008, table 7.1.
+"""Articulated bodies: R. Featherstone, The calculation of robot dynamics using articulated-body inertias, Int. J.
+Robotics Research 2 (1), 1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are
+part of the recursion, as in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
 Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
 
-    c_i   acceleration of body i from velocities alone       IA_i   inertia of body i with its subtree free to move
-    pA_i  force that holds it at zero acceleration           U, D, u   as in the book, one axis at a time
+    c_i   acceleration of body i from velocities alone       IA_i      inertia of body i with its subtree free to move
+    pA_i  force that holds it at zero acceleration           U, D, u   IA s, 1/(s.U), tau - s.pA for one axis s
 
-Departs: `a` is the classical acceleration of the frame's origin, so that linear velocities are never needed; a joint with several
-axes is eliminated one axis after the other, last first, which replaces the inverse of D by divisions.
+Departs: body coordinates instead of the inertial frame; `a` is the classical acceleration of the frame's origin, so
+that linear velocities are never needed; a joint with several axes is eliminated one axis after the other, last first.
 """
 
 from __future__ import annotations
@@ -16,22 +17,29 @@ from collections.abc import Sequence
 
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.rnea import Wrenches
-from bellcrank.methods.sweep import along, external, own
+from bellcrank.methods.sweep import along, external, inverse, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
 from bellcrank.spatial.motion import Acceleration, Motion
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import ZERO, Vec
 
 Vector = Sequence[Scalar]
 
 
-def forward_dynamics(tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None) -> list[Scalar]:
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
     outer = external(tree, q, frames, wrench)
     passive = passive_torque(tree, q, v)
-    links, X, S = tree.links, [link.transform(q) for link in tree.links], [link.subspace(q) for link in tree.links]
+    links, X, S = tree.links, [], []
+    for link in links:
+        step("X", link.name)
+        X.append(link.transform(q))
+        S.append(link.subspace(q))
 
-    w, c, pA, IA = [], [], [], []
+    w: list[Vec] = []
+    c, pA, IA = [], [], []
     for i, link in enumerate(links):
         step("c", link.name)
         still = Acceleration(w[link.parent] if link.parent >= 0 else ZERO, ZERO, ZERO)
@@ -47,11 +55,11 @@ def forward_dynamics(tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequ
         for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
             step("U", link.name)
             U[k] = IA[i] @ s
-            D[k] = 1.0 / (s.dot(U[k]) + link.armature)
+            D[k] = inverse(s.dot(U[k]) + link.armature, link.name)
             u[k] = (tau[k] + passive[k]) - s.dot(pA[i])
             step("IA", link.name)
-            IA[i] = IA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)
-            pA[i] = pA[i] + U[k] * (u[k] * D[k])
+            IA[i] = IA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)  # 2.14
+            pA[i] = pA[i] + U[k] * (u[k] * D[k])  # 2.16
         if link.parent >= 0:
             step("IA", links[link.parent].name)
             IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
@@ -64,6 +72,6 @@ def forward_dynamics(tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequ
         step("a", link.name)
         A.append(X[i].motion(A[link.parent] if link.parent >= 0 else Motion(ZERO, -tree.gravity)) + c[i])
         for s, k in zip(S[i], link.v_index, strict=True):
-            a[k] = (u[k] - A[i].dot(U[k])) * D[k]
-            A[i] = A[i] + s * a[k]
+            a[k] = (u[k] - A[i].dot(U[k])) * D[k]  # 2.18
+            A[i] = A[i] + s * a[k]  # 2.17
     return a

@@ -1,7 +1,8 @@
 """Where things are and how they move: poses, velocities, Jacobians, centre of mass, energies, momentum.
 
-Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, passive_torque. Any tree.
-Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's origin.
+Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, passive_torque.
+Any tree. Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's
+origin.
 
     R_WF, p_WF   pose of body i's internal frame       z_i        column of its joint's motion subspace
     V_i          velocity of F, in F                    h_W        first moment of the whole mechanism
@@ -140,6 +141,7 @@ def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     out: list[Scalar] = []
     for link in tree.links:
         if link.joint.mimic is None:
+            step("rate", link.name)
             out += link.kind.rate([q[i] for i in link.q_index], [v[i] for i in link.v_index])
     return out
 

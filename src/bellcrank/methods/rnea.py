@@ -1,14 +1,15 @@
-"""Recursive Newton-Euler: J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical manipulators,
-J. Dyn. Sys. Meas. Control 102, 1980, eqs 13-25.
+"""Recursive Newton-Euler: J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical
+manipulators, J. Dyn. Sys. Meas. Control 102, 1980; equation numbers are those of Wong 1991, section 2.2.1.
 
 Solves: inverse_dynamics, bias, gravity_torque. Any tree. Work O(n), span O(depth).
 
-    A_i   w, dw and a of body i's frame, in the frame        f_i    force and moment that joint i passes on, about its frame
-    S_i   the joint's axes (columns)                         X_i    moves from the parent's frame
+    A_i   w, dw and the origin's acceleration of body i's frame, in the frame      X_i   moves from the parent's frame
+    f_i   force and moment that joint i passes on, about its frame                  S_i   the joint's axes (columns)
 
-Departs: frames stand on the joint instead of the centre of mass, and the velocity products are shared through K = [dw] + [w][w],
-so that f = m a + K h (W. Khalil and J. F. Kleinfinger, Minimum operations and minimum parameters of the dynamic models of tree
-structure robots, 1987). Joints may have any number of axes.
+Departs: frames stand on the joint and everything is in body coordinates, so that k = 0 in Wong's equations; the
+velocity products are shared through K = [dw] + [w][w], with which F = m a + K h (W. Khalil and J. F. Kleinfinger,
+Minimum operations and minimum parameters of the dynamic models of tree structure robots, 1987). Joints may have any
+number of axes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Vector = Sequence[Scalar]
 Wrenches = Sequence[Vector] | None
 
 
-def rigid_forces(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None) -> list[Scalar]:
+def rigid_forces(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
     """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
     A: list[Acceleration] = []
     f = []
@@ -36,21 +39,25 @@ def rigid_forces(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[s
         step("A", link.name)
         S = link.subspace(q)
         vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
-        A.append(link.transform(q).acceleration(A[link.parent] if link.parent >= 0 else base).through_joint(vJ, aJ))  # 13-18
+        A.append(
+            link.transform(q).acceleration(A[link.parent] if link.parent >= 0 else base).through_joint(vJ, aJ)
+        )  # 1.5, 1.6, 2.1
         step("f", link.name)
-        f.append(link.inertia.newton_euler(A[i]) - outer[i])  # 19-20
+        f.append(link.inertia.newton_euler(A[i]) - outer[i])  # 1.11, 1.12
     tau: list[Scalar] = [0.0] * tree.nv
     for i, link in reversed(list(enumerate(tree.links))):
         step("tau", link.name)
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 23-24
+            tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 2.3
         if link.parent >= 0:
             step("f", tree.links[link.parent].name)
-            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 21-22
+            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 2.2
     return tau
 
 
-def inverse_dynamics(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None) -> list[Scalar]:
+def inverse_dynamics(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
     """tau that gives the accelerations a, with the joints' own springs and friction overcome."""
     tau = rigid_forces(tree, q, v, a, frames, wrench)
     return [t - p for t, p in zip(tau, passive_torque(tree, q, v), strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bellcrank.errors import ModelError
 from bellcrank.methods.kinematics import poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
@@ -24,8 +25,20 @@ def own(link: Link, x: Sequence[Scalar]) -> list[Scalar]:
     return [x[i] for i in link.v_index]
 
 
-def external(tree: Tree, q: Sequence[Scalar], frames: Sequence[str], wrench: Sequence[Sequence[Scalar]] | None) -> list[Force]:
-    """Each body's outer force about its F. A wrench is [force, moment] in world axes, acting at the origin of its frame."""
+def inverse(inertia: Scalar, body: str) -> Scalar:
+    """1 / what a coordinate has to move. Nothing at all is a mistake of the model, known before any kernel runs."""
+    if isinstance(inertia, float) and inertia == 0.0:
+        raise ModelError(
+            f'body "{body}" and all it carries are massless as their joint moves them, so no force determines their '
+            "acceleration. Give the body a mass, give its joint an armature, or lock the joint."
+        )
+    return 1.0 / inertia
+
+
+def external(
+    tree: Tree, q: Sequence[Scalar], frames: Sequence[str], wrench: Sequence[Sequence[Scalar]] | None
+) -> list[Force]:
+    """Each body's outer force about its F. A wrench is [force, moment] in world axes, at the origin of its frame."""
     forces = [NO_FORCE] * len(tree.links)
     if not frames or wrench is None:
         return forces

@@ -72,8 +72,8 @@ class Articulated:
     def freed(self, s: Motion, U: Force, inverse_D: Scalar, blind: bool) -> Articulated:
         """IA - U U^T / D: what is left when the motion s is free.
 
-        Where nothing but IA resists s (`blind`), the result is exactly blind to s; and where s is a coordinate axis its row is then
-        set to zero instead of being computed as x - x x/x, which no folding could see.
+        Where nothing but IA resists s (`blind`), the result is exactly blind to s; and where s is a coordinate axis
+        its row is then set to zero instead of being computed as x - x x/x, which no folding could see.
         """
         ones = [i for i, x in enumerate((*s.ang, *s.lin)) if not (isinstance(x, float) and x == 0.0)]
         row = ones[0] if blind and len(ones) == 1 else -1

@@ -56,7 +56,9 @@ class Acceleration:
     a: Vec
 
     def through_joint(self, vJ: Motion, aJ: Motion) -> Acceleration:
-        """Beyond a joint that moves with vJ and aJ against this frame (all in the child's axes): Coriolis terms and all."""
+        """Beyond a joint that moves with vJ and aJ against this frame (all in the child's axes): Coriolis terms and
+        all.
+        """
         w, u = self.w, vJ.ang
         return Acceleration(
             w + u,

@@ -1,8 +1,8 @@
-"""A transform is a sequence of elementary moves: turns about a coordinate axis, shifts, and (for quaternions) one full matrix.
+"""A transform is a sequence of elementary moves: turns about a coordinate axis, shifts, and matrices of quaternions.
 
-Every move knows how a thing looks from the other side: motions go down (parent to child coordinates), forces and inertias
-go up. Keeping the moves apart is cheaper than multiplying them out: a turn about z costs a vector 4 multiplications
-and a symmetric matrix 8, and a constant quarter turn only renames.
+Every move knows how a thing looks from the other side: motions go down (parent to child coordinates), forces and
+inertias go up. Keeping the moves apart is cheaper than multiplying them out: a turn about z costs a vector 4
+multiplications and a symmetric matrix 8, and a constant quarter turn only renames.
 """
 
 from __future__ import annotations
@@ -180,9 +180,12 @@ class Shift:
         m1, m2, m3 = (list(row) for row in i.M.rows)
         # columns of [r] M are r x (columns of M)
         cols = [r.cross(Vec(m1[k], m2[k], m3[k])) for k in range(3)]
-        H1 = Mat(*(
-            Vec(*(h + list(col)[row] for h, col in zip(hrow, cols, strict=True))) for row, hrow in enumerate(i.H.rows)
-        ))
+        H1 = Mat(
+            *(
+                Vec(*(h + list(col)[row] for h, col in zip(hrow, cols, strict=True)))
+                for row, hrow in enumerate(i.H.rows)
+            )
+        )
         h, g = i.H.rows, H1.rows
         d = [list(r.cross(h[k] + g[k]))[k] for k in range(3)]
 

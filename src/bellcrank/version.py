@@ -1,0 +1,3 @@
+"""The version, where both towers can read it."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,160 @@
+"""Energy and momentum: two independent routes to each quantity, the second one through the graph's own derivatives.
+
+A quantity is traced and differentiated as a graph, and compared with what another method computes on plain floats. The chain rule
+along a motion is d/dt f(q) = (df/dq) rate(q, v), which holds for quaternions too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from trees import HOLONOMIC, Array, close, state, trees
+
+from bellcrank.graph import Graph, trace
+from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.model import Mechanism
+
+seeds = st.integers(0, 1000)
+mixed = trees(max_bodies=5, armature=st.booleans(), passive=st.booleans())
+coupled = trees(kinds=("revolute", "prismatic", "helical"), armature=st.booleans(), passive=st.booleans(), coupled=True)
+floating = trees(base="floating", max_bodies=4, armature=st.booleans(), passive=st.booleans())
+everything = st.one_of(mixed, coupled, floating)
+
+
+def graph(m: Mechanism, function: Callable[..., Any], *inputs: str, **options: Any) -> Graph:
+    shapes = {name: (m.nq if name == "q" else m.nv,) for name in inputs}
+    return trace("law", lambda **x: {"y": function(m.tree, *x.values(), **options)}, shapes)
+
+
+def gradient(g: Graph, wrt: str, **values: Sequence[float]) -> Array:
+    return g.jacobian("y", wrt).evaluate(**values)[f"dy_d{wrt}"]
+
+
+@given(everything, seeds)
+def test_gravity_torque_is_the_gradient_of_potential_energy(m: Mechanism, seed: int) -> None:
+    m = m.frictionless()  # springs have a potential of their own; see below
+    q, v, _ = state(m, seed)
+    fall = gradient(graph(m, kinematics.potential_energy, "q"), "q", q=q) @ kinematics.rate(m.tree, q, v)
+    close(np.dot(rnea.gravity_torque(m.tree, q), v), fall, 1e-12)
+
+
+@given(everything, seeds)
+def test_springs_are_the_gradient_of_their_energy(m: Mechanism, seed: int) -> None:
+    m = replace(m, gravity=(0.0, 0.0, 0.0), joints=tuple(replace(j, damping=0.0, friction=0.0) for j in m.joints))
+    q, v, _ = state(m, seed)
+    stored = gradient(graph(m, kinematics.potential_energy, "q"), "q", q=q) @ kinematics.rate(m.tree, q, v)
+    close(np.dot(kinematics.passive_torque(m.tree, q, v), v), -stored, 1e-12)
+
+
+@given(everything, seeds)
+def test_damping_and_friction_only_take_energy(m: Mechanism, seed: int) -> None:
+    m = replace(m, joints=tuple(replace(j, stiffness=0.0) for j in m.joints))
+    q, v, _ = state(m, seed)
+    assert np.dot(kinematics.passive_torque(m.tree, q, v), v) <= 0.0
+
+
+@settings(max_examples=50)
+@given(everything, seeds)
+def test_power_balance(m: Mechanism, seed: int) -> None:
+    """What the joints give, friction and springs included, is what kinetic energy and height take up."""
+    q, v, a = state(m, seed)
+    tau = np.array(rnea.inverse_dynamics(m.tree, q, v, a)) + kinematics.passive_torque(m.tree, q, v)
+    rate = kinematics.rate(m.tree, q, v)
+    T, U = graph(m, kinematics.kinetic_energy, "q", "v"), graph(m.frictionless(), kinematics.potential_energy, "q")
+    taken = gradient(T, "q", q=q, v=v) @ rate + gradient(T, "v", q=q, v=v) @ a + gradient(U, "q", q=q) @ rate
+    close(tau @ v, taken, 1e-12)
+
+
+@settings(max_examples=40)
+@given(st.one_of(trees(kinds=HOLONOMIC, max_bodies=4, armature=True), coupled), seeds)
+def test_inverse_dynamics_is_lagranges_equation(m: Mechanism, seed: int) -> None:
+    """d/dt dT/dv - dT/dq + dU/dq: the whole of the bias, not only its power, from nothing but energies."""
+    m = m.frictionless()
+    q, v, a = state(m, seed)
+    T = graph(m, kinematics.kinetic_energy, "q", "v")
+    p = T.jacobian("y", "v")  # dT/dv, again a graph
+    at = {"q": q, "v": v}
+    d_p = p.jacobian("dy_dv", "q").evaluate(**at)["ddy_dv_dq"] @ v + p.jacobian("dy_dv", "v").evaluate(**at)["ddy_dv_dv"] @ a
+    lagrange = d_p - gradient(T, "q", **at) + gradient(graph(m, kinematics.potential_energy, "q"), "q", q=q)
+    close(rnea.inverse_dynamics(m.tree, q, v, a), lagrange, 1e-12)
+
+
+@given(everything, seeds)
+def test_momentum_is_mass_times_the_velocity_of_the_centre_of_mass(m: Mechanism, seed: int) -> None:
+    q, v, _ = state(m, seed)
+    mass = sum(b.mass for b in m.bodies)
+    drift = gradient(graph(m, kinematics.com, "q"), "q", q=q) @ kinematics.rate(m.tree, q, v)
+    close(kinematics.momentum(m.tree, q, v)[:3], mass * drift, 1e-12)
+
+
+@given(everything, seeds)
+def test_momentum_and_energy_of_single_bodies_add_up(m: Mechanism, seed: int) -> None:
+    """The textbook sums over bodies, from poses and velocities at the user's frames and the user's inertias alone."""
+    q, v, _ = state(m, seed)
+    P, L, U, T, centre = np.zeros(3), np.zeros(3), 0.0, 0.0, np.zeros(3)
+    for b in m.bodies:
+        X = np.array(kinematics.pose(m.tree, q, b.name))
+        V = np.array(kinematics.velocity(m.tree, q, v, b.name))
+        R, arm = X[:3, :3], X[:3, :3] @ b.com
+        c, c_dot, w = X[:3, 3] + arm, V[:3] + np.cross(V[3:], arm), V[3:]
+        I = R @ np.array(b.inertia) @ R.T
+        P, L, centre = P + b.mass * c_dot, L + I @ w + np.cross(c, b.mass * c_dot), centre + b.mass * c
+        T, U = T + 0.5 * (b.mass * c_dot @ c_dot + w @ I @ w), U - b.mass * np.dot(m.gravity, c)
+    mass = sum(b.mass for b in m.bodies)
+    close(kinematics.com(m.tree, q), centre / mass, 1e-13)
+    close(kinematics.momentum(m.tree, q, v), [*P, *(L - np.cross(centre / mass, P))], 1e-12)
+    rotors = sum(0.5 * link.armature * v[k] ** 2 for link in m.tree.links for k in link.v_index)
+    close(kinematics.kinetic_energy(m.tree, q, v), T + rotors, 1e-13)
+    close(kinematics.potential_energy(m.frictionless().tree, q), U, 1e-12)
+
+
+@settings(max_examples=40)
+@given(trees(base="floating", max_bodies=4, gravity=st.booleans()), seeds)
+def test_only_gravity_changes_the_momentum_of_a_free_mechanism(m: Mechanism, seed: int) -> None:
+    """Forces inside it (all but those on the base) change neither linear momentum nor angular about the centre of mass."""
+    q, v, tau = state(m, seed)
+    a = crba.forward_dynamics(m.tree, q, v, [0.0] * 6 + tau[6:])
+    h = graph(m, kinematics.momentum, "q", "v")
+    change = gradient(h, "q", q=q, v=v) @ kinematics.rate(m.tree, q, v) + gradient(h, "v", q=q, v=v) @ a
+    close(change, [*(sum(b.mass for b in m.bodies) * np.array(m.gravity)), 0.0, 0.0, 0.0], 1e-11)
+
+
+@given(everything, seeds)
+def test_velocity_is_the_derivative_of_the_pose(m: Mechanism, seed: int) -> None:
+    q, v, _ = state(m, seed)
+    frame = f"f{seed % len(m.bodies)}"
+    X = np.array(kinematics.pose(m.tree, q, frame))
+    X_dot = gradient(graph(m, kinematics.pose, "q", frame=frame), "q", q=q) @ kinematics.rate(m.tree, q, v)
+    W = X_dot[:3, :3] @ X[:3, :3].T  # the cross matrix of the angular velocity
+    close(W, -W.T, 1e-13)
+    close(kinematics.velocity(m.tree, q, v, frame), [*X_dot[:3, 3], W[2, 1], W[0, 2], W[1, 0]], 1e-12)
+
+
+@given(everything, seeds)
+def test_jacobian_times_v_is_velocity(m: Mechanism, seed: int) -> None:
+    q, v, _ = state(m, seed)
+    for frame in ("ground", f"f{seed % len(m.bodies)}", m.bodies[-1].name):
+        J = np.array(kinematics.jacobian(m.tree, q, frame))
+        close(J @ v, kinematics.velocity(m.tree, q, v, frame), 1e-13)
+        close(gradient(graph(m, kinematics.velocity, "q", "v", frame=frame), "v", q=q, v=v), J, 1e-13)
+
+
+@given(everything, seeds)
+def test_integrate_starts_along_rate_and_stays_on_the_manifold(m: Mechanism, seed: int) -> None:
+    q, v, _ = state(m, seed)
+    g = graph(m, kinematics.integrate, "q", "v")
+    close(g.evaluate(q=q, v=[0.0] * m.nv)["y"], q, 1e-15)
+    close(gradient(g, "v", q=q, v=[0.0] * m.nv) @ v, kinematics.rate(m.tree, q, v), 1e-13)
+    moved = np.array(kinematics.integrate(m.tree, q, v))
+    for link in m.tree.links:
+        if link.kind.nq > link.kind.nv:
+            close(np.linalg.norm(moved[list(link.q_index[-4:])]), 1.0, 1e-15)
+    # Half a step twice is a whole step: the velocity is constant in the body.
+    assume(not m.tree.coupled)
+    half = [0.5 * x for x in v]
+    close(kinematics.integrate(m.tree, kinematics.integrate(m.tree, q, half), half), moved, 1e-13)

@@ -1,0 +1,115 @@
+"""Random mechanisms for the tests: trees of mixed joints whose numbers come from a seed, so that a failing case is one line of code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
+from bellcrank.model.joints import KINDS
+from bellcrank.model.parts import matrix, triple
+
+Array = np.ndarray[Any, Any]
+
+ALL = tuple(k for k in KINDS if k != "fixed")
+# Joints whose v is dq/dt itself: Lagrange's equations hold for them as they stand in the textbooks.
+HOLONOMIC = ("revolute", "prismatic", "helical", "cylindrical", "universal")
+SINGLE = ("revolute", "prismatic", "helical")
+
+
+def rotation(rng: np.random.Generator) -> Array:
+    Q, R = np.linalg.qr(rng.normal(size=(3, 3)))
+    Q = Q * np.sign(np.diag(R))
+    return Q * np.linalg.det(Q)
+
+
+def quarter_turns(rng: np.random.Generator) -> Array:
+    """One of the rotations that only rename and negate axes: where constants fold, and where special cases live."""
+    P = np.eye(3)[rng.permutation(3)] * rng.choice([-1.0, 1.0], size=3)
+    return P * np.linalg.det(P)
+
+
+def inertia(rng: np.random.Generator) -> Array:
+    """Of a box of mass about one: always possible, never degenerate."""
+    a, b, c = rng.uniform(0.05, 0.4, 3)
+    R = rotation(rng)
+    return R @ np.diag([b + c, a + c, a + b]) @ R.T
+
+
+def random_tree(
+    seed: int,
+    kinds: Sequence[str],
+    parents: Sequence[int] = (),
+    *,
+    armature: bool = False,
+    passive: bool = False,
+    coupled: bool = False,
+    gravity: bool = True,
+    rooted: bool = False,
+) -> Mechanism:
+    """Body i hangs on an earlier body or the ground, as parents[i] mod (i + 1) says; without parents it is a chain.
+
+    `rooted` lets only the first body touch the ground.
+
+    About half of the joints stand in nice places (quarter turns, coordinate axes, no offset), the others anywhere.
+    """
+    rng = np.random.default_rng(seed)
+    bodies, joints, frames = [], [], []
+    for i, kind in enumerate(kinds):
+        p = i - 1
+        if parents and i:
+            p = parents[i % len(parents)] % i if rooted else parents[i % len(parents)] % (i + 1) - 1
+        nice = rng.random() < 0.5
+        R = quarter_turns(rng) if nice else rotation(rng)
+        axes = quarter_turns(rng) if nice or rng.random() < 0.5 else rotation(rng)
+        point = rng.choice([0.0, 0.0, 0.5, -0.3], size=3) if nice else rng.uniform(-0.6, 0.6, 3)
+        extra = {"armature": rng.uniform(0.05, 0.3)} if armature and rng.random() < 0.6 else {}
+        if passive and rng.random() < 0.7:
+            extra |= {"damping": rng.uniform(0.1, 1), "friction": rng.uniform(0, 0.5), "friction_speed": rng.uniform(0.1, 2)}
+            extra |= {"stiffness": rng.uniform(0, 5), "rest": rng.uniform(-1, 1)} if KINDS[kind].nq == KINDS[kind].nv else {}
+        if coupled and kind in SINGLE and rng.random() < 0.5:
+            masters = [j.name for j in joints if j.kind in SINGLE and j.mimic is None]
+            if masters:
+                extra["mimic"] = Mimic(str(rng.choice(masters)), rng.uniform(-2, 2), rng.uniform(-1, 1))
+        bodies.append(Body(f"b{i}", rng.uniform(0.5, 2), triple(rng.uniform(-0.3, 0.3, 3)), matrix(inertia(rng))))
+        joints.append(
+            Joint(
+                f"j{i}", kind, f"b{p}" if p >= 0 else "ground", f"b{i}", matrix(R), triple(point), triple(axes[0]),
+                second_axis=triple(axes[1]) if kind == "universal" else None,
+                pitch=rng.uniform(-0.3, 0.3) if kind == "helical" else 0.0, **extra,
+            )
+        )  # fmt: skip
+        frames.append(Frame(f"f{i}", f"b{i}", matrix(rotation(rng)), triple(rng.uniform(-0.5, 0.5, 3))))
+    g = rng.uniform(-10, 10, 3) if rng.random() < 0.5 else (0.0, 0.0, -9.81)
+    return assemble(f"tree{seed}", bodies, joints, frames, gravity=g if gravity else (0.0, 0.0, 0.0))
+
+
+def trees(kinds: Sequence[str] = ALL, max_bodies: int = 6, base: str = "", **options: Any) -> st.SearchStrategy[Mechanism]:
+    """Hypothesis shrinks the structure and leaves the numbers to the seed. `base` is the kind of the one joint on the ground."""
+    more = st.lists(st.sampled_from(kinds), min_size=0 if base else 1, max_size=max_bodies - bool(base))
+    return st.builds(
+        random_tree,
+        seed=st.integers(0, 10**6),
+        kinds=more.map(lambda k: [base, *k]) if base else more,
+        parents=st.lists(st.integers(0, 100), max_size=max_bodies),
+        rooted=st.just(bool(base)),
+        **{key: st.just(value) if isinstance(value, bool) else value for key, value in options.items()},
+    )
+
+
+def state(m: Mechanism, seed: int = 0) -> tuple[list[float], list[float], list[float]]:
+    """q, v and a (or tau) as plain floats: the methods run on them as they are."""
+    q, v, a = m.random(seed)
+    return q.tolist(), v.tolist(), a.tolist()
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-11) -> None:
+    """Equal to rounding, against the largest element: an element that should be 0 is judged by its neighbours."""
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    assert a.shape == b.shape
+    scale = max(1.0, float(np.abs(b).max(initial=0.0)))
+    worst = float(np.abs(a - b).max(initial=0.0))
+    assert worst <= tolerance * scale, f"off by {worst:.2e}, {worst / scale:.2e} of the largest element:\n{a}\n{b}"

@@ -1,0 +1,181 @@
+"""Object code on disk: found again, never trusted blindly, never a reason to fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trees import random_tree
+
+import bellcrank as bc
+from bellcrank.emit import cache
+from bellcrank.model import Mechanism
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def arm() -> Mechanism:
+    return random_tree(11, ["revolute", "prismatic"])
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+
+
+def test_a_second_kernel_comes_from_the_cache_and_is_the_same(folder: Path, arm: Mechanism) -> None:
+    q, v, tau = arm.random(0, (13,))
+    first = bc.kernel(arm, "forward_dynamics")
+    second = bc.kernel(random_tree(11, ["revolute", "prismatic"]), "forward_dynamics")  # an equal mechanism, made again
+    assert not first.from_cache
+    assert second.from_cache
+    assert np.array_equal(first(q, v, tau), second(q, v, tau))
+    assert first.method == second.method
+    assert first.signature == second.signature
+    assert str(first.graph) == str(second.graph)
+    assert first.source == second.source
+
+
+def test_what_decides_the_code_decides_the_key(folder: Path, arm: Mechanism) -> None:
+    bc.kernel(arm, "mass_matrix")
+    assert not bc.kernel(random_tree(12, ["revolute", "prismatic"]), "mass_matrix").from_cache
+    assert not bc.kernel(arm, "mass_matrix", dtype="float32").from_cache
+    assert not bc.kernel(arm, "bias").from_cache
+    bc.kernel(arm, "pose", frame="b0")
+    assert not bc.kernel(arm, "pose", frame="b1").from_cache
+    bc.kernel(arm, "forward_dynamics", method="aba")
+    assert not bc.kernel(arm, "forward_dynamics", method="crba").from_cache
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "one bit", "longer", "a folder"])
+def test_a_damaged_file_is_made_again(folder: Path, arm: Mechanism, damage: str) -> None:
+    q, _, _ = arm.random(0, (3,))
+    right = bc.kernel(arm, "mass_matrix")(q)
+    for path in files(folder):
+        data = path.read_bytes()
+        if damage == "a folder":
+            path.unlink()
+            path.mkdir()
+            continue
+        flipped = bytearray(data)
+        flipped[len(data) // 2] ^= 1
+        path.write_bytes(
+            {
+                "truncated": data[: len(data) // 2],
+                "empty": b"",
+                "foreign": b"\x7fELF" + os.urandom(len(data)),
+                "one bit": bytes(flipped),
+                "longer": data + b"more",
+            }[damage]
+        )
+    again = bc.kernel(arm, "mass_matrix")
+    assert not again.from_cache
+    assert np.array_equal(again(q), right)
+    if damage != "a folder":  # and the damage is repaired
+        assert bc.kernel(arm, "mass_matrix").from_cache
+
+
+def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: Mechanism) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("not a folder")
+    monkeypatch.setenv("BELLCRANK_CACHE", str(in_the_way / "cache"))
+    q, _, _ = arm.random(0)
+    assert bc.kernel(arm, "mass_matrix")(q).shape == (2, 2)
+    assert cache.save("x", b"payload") is False
+    assert cache.load("x") is None
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: Mechanism) -> None:
+    tmp_path.chmod(0o500)
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    q, _, _ = arm.random(0)
+    assert bc.kernel(arm, "mass_matrix")(q).shape == (2, 2)
+
+
+def test_payloads_are_checked(folder: Path) -> None:
+    assert cache.load("x") is None
+    assert cache.save("x", b"payload")
+    assert cache.load("x") == b"payload"
+    assert cache.save("x", b"another")
+    assert cache.load("x") == b"another"
+    assert cache.save("empty", b"")
+    assert cache.load("empty") == b""
+    assert [p.name for p in folder.iterdir() if p.name.startswith(".new")] == []  # nothing half-written stays
+
+
+def test_keys_keep_their_parts_apart() -> None:
+    assert cache.key("ab", "c") != cache.key("a", "bc")
+    assert cache.key("a") != cache.key("a", "")
+    assert cache.key("a", "b") == cache.key("a", "b")
+
+
+def test_only_the_owner_may_read_or_write(folder: Path) -> None:
+    """Machine code that others could replace would be run as us."""
+    cache.save("x", b"payload")
+    if os.name == "posix":
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+RACE = """
+import sys
+import numpy as np
+import bellcrank as bc
+from trees import random_tree
+m = random_tree(11, ["revolute", "prismatic"])
+q, v, tau = m.random(0, (5,))
+print("ready", flush=True)
+sys.stdin.readline()
+for name in ("mass_matrix", "bias"):
+    k = bc.kernel(m, name)
+    print(np.asarray(k(*(q, v)[: len(k.signature.inputs)])).tobytes().hex())
+"""
+
+
+def test_two_processes_at_once(folder: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).resolve().parent.parent), *sys.path])}
+    racers = [
+        subprocess.Popen([sys.executable, "-c", RACE], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for r in racers:
+        assert r.stdout is not None
+        assert r.stdout.readline() == "ready\n"
+    results = []
+    for r in racers:
+        assert r.stdin is not None
+        r.stdin.write("go\n")
+        r.stdin.flush()
+    for r in racers:
+        results.append(r.communicate()[0])
+        assert r.returncode == 0
+    assert len(results[0].split()) == 2
+    assert results[0] == results[1] == results[2]
+    assert bc.kernel(random_tree(11, ["revolute", "prismatic"]), "mass_matrix").from_cache
+
+
+def test_the_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BELLCRANK_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    if sys.platform.startswith("linux"):
+        assert cache.folder() == Path("/somewhere/bellcrank")
+    assert cache.folder().name == "bellcrank"
+
+
+def test_pickles_travel_without_machine_code(folder: Path, arm: Mechanism) -> None:
+    import pickle
+
+    q, _, _ = arm.random(0)
+    M = arm.mass_matrix(q)
+    copy = pickle.loads(pickle.dumps(arm))
+    assert "mass_matrix" not in vars(copy)
+    assert copy.fingerprint == arm.fingerprint
+    assert np.array_equal(copy.mass_matrix(q), M)

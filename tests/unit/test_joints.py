@@ -1,0 +1,170 @@
+"""Each joint type by itself: the subspace is the derivative of the pose, the bias that of the subspace, and so on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from trees import Array, close
+
+from bellcrank.graph import trace
+from bellcrank.methods.sweep import along
+from bellcrank.model.joints import KINDS, Kind
+from bellcrank.model.quaternion import product, quaternion_rate, rotation_matrix
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import IDENTITY, ZERO, Sym, Vec
+
+# Offsets that fold (quarter turns) and that do not.
+VARIANTS = [(name, angle0) for name in KINDS for angle0 in ((0.0, np.pi / 2, 0.3) if KINDS[name].has_axis else (0.0,))]
+
+
+def make(name: str, angle0: float = 0.0) -> Kind:
+    offsets = {"angle0": angle0, "distance0": 0.2} if KINDS[name].has_axis else {}
+    return KINDS[name](**offsets, **({"pitch": 0.3} if name == "helical" else {}))
+
+
+def state(kind: Kind, seed: int = 0) -> tuple[list[float], list[float], list[float]]:
+    rng = np.random.default_rng(seed)
+    q, v, w = rng.uniform(-1, 1, kind.nq), rng.uniform(-1, 1, kind.nv), rng.uniform(-1, 1, kind.nv)
+    if kind.nq > kind.nv:
+        q[-4:] /= np.linalg.norm(q[-4:])
+    return q.tolist(), v.tolist(), w.tolist()
+
+
+def four(t: Transform) -> list[list[Any]]:
+    R, p = t.pose(IDENTITY, ZERO)
+    return [*([*row, x] for row, x in zip(R.rows, p)), [0.0, 0.0, 0.0, 1.0]]
+
+
+def derivative(f: Any, x: list[float], direction: list[float]) -> Array:
+    """d f(x + t direction)/dt at 0, by the graph's own derivative."""
+    if not x:
+        return np.zeros_like(np.array(f(x), float))
+    g = trace("f", lambda t: {"y": f([a + t * d for a, d in zip(x, direction)])}, {"t": ()})
+    return g.jacobian("y", "t").evaluate(t=0.0)["dy_dt"]
+
+
+@pytest.mark.parametrize(("name", "angle0"), VARIANTS)
+def test_subspace_is_the_derivative_of_the_pose(name: str, angle0: float) -> None:
+    kind = make(name, angle0)
+    q, v, _ = state(kind)
+    X = np.array(four(kind.transform(q)), float)
+    X_dot = derivative(lambda x: four(kind.transform(x)), q, kind.rate(q, v))
+    twist = np.linalg.inv(X) @ X_dot  # velocity of F against G, seen in F
+    V = along(kind.subspace(q), v)
+    close([twist[2, 1], twist[0, 2], twist[1, 0]], list(V.ang), 1e-14)
+    close(twist[:3, 3], list(V.lin), 1e-14)
+    close(twist[:3, :3] + twist[:3, :3].T, np.zeros((3, 3)), 1e-14)
+
+
+@pytest.mark.parametrize(("name", "angle0"), VARIANTS)
+def test_bias_is_the_change_of_the_subspace(name: str, angle0: float) -> None:
+    kind = make(name, angle0)
+    q, v, _ = state(kind)
+
+    def S_v(x: list[Any]) -> list[Any]:
+        m = along(kind.subspace(x), v)
+        return [*m.ang, *m.lin]
+
+    c = kind.bias(q, v)
+    close([*c.ang, *c.lin], derivative(S_v, q, kind.rate(q, v)), 1e-14)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_neutral_is_no_motion(name: str) -> None:
+    kind = KINDS[name]()
+    close(four(kind.transform(kind.neutral())), np.eye(4), 0)
+    assert len(kind.neutral()) == kind.nq == len(kind.coordinates)
+    assert len(kind.subspace(kind.neutral())) == kind.nv
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_subspace_columns_are_independent(name: str) -> None:
+    kind = make(name)
+    q, _, _ = state(kind)
+    S = np.array([[*s.ang, *s.lin] for s in kind.subspace(q)]).reshape(kind.nv, 6)
+    assert np.linalg.matrix_rank(S) == kind.nv
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_integrate_begins_along_rate(name: str) -> None:
+    kind = make(name)
+    q, v, _ = state(kind)
+    zero = [0.0] * kind.nv
+    close(kind.integrate(q, zero), q, 1e-15)
+    close(derivative(lambda dv: kind.integrate(q, dv), zero, v), kind.rate(q, v), 1e-14)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("size", [0.0, 1e-9, 9e-5, 1.1e-4, 1e-2, 1.0, 3.0])
+def test_integrate_is_the_motion_under_a_constant_velocity(name: str, size: float) -> None:
+    """exp is a group of one parameter: two halves make a whole. The sizes cross the switch to the series near zero."""
+    kind = make(name)
+    q, v, _ = state(kind)
+    dv = [size * x for x in v]
+    half = [0.5 * x for x in dv]
+    whole = kind.integrate(q, dv)
+    close(kind.integrate(kind.integrate(q, half), half), whole, 2e-15 * (1 + size))
+    close(kind.integrate(whole, [-x for x in dv]), q, 2e-15 * (1 + size))
+    if name in ("spherical", "floating"):
+        close(np.linalg.norm(whole[-4:]), 1.0, 4e-16)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_integrate_against_small_steps(name: str) -> None:
+    """Runge-Kutta on dq/dt = rate(q, v) with constant v gets to the same place."""
+    kind = make(name)
+    x, v, _ = state(kind)
+    q, n = np.array(x), 50
+
+    def rate(y: Array) -> Array:
+        return np.array(kind.rate(y.tolist(), v), float).reshape(q.shape)
+
+    for _ in range(n):
+        h = 1.0 / n
+        k1 = rate(q)
+        k2 = rate(q + h / 2 * k1)
+        k3 = rate(q + h / 2 * k2)
+        q = q + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(q + h * k3))
+    close(kind.integrate(x, v), q, 1e-9)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_forces_on_coordinates_have_the_power_of_forces_on_velocities(name: str) -> None:
+    kind = make(name)
+    if kind.nq != kind.nv:
+        pytest.skip("no springs on quaternions")
+    q, v, f = state(kind)
+    close(np.dot(kind.felt(q, f), v), np.dot(f, kind.rate(q, v)), 1e-15)
+
+
+@pytest.mark.parametrize(("name", "angle0"), VARIANTS)
+def test_what_is_unfelt_looks_the_same_from_the_parent(name: str, angle0: float) -> None:
+    """Inertia that the parent may carry instead: seen from there, no motion of the joint changes it."""
+    kind = make(name, angle0)
+    given = kind.unfelt(Inertia(1.5, Vec(0.1, 0.2, 0.3), Sym(1.0, 1.2, 1.4, 0.1, 0.2, 0.3)))
+
+    def seen(q: list[float]) -> list[float]:
+        i = kind.transform(q).inertia(given)
+        return [i.m, *i.h, *(x for row in i.I.rows for x in row)]
+
+    q, _, _ = state(kind)
+    if name != "fixed":
+        close(seen(q), seen(kind.neutral()), 1e-14)
+
+
+def test_quaternions() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (x / np.linalg.norm(x) for x in rng.normal(size=(2, 4)))
+
+    def R(q: Any) -> Array:
+        return np.array([list(row) for row in rotation_matrix(q).rows], float)
+
+    close(R(a) @ R(a).T, np.eye(3), 1e-15)
+    close(np.linalg.det(R(a)), 1.0, 1e-15)
+    close(R(product(a.tolist(), b.tolist())), R(a) @ R(b), 1e-15)
+    close(R(-a), R(a), 0)
+    close(R([np.sin(0.2), 0.0, 0.0, np.cos(0.2)]), [[1, 0, 0], [0, np.cos(0.4), -np.sin(0.4)], [0, np.sin(0.4), np.cos(0.4)]], 1e-15)
+    close(np.dot(quaternion_rate(a.tolist(), Vec(0.1, 0.2, 0.3)), a), 0.0, 1e-16)  # length does not change

@@ -1,0 +1,400 @@
+"""A kernel as its callers see it: shapes, broadcasting, out=, threads, keywords, and an answer to every bad input."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from trees import close, random_tree
+
+import bellcrank as bc
+from bellcrank import build
+from bellcrank.emit.kernel import Kernel
+from bellcrank.errors import BellcrankError, InputError
+from bellcrank.model import Mechanism
+
+
+@pytest.fixture(scope="module")
+def arm() -> Mechanism:
+    return random_tree(7, ["revolute", "spherical", "prismatic", "revolute"])
+
+
+@pytest.fixture(scope="module")
+def dynamics(arm: Mechanism) -> Kernel:
+    return bc.kernel(arm, "forward_dynamics")
+
+
+@pytest.fixture(scope="module")
+def matrix(arm: Mechanism) -> Kernel:
+    return bc.kernel(arm, "mass_matrix")
+
+
+def expected(k: Kernel, **values: Any) -> Any:
+    return next(iter(k.graph.evaluate(**values).values()))
+
+
+# -- shapes
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (5,), (2, 3), (1, 1, 4), (0,), (3, 0)])
+def test_any_leading_shape(arm: Mechanism, dynamics: Kernel, matrix: Kernel, batch: tuple[int, ...]) -> None:
+    q, v, tau = arm.random(0, batch)
+    a = dynamics(q, v, tau)
+    assert a.shape == (*batch, arm.nv)
+    assert a.dtype == np.float64
+    close(a, expected(dynamics, q=q, v=v, tau=tau), 1e-12)
+    M = matrix(q)
+    assert M.shape == (*batch, arm.nv, arm.nv)
+    close(M, expected(matrix, q=q), 1e-13)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((), (4,), ()), ((4,), (), ()), ((3, 1), (4,), ()), ((1,), (4,), (4,)), ((2, 1, 3), (5, 1), (1, 1, 1)), ((0, 1), (3,), ())]
+)
+def test_leading_axes_broadcast(arm: Mechanism, dynamics: Kernel, shapes: tuple[tuple[int, ...], ...]) -> None:
+    q, v, tau = (arm.random(i, s)[i] for i, s in enumerate(shapes))
+    a = dynamics(q, v, tau)
+    assert a.shape == (*np.broadcast_shapes(*shapes), arm.nv)
+    close(a, expected(dynamics, q=q, v=v, tau=tau), 1e-12)
+
+
+def test_scalar_outputs_are_scalars(arm: Mechanism) -> None:
+    q, v, _ = arm.random(0)
+    T = arm.kinetic_energy(q, v)
+    assert isinstance(T, float)
+    assert arm.kinetic_energy(np.stack([q, q]), v).shape == (2,)
+
+
+def test_a_kernel_is_pure(arm: Mechanism, dynamics: Kernel) -> None:
+    """Called one by one or together, in any order, first or last: the same bits, and the inputs as they were."""
+    q, v, tau = arm.random(3, (37,))
+    copies = q.copy(), v.copy(), tau.copy()
+    together = dynamics(q, v, tau)
+    assert all(np.array_equal(a, b) for a, b in zip((q, v, tau), copies))
+    assert np.array_equal(dynamics(q, v, tau), together)
+    order = np.random.default_rng(0).permutation(37)
+    assert np.array_equal(dynamics(q[order], v[order], tau[order]), together[order])
+
+
+@pytest.mark.parametrize("change", ["strided", "reversed", "fortran", "column slice", "lists", "integers", "big endian", "float32", "read only"])
+def test_any_memory_layout(arm: Mechanism, dynamics: Kernel, change: str) -> None:
+    q, v, tau = arm.random(1, (6,))
+    wide = np.zeros((6, 40))
+    wide[:, 5 : 5 + arm.nq] = q
+    read_only = q.copy()
+    read_only.flags.writeable = False
+    same = {
+        "strided": lambda: (np.repeat(q, 2, axis=0)[::2], v, tau),
+        "reversed": lambda: (q[::-1].copy()[::-1], v, tau),
+        "fortran": lambda: (np.asfortranarray(q), np.asfortranarray(v), tau),
+        "column slice": lambda: (wide[:, 5 : 5 + arm.nq], v, tau),
+        "lists": lambda: (q.tolist(), tuple(v.tolist()), tau),
+        "integers": lambda: (q, np.ones(v.shape, int), np.zeros(tau.shape, bool)),
+        "big endian": lambda: (q.astype(">f8"), v, tau),
+        "float32": lambda: (q, v.astype(np.float32), tau),
+        "read only": lambda: (read_only, v, tau),
+    }[change]()
+    reference = dynamics(*(np.ascontiguousarray(x, dtype=float) for x in same))
+    assert np.array_equal(dynamics(*same), reference)
+
+
+# -- out=, keywords, threads
+
+
+def test_out_takes_the_result(arm: Mechanism, dynamics: Kernel) -> None:
+    for batch in [(), (9,), (2, 3)]:
+        q, v, tau = arm.random(2, batch)
+        out = np.full((*batch, arm.nv), np.nan)
+        assert dynamics(q, v, tau, out=out) is out
+        assert np.array_equal(out, dynamics(q, v, tau))
+
+
+def test_out_may_be_an_input_or_a_view_of_one(arm: Mechanism, dynamics: Kernel) -> None:
+    q, v, tau = arm.random(2, (21,))
+    right = dynamics(q, v, tau)
+    x = tau.copy()
+    assert np.array_equal(dynamics(q, v, x, out=x), right)
+    # One row further down: a kernel that wrote while it read would see its own results.
+    shifted = np.empty((22, arm.nv))
+    shifted[1:] = tau
+    dynamics(q, v, shifted[1:], out=shifted[:-1])
+    assert np.array_equal(shifted[:-1], right)
+    backwards = np.empty((21, arm.nv))
+    dynamics(q, v, tau, out=backwards[::-1])
+    assert np.array_equal(backwards[::-1], right)
+    one = tau[0].copy()
+    dynamics(q[0], v[0], one, out=one)
+    close(one, right[0], 1e-12)
+
+
+def test_keywords(arm: Mechanism, dynamics: Kernel) -> None:
+    q, v, tau = arm.random(2)
+    right = dynamics(q, v, tau)
+    assert np.array_equal(dynamics(q, v, tau=tau), right)
+    assert np.array_equal(dynamics(tau=tau, v=v, q=q), right)
+    assert np.array_equal(arm.forward_dynamics(q=q, v=v, tau=tau), right)
+
+
+@pytest.mark.parametrize("rows", [1, 255, 256, 511, 512, 513, 1000, 2049])
+def test_threads_share_the_rows_out(arm: Mechanism, dynamics: Kernel, rows: int) -> None:
+    two = bc.kernel(arm, "forward_dynamics", threads=2)
+    three = bc.kernel(arm, "forward_dynamics", threads=3)
+    q, v, tau = arm.random(2, (rows,))
+    right = dynamics(q, v, tau)
+    assert np.array_equal(two(q, v, tau), right)
+    assert np.array_equal(three(q, v, tau), right)
+    assert np.array_equal(two(q, v[0], tau, out=np.empty_like(right)), dynamics(q, v[0], tau))
+
+
+def test_other_threads_run_while_a_batch_does(arm: Mechanism, dynamics: Kernel) -> None:
+    """The GIL is free during a batch: a thread that only counts gets on meanwhile. No clock is read."""
+    q, v, tau = arm.random(2, (200_000,))
+    counted, stop, started = [0], threading.Event(), threading.Event()
+
+    def count() -> None:
+        started.set()
+        while not stop.is_set():
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    started.wait()
+    try:
+        for _ in range(20):  # even a starved machine gives the other thread a turn in one of these
+            before = counted[0]
+            dynamics(q, v, tau)
+            if counted[0] > before + 100:
+                break
+    finally:
+        stop.set()
+        thread.join()
+    assert counted[0] > before + 100
+
+
+def test_many_threads_may_call_one_kernel(arm: Mechanism, dynamics: Kernel) -> None:
+    q, v, tau = arm.random(2, (500,))
+    right = dynamics(q, v, tau)
+    results: list[Any] = [None] * 4
+
+    def work(i: int) -> None:
+        results[i] = all(np.array_equal(dynamics(q, v, tau), right) for _ in range(20))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [True] * 4
+
+
+# -- bad input: one clear error each, and none of it reaches the machine code
+
+
+def calls(arm: Mechanism) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], str]]:
+    q, v, tau = arm.random(0)
+    bad_v, bad_q = v.copy(), np.stack([q] * 9)
+    bad_v[2], bad_q[7, 1] = math.nan, math.inf
+    n = arm.nv
+    return {
+        "nan in one state": ((q, bad_v, tau), {}, r'v\[2\] \("j1.1"\) is nan; expected finite numbers'),
+        "inf in a batch": ((bad_q, v, tau), {}, r'q\[7, 1\] \("j1.qx"\) is inf'),
+        "minus inf": ((q, v, np.full(n, -np.inf)), {}, rf"tau\[0\].*is -inf.*{n} of {n}"),
+        "inf and minus inf": ((q, v, np.array([np.inf, -np.inf] * n)[:n]), {}, r"tau\[0\]"),
+        "short": ((q[:-1], v, tau), {}, rf'"q" has shape \({arm.nq - 1},\); expected \(..., {arm.nq}\)'),
+        "long": ((q, np.zeros(n + 1), tau), {}, rf'"v" has shape \({n + 1},\); expected \(..., {n}\)'),
+        "scalar": ((1.0, v, tau), {}, r'"q" has shape \(\)'),
+        "empty": (([], v, tau), {}, r'"q" has shape \(0,\)'),
+        "transposed": ((np.zeros((arm.nq, 8)), v, tau), {}, rf"shape \({arm.nq}, 8\)"),
+        "heads do not broadcast": ((np.stack([q] * 3), np.stack([v] * 2), tau), {}, r"do not broadcast: q \(3,\), v \(2,\), tau \(\)"),
+        "a string": (("home", v, tau), {}, r'"q".*expected real numbers'),
+        "strings": ((q, ["1"] * n, tau), {}, r'"v" has dtype <U1; expected real numbers'),
+        "none": ((q, v, None), {}, r'"tau" has dtype object'),
+        "complex": ((q, v, tau + 1j), {}, r'"tau" has dtype complex128'),
+        "objects": ((q, v, np.array([None] * n)), {}, "dtype object"),
+        "dates": ((q, v, np.zeros(n, "datetime64[s]")), {}, "dtype datetime64"),
+        "ragged": (([[1.0], [1.0, 2.0]], v, tau), {}, '"q" is not an array'),
+        "a dict": (({"a": 1}, v, tau), {}, '"q" has dtype object'),
+        "missing": ((q, v), {}, r"forward_dynamics\(q, v, tau\): missing tau"),
+        "nothing": ((), {}, "missing q, v, tau"),
+        "too many": ((q, v, tau, tau), {}, "takes 3 arrays; got 4"),
+        "unknown keyword": ((q, v), {"torque": tau}, r'"torque".*Known: q, v, tau, out'),
+        "twice": ((q, v, tau), {"v": v}, '"v" is given twice'),
+        "out of the wrong shape": ((q, v, tau), {"out": np.empty(n + 1)}, rf"out must be .* \({n},\); got float64 \({n + 1},\)"),
+        "out of the wrong dtype": ((q, v, tau), {"out": np.empty(n, np.float32)}, "got float32"),
+        "out that is no array": ((q, v, tau), {"out": [0.0] * n}, "got list"),
+        "out that is read only": ((q, v, tau), {"out": np.broadcast_to(0.0, n)}, "writable"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", calls(random_tree(7, ["revolute", "spherical", "prismatic", "revolute"])))
+def test_bad_calls_are_explained(arm: Mechanism, dynamics: Kernel, case: str) -> None:
+    args, named, message = calls(arm)[case]
+    with pytest.raises(InputError, match=message) as caught:
+        dynamics(*args, **named)
+    assert str(caught.value).startswith("forward_dynamics")
+
+
+def test_a_nan_is_found_wherever_it_is(arm: Mechanism, dynamics: Kernel) -> None:
+    """In every element of every input, in whole blocks and in the tail, on one thread and on two."""
+    two = bc.kernel(arm, "forward_dynamics", threads=2)
+    inputs = dict(zip("qvt", arm.random(0, (19,))))
+    for name, x in inputs.items():
+        for column in range(x.shape[1]):
+            for row in (0, 7, 18):
+                bad = {**inputs, name: x.copy()}
+                bad[name][row, column] = np.nan
+                with pytest.raises(InputError, match=rf"\[{row}, {column}\]"):
+                    dynamics(*bad.values())
+                with pytest.raises(InputError, match=rf"\[{column}\]"):
+                    dynamics(*(a[row] for a in bad.values()))
+    q, v, tau = arm.random(0, (2000,))
+    tau[1999, 0] = np.nan
+    with pytest.raises(InputError, match=r"tau\[1999, 0\]"):
+        two(q, v, tau)
+
+
+def test_a_nan_is_found_even_where_nothing_depends_on_it(arm: Mechanism) -> None:
+    """The first body's pose needs only the first coordinate; a NaN in another is still a mistake of the caller."""
+    q, _, _ = arm.random(0)
+    for i in range(arm.nq):
+        bad = q.copy()
+        bad[i] = np.nan
+        with pytest.raises(InputError, match=rf"q\[{i}\]"):
+            arm.pose(bad, "b0")
+    with pytest.raises(InputError, match=r"q\[0\]"):
+        arm.pose(np.full(arm.nq, np.nan), "ground")
+
+
+def test_huge_numbers_are_numbers(dynamics: Kernel, arm: Mechanism) -> None:
+    """Sums of finite numbers may overflow; that is no reason to refuse them."""
+    q, v, tau = arm.random(0)
+    result = dynamics(q, v, np.full(arm.nv, 1e308))
+    assert result.shape == (arm.nv,)
+    assert dynamics(np.stack([q] * 11), v, np.full(arm.nv, 1e308)).shape == (11, arm.nv)
+
+
+# -- what to compile
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("forward_dynamic",), 'quantity "forward_dynamic".*Did you mean "forward_dynamics"'),
+        (("forward_dynamics", "abba"), 'method "abba".*Did you mean "aba".*auto'),
+        (("mass_matrix", "aba"), '"aba" does not give mass_matrix.*Use: auto, crba'),
+        (("pose",), "needs the name of a frame"),
+    ],
+)
+def test_unknown_requests(arm: Mechanism, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bc.kernel(arm, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"target": "gpu"}, 'target "gpu".*Known: cpu'),
+        ({"dtype": "float16"}, 'dtype "float16".*float64, float32'),
+        ({"threads": 0}, "threads is 0; expected a whole number"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"threads": "two"}, "threads is 'two'"),
+        ({"frame": "b0"}, "takes no frame"),
+        ({"wrenches": ("hand",)}, 'no frame "hand"'),
+    ],
+)
+def test_bad_settings(arm: Mechanism, named: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bc.kernel(arm, "forward_dynamics", **named)
+
+
+def test_frames_by_name(arm: Mechanism) -> None:
+    q, v, _ = arm.random(0, (3,))
+    assert arm.pose(q, "f2").shape == (3, 4, 4)
+    assert np.array_equal(arm.pose(q, "f2"), arm.pose(q, frame="f2"))
+    assert np.array_equal(arm.pose(q=q, frame="f2"), arm.pose(q, "f2"))
+    assert arm.velocity(q, v, "f2").shape == (3, 6)
+    with pytest.raises(InputError, match=r'frame "f9".*Known:'):
+        arm.pose(q, "f9")
+    with pytest.raises(InputError, match="needs the name of a frame"):
+        arm.pose(q)
+    with pytest.raises(InputError, match="mass_matrix takes no wrenches"):
+        bc.kernel(arm, "mass_matrix", wrenches=("f2",))
+
+
+def test_wrenches_by_name(arm: Mechanism) -> None:
+    q, v, tau = arm.random(0, (5,))
+    w = np.random.default_rng(0).uniform(-1, 1, (5, 6))
+    pulled = tau + np.einsum("nij,ni->nj", arm.jacobian(q, "f2"), w) + np.einsum("nij,i->nj", arm.jacobian(q, "f3"), w[0])
+    a = arm.forward_dynamics(q, v, tau, wrenches={"f2": w, "f3": w[0]})
+    close(a, arm.forward_dynamics(q, v, pulled), 1e-11)
+    close(arm.inverse_dynamics(q, v, a, wrenches={"f2": w, "f3": w[0]}), tau, 1e-11)
+    assert np.array_equal(arm.forward_dynamics(q, v, tau, wrenches={}), arm.forward_dynamics(q, v, tau))
+
+
+@pytest.mark.parametrize(
+    ("wrenches", "message"),
+    [
+        ({"f9": [0.0] * 6}, 'no frame "f9"'),
+        ({"f2": [0.0] * 5}, "f2.*six numbers"),
+        ({"f2": "down"}, "f2"),
+        ({"f2": [0.0, 0.0, math.nan, 0.0, 0.0, 0.0]}, "is nan"),
+        ({"f2": np.zeros((5, 6)), "f3": np.zeros((4, 6))}, r"do not broadcast: f2 \(5,\), f3 \(4,\)"),
+        ([0.0] * 6, "wrenches"),
+        ("f2", "wrenches"),
+    ],
+)
+def test_bad_wrenches(arm: Mechanism, wrenches: Any, message: str) -> None:
+    q, v, tau = arm.random(0)
+    with pytest.raises(InputError, match=message):
+        arm.forward_dynamics(q, v, tau, wrenches=wrenches)
+
+
+def test_a_mechanism_knows_its_quantities_and_nothing_else(arm: Mechanism) -> None:
+    with pytest.raises(AttributeError, match='no attribute "inverse_kinematics"'):
+        _ = arm.inverse_kinematics
+    assert arm.mass_matrix is arm.mass_matrix  # compiled once
+
+
+def test_a_kernel_shows_what_it_is(dynamics: Kernel) -> None:
+    assert repr(dynamics) == f"<Kernel forward_dynamics by {dynamics.method}, float64, 1 thread>"
+    assert dynamics.method in ("aba", "crba")
+    assert dynamics.graph.count().arithmetic > 0
+    assert "define" in dynamics.source
+    assert list(dynamics.signature.inputs) == ["q", "v", "tau"]
+    assert dynamics.schedule is None
+
+
+def test_float32(arm: Mechanism) -> None:
+    k = bc.kernel(arm, "mass_matrix", dtype="float32")
+    q, _, _ = arm.random(0, (5,))
+    M = k(q)
+    assert M.dtype == np.float32
+    assert k(q.astype(np.float32)).dtype == np.float32
+    close(M, arm.mass_matrix(q), 1e-5)
+
+
+def test_a_massless_leaf_is_explained() -> None:
+    """Its acceleration is not determined; the message must say so in words of the mechanism."""
+    b = bc.Builder("hollow")
+    b.body("arm", mass=1.0, com=(0.1, 0, 0))
+    b.body("ghost")
+    b.joint("hinge", "revolute", "ground", "arm")
+    b.joint("wrist", "revolute", "arm", "ghost", point=(1, 0, 0))
+    m = b.build()
+    q, v, tau = m.random(0)
+    assert m.mass_matrix(q).shape == (2, 2)
+    with pytest.raises(BellcrankError, match="ghost|wrist|mass"):
+        m.forward_dynamics(q, v, tau)
+
+
+def test_a_mechanism_without_moving_bodies_is_explained() -> None:
+    with pytest.raises(InputError, match="no moving body"):
+        bc.Builder("nothing").build().mass_matrix([])
+
+
+def test_graph_of_a_quantity_without_compiling(arm: Mechanism) -> None:
+    g = build.graph(arm, "bias")
+    assert list(g.inputs) == ["q", "v"]

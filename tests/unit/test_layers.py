@@ -1,0 +1,114 @@
+"""Imports point down only: two towers that do not know each other, and build.py between them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import bellcrank
+
+ROOT = Path(bellcrank.__file__).resolve().parent
+
+NEUTRAL = {"scalar", "errors", "text"}
+# What each part may import beside itself and the neutral ground.
+BELOW = {
+    "scalar": set(),
+    "errors": set(),
+    "text": set(),
+    # mechanics: knows nothing of graphs
+    "spatial": set(),
+    "model": {"spatial"},
+    "methods": {"model", "spatial"},
+    "read": {"model", "spatial"},
+    "zoo": {"read", "model", "spatial"},
+    # compiler: knows nothing of mechanics
+    "graph": set(),
+    "emit": {"graph"},
+    # the bridge
+    "build": {"spatial", "model", "methods", "graph", "emit"},
+}
+ABOVE = {"__init__", "__main__", "cli"}  # may import anything
+CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
+HEAVY = ("llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy")
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, module) for every import, wherever it stands: in functions and under TYPE_CHECKING too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import; write the whole name"
+            module = node.module or ""
+            # `from bellcrank import zoo` imports bellcrank.zoo
+            yield from ((node.lineno, f"bellcrank.{a.name}" if module == "bellcrank" else module) for a in node.names)
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_imports_point_down(path: Path) -> None:
+    part = part_of(path)
+    if part in ABOVE:
+        return
+    allowed = BELOW[part] | NEUTRAL | {part}
+    for line, module in imports(path):
+        if module.startswith("bellcrank."):
+            target = module.split(".")[1]
+            assert target in allowed, f"{path}:{line}: {part} imports {target}; it may import {sorted(allowed - {part})}"
+        else:
+            assert module != "bellcrank", f"{path}:{line}: imports the whole package, and with it what is above"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_third_parties_are_the_core_dependencies(path: Path) -> None:
+    for line, module in imports(path):
+        top = module.split(".")[0]
+        if top in sys.stdlib_module_names or top == "bellcrank":
+            continue
+        assert top in CORE, f"{path}:{line}: {top} is not a core dependency"
+        if top == "llvmlite":
+            assert part_of(path) == "emit", f"{path}:{line}: LLVM is the business of emit/"
+        if top in ("typer", "rich"):
+            assert part_of(path) == "cli", f"{path}:{line}: {top} belongs to the command line"
+
+
+def test_every_part_has_a_place() -> None:
+    assert {part_of(p) for p in FILES} <= set(BELOW) | ABOVE
+
+
+def test_the_rules_can_fail(tmp_path: Path) -> None:
+    """The finder sees imports in functions, under TYPE_CHECKING and through `from bellcrank import ...`."""
+    code = "import numpy as np\nif TYPE_CHECKING:\n    from bellcrank import emit\ndef f():\n    from bellcrank.graph.node import Node\n"
+    (tmp_path / "x.py").write_text(code)
+    assert list(imports(tmp_path / "x.py")) == [(1, "numpy"), (3, "bellcrank.emit"), (5, "bellcrank.graph.node")]
+
+
+def test_import_is_light(capsys: pytest.CaptureFixture[str]) -> None:
+    """No compiler, no command line, no peers. The time is printed and not judged: a busy machine is no bug."""
+    code = f"import sys, bellcrank; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
+        times.append(time.perf_counter() - start)
+        assert done.stdout.split() == []
+    with capsys.disabled():
+        print(f"\nimport bellcrank, with the interpreter's own start: {min(times):.2f} s")
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
