@@ -29,6 +29,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "pinocchio_loop.cpp"
 ALGORITHMS = ("aba", "crba", "rnea")
+LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}  # the arm alone: seven joints on both sides
 
 # All use Pinocchio's headers alone: its precompiled library is SSE2 code and was never the fastest when measured. What
 # matters more is Eigen's own vectorisation of 3- and 6-vectors: aba and rnea were a third slower with it, crba was not.
@@ -141,7 +142,9 @@ def model_of(robot: Path | str, floating: bool = False) -> Any:
     if mechanism is None:
         path = robot_path(str(robot)) if str(robot) in ("ur5", "panda", "talos") else Path(robot)
         root = [pin.JointModelFreeFlyer()] if floating else []
-        return pin.buildModelFromUrdf(str(path), *root)
+        model = pin.buildModelFromUrdf(str(path), *root)
+        locked = [model.getJointId(j) for j in LOCKED.get(str(robot), ())]
+        return pin.buildReducedModel(model, locked, pin.neutral(model)) if locked else model
     if floating:
         raise ValueError("chains and trees have a fixed base")
     kind, count = mechanism

@@ -115,12 +115,13 @@ print(json.dumps({"seconds": seconds, "cached": k.from_cache, "peak_gb": peak}))
 def compile_seconds(robot: str, zoo: bool = False, **options: Any) -> tuple[float, float, float]:
     """(cold, from the cache, peak GB), each in a fresh process with an empty and then a filled cache."""
     spec = json.dumps({"robot": robot, "zoo": zoo, "options": options})
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed packages run
     with tempfile.TemporaryDirectory() as folder:
         found = []
         for _ in range(2):
             said = subprocess.run(
                 [sys.executable, "-c", COMPILE, spec],
-                env=os.environ | {"BELLCRANK_CACHE": folder},
+                env=environment | {"BELLCRANK_CACHE": folder},
                 capture_output=True,
                 text=True,
                 check=True,

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep searches for new ones.
+# A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
 settings.register_profile(
-    "fixed", derandomize=True, deadline=None, database=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("deep", parent=settings.get_profile("fixed"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("BELLCRANK_HYPOTHESIS", "fixed"))
@@ -19,7 +24,7 @@ settings.load_profile(os.environ.get("BELLCRANK_HYPOTHESIS", "fixed"))
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Object code of the tests, out of the user's own cache. Every xdist worker has a session, so this holds in each."""
+    """Object code of the tests, out of the user's own cache. Every xdist worker has a session: this holds in each."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BELLCRANK_CACHE", str(folder))

@@ -1,23 +1,26 @@
 """What inverse dynamics, forward dynamics and the mass matrix owe each other, on random trees of all joints.
 
-All of it runs on plain floats: the methods are the same functions that are traced. Tolerances: these mass matrices have condition
-numbers below 1e4 (a test says so), so what passes through M^-1 keeps eleven digits and the rest thirteen.
+All of it runs on plain floats: the methods are the same functions that are traced. Tolerances: these mass matrices have
+condition numbers below 1e4 (a test says so), so what passes through M^-1 keeps eleven digits and the rest thirteen.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from trees import ALL, close, random_tree, state, trees
 
+from bellcrank.graph import trace
 from bellcrank.methods import aba, crba, kinematics, rnea
 from bellcrank.model import Mechanism, regrouped
+from trees import ALL, close, random_tree, state, trees
 
 seeds = st.integers(0, 1000)
 any_tree = trees(armature=st.booleans(), passive=st.booleans())
-with_couplings = trees(kinds=("revolute", "prismatic", "helical", "spherical"), armature=st.booleans(), passive=st.booleans(), coupled=True)
+with_couplings = trees(
+    kinds=("revolute", "prismatic", "helical", "spherical"), armature=st.booleans(), passive=st.booleans(), coupled=True
+)
 floating = trees(base="floating", armature=st.booleans(), passive=st.booleans())
 everything = st.one_of(any_tree, with_couplings, floating)
 
@@ -105,6 +108,25 @@ def test_a_wrench_acts_through_the_jacobian(m: Mechanism, seed: int) -> None:
         given_by_joints = method.forward_dynamics(m.tree, q, v, (np.array(a) + pulled).tolist())
         by_wrench = method.forward_dynamics(m.tree, q, v, a, frames, wrench.tolist())
         close(by_wrench, given_by_joints, INVERSE)
+
+
+@settings(max_examples=40)
+@given(everything, seeds)
+def test_floats_arrays_and_graphs_are_one_computation(m: Mechanism, seed: int) -> None:
+    """The same function on floats, on numpy arrays that hold a batch, and on symbols that are evaluated afterwards."""
+    Q, V, A = m.random(seed, (3,))
+    for function, inputs in (
+        (crba.forward_dynamics, {"q": Q, "v": V, "tau": A}),
+        (rnea.inverse_dynamics, {"q": Q, "v": V, "a": A}),
+        (kinematics.momentum, {"q": Q, "v": V}),
+        (kinematics.integrate, {"q": Q, "dv": V}),
+    ):
+        one_by_one = [function(m.tree, *(x[i].tolist() for x in inputs.values())) for i in range(3)]
+        columns = function(m.tree, *([x[:, k] for k in range(x.shape[1])] for x in inputs.values()))
+        shapes = {name: x.shape[1:] for name, x in inputs.items()}
+        g = trace("law", lambda f=function, **x: {"y": f(m.tree, *x.values())}, shapes)
+        close(np.stack(np.broadcast_arrays(*columns), axis=-1), one_by_one, INVERSE)
+        close(g.evaluate(**inputs)["y"], one_by_one, INVERSE)
 
 
 @pytest.mark.parametrize("kind", ALL)

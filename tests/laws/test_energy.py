@@ -1,7 +1,7 @@
 """Energy and momentum: two independent routes to each quantity, the second one through the graph's own derivatives.
 
-A quantity is traced and differentiated as a graph, and compared with what another method computes on plain floats. The chain rule
-along a motion is d/dt f(q) = (df/dq) rate(q, v), which holds for quaternions too.
+A quantity is traced and differentiated as a graph, and compared with what another method computes on plain floats. The
+chain rule along a motion is d/dt f(q) = (df/dq) rate(q, v), which holds for quaternions too.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from trees import HOLONOMIC, Array, close, state, trees
 
 from bellcrank.graph import Graph, trace
 from bellcrank.methods import crba, kinematics, rnea
 from bellcrank.model import Mechanism
+from trees import HOLONOMIC, Array, close, state, trees
 
 seeds = st.integers(0, 1000)
 mixed = trees(max_bodies=5, armature=st.booleans(), passive=st.booleans())
@@ -79,7 +79,10 @@ def test_inverse_dynamics_is_lagranges_equation(m: Mechanism, seed: int) -> None
     T = graph(m, kinematics.kinetic_energy, "q", "v")
     p = T.jacobian("y", "v")  # dT/dv, again a graph
     at = {"q": q, "v": v}
-    d_p = p.jacobian("dy_dv", "q").evaluate(**at)["ddy_dv_dq"] @ v + p.jacobian("dy_dv", "v").evaluate(**at)["ddy_dv_dv"] @ a
+    d_p = (
+        p.jacobian("dy_dv", "q").evaluate(**at)["ddy_dv_dq"] @ v
+        + p.jacobian("dy_dv", "v").evaluate(**at)["ddy_dv_dv"] @ a
+    )
     lagrange = d_p - gradient(T, "q", **at) + gradient(graph(m, kinematics.potential_energy, "q"), "q", q=q)
     close(rnea.inverse_dynamics(m.tree, q, v, a), lagrange, 1e-12)
 
@@ -94,7 +97,7 @@ def test_momentum_is_mass_times_the_velocity_of_the_centre_of_mass(m: Mechanism,
 
 @given(everything, seeds)
 def test_momentum_and_energy_of_single_bodies_add_up(m: Mechanism, seed: int) -> None:
-    """The textbook sums over bodies, from poses and velocities at the user's frames and the user's inertias alone."""
+    """The textbook's sums over bodies, from poses and velocities of the user's frames and the user's inertias."""
     q, v, _ = state(m, seed)
     P, L, U, T, centre = np.zeros(3), np.zeros(3), 0.0, 0.0, np.zeros(3)
     for b in m.bodies:
@@ -116,7 +119,7 @@ def test_momentum_and_energy_of_single_bodies_add_up(m: Mechanism, seed: int) ->
 @settings(max_examples=40)
 @given(trees(base="floating", max_bodies=4, gravity=st.booleans()), seeds)
 def test_only_gravity_changes_the_momentum_of_a_free_mechanism(m: Mechanism, seed: int) -> None:
-    """Forces inside it (all but those on the base) change neither linear momentum nor angular about the centre of mass."""
+    """Forces inside it (all but those on the base) change neither linear momentum nor angular about the mass centre."""
     q, v, tau = state(m, seed)
     a = crba.forward_dynamics(m.tree, q, v, [0.0] * 6 + tau[6:])
     h = graph(m, kinematics.momentum, "q", "v")

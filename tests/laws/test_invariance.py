@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import SINGLE, Array, close, rotation, state, trees
 
 from bellcrank.methods import crba, kinematics, rnea
-from bellcrank.model import Body, Frame, Joint, Mechanism, assemble
+from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple
+from trees import SINGLE, Array, close, rotation, state, trees
 
 seeds = st.integers(0, 1000)
 everything = st.one_of(
@@ -59,7 +59,10 @@ def in_other_frames(m: Mechanism, choose: Callable[[Joint], Pose]) -> Mechanism:
     joints = []
     for j in m.joints:
         R = T[j.child][0]
-        turned = {"axis": triple(R.T @ j.axis), "second_axis": None if j.second_axis is None else triple(R.T @ j.second_axis)}
+        turned = {
+            "axis": triple(R.T @ j.axis),
+            "second_axis": None if j.second_axis is None else triple(R.T @ j.second_axis),
+        }
         joints.append(replace(j, **placed(j, times(inverse(T[j.parent]), times(pose_of(j), T[j.child]))), **turned))
     frames = [replace(f, **placed(f, times(inverse(T[f.body]), pose_of(f)))) for f in m.frames.values()]
     return rebuilt(m, [seen_from(b, T[b.name]) for b in m.bodies], joints, frames)
@@ -109,13 +112,19 @@ def test_the_world_may_be_turned(m: Mechanism, seed: int) -> None:
 @given(everything, seeds)
 def test_the_order_of_joints_is_only_an_order(m: Mechanism, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    other = rebuilt(m, *([parts[i] for i in rng.permutation(len(parts))] for parts in (m.bodies, m.joints, list(m.frames.values()))))
+    other = rebuilt(
+        m, *([parts[i] for i in rng.permutation(len(parts))] for parts in (m.bodies, m.joints, list(m.frames.values())))
+    )
     q, v, a = state(m, seed)
     columns_q, columns_v = ([mine.index(c) for c in its] for mine, its in zip(m.columns, other.columns))
     q2, v2, a2 = np.array(q)[columns_q].tolist(), np.array(v)[columns_v].tolist(), np.array(a)[columns_v].tolist()
     M = np.array(crba.mass_matrix(m.tree, q))
     close(crba.mass_matrix(other.tree, q2), M[np.ix_(columns_v, columns_v)], 1e-12)
-    close(rnea.inverse_dynamics(other.tree, q2, v2, a2), np.array(rnea.inverse_dynamics(m.tree, q, v, a))[columns_v], 1e-11)
+    close(
+        rnea.inverse_dynamics(other.tree, q2, v2, a2),
+        np.array(rnea.inverse_dynamics(m.tree, q, v, a))[columns_v],
+        1e-11,
+    )
 
 
 def quaternion(R: Array) -> Array:
@@ -182,7 +191,7 @@ def test_any_body_may_be_the_base(m: Mechanism, seed: int) -> None:
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-7, 2e-6, 7.3e-6, 1e-4, 1e-2])
 def test_axes_that_are_almost_parallel(tilt: float) -> None:
-    """Files write 3.1416 for pi. The common perpendicular of two such axes is kilometres away, and no place for a frame."""
+    """Files write 3.1416 for pi. The common perpendicular of such axes is kilometres away, and no place for a frame."""
 
     def turned(axis: int, angle: float) -> Array:
         c, s = np.cos(angle), np.sin(angle)
@@ -191,7 +200,8 @@ def test_axes_that_are_almost_parallel(tilt: float) -> None:
     placements = [turned(1, 1.2), turned(1, 1.2), turned(0, tilt), turned(0, 2 * tilt), turned(1, 1.2)]
     bodies = [Body(f"b{i}", 1.0, (0.1, 0.2, 0.3), matrix(np.diag([0.1, 0.2, 0.15]))) for i in range(5)]
     joints = [
-        Joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", matrix(R), (0.3, 0.4, 0.2)) for i, R in enumerate(placements)
+        Joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", matrix(R), (0.3, 0.4, 0.2))
+        for i, R in enumerate(placements)
     ]
     m = assemble("almost", bodies, joints)
     q, _, _ = state(m)
@@ -208,11 +218,40 @@ def test_axes_that_are_almost_parallel(tilt: float) -> None:
     close(crba.mass_matrix(m.tree, q), M, 1e-13)
 
 
+@given(trees(kinds=SINGLE, passive=st.booleans(), armature=st.booleans()), st.integers(0, 1000))
+def test_a_coupled_mechanism_is_the_free_one_moved_together(free: Mechanism, seed: int) -> None:
+    """With q_free = G q + offset, everything follows by the chain rule; couplings may be coupled themselves."""
+    rng = np.random.default_rng(seed)
+    joints, rows, offsets, n = [], [], [], 0
+    for i, j in enumerate(free.joints):
+        if i and rng.random() < 0.6:
+            master, multiplier, offset = int(rng.integers(i)), rng.uniform(-2, 2), rng.uniform(-1, 1)
+            joints.append(replace(j, mimic=Mimic(free.joints[master].name, multiplier, offset)))
+            rows.append(multiplier * rows[master])
+            offsets.append(multiplier * offsets[master] + offset)
+        else:
+            joints.append(j)
+            rows.append(np.eye(len(free.joints))[n])
+            offsets.append(0.0)
+            n += 1
+    m = rebuilt(free, list(free.bodies), joints, list(free.frames.values()))
+    G, offset = np.array(rows)[:, :n], np.array(offsets)
+    q, v, a = state(m, seed)
+    q2, v2, a2 = (G @ q + offset).tolist(), (G @ v).tolist(), (G @ a).tolist()
+    assert m.nv == n
+    close(crba.mass_matrix(m.tree, q), G.T @ np.array(crba.mass_matrix(free.tree, q2)) @ G, 1e-12)
+    close(rnea.inverse_dynamics(m.tree, q, v, a), G.T @ rnea.inverse_dynamics(free.tree, q2, v2, a2), 1e-11)
+    close(kinematics.potential_energy(m.tree, q), kinematics.potential_energy(free.tree, q2), 1e-12)
+    for frame in m.frames:
+        close(kinematics.pose(m.tree, q, frame), kinematics.pose(free.tree, q2, frame), 1e-12)
+        close(kinematics.jacobian(m.tree, q, frame), np.array(kinematics.jacobian(free.tree, q2, frame)) @ G, 1e-12)
+
+
 def test_neutral_is_where_the_parts_were_described() -> None:
     """At the neutral configuration each body's frame stands where the joints' placements say, for every kind."""
     for kind in KINDS:
-        j = Joint("j", kind, "ground", "b", matrix(rotation(np.random.default_rng(3))), (0.1, 0.2, 0.3), axis=(0.6, 0.8, 0.0),
-                  second_axis=(0.0, 0.0, 1.0) if kind == "universal" else None, pitch=0.1 if kind == "helical" else 0.0)  # fmt: skip
+        R, second = matrix(rotation(np.random.default_rng(3))), (0.0, 0.0, 1.0) if kind == "universal" else None
+        j = Joint("j", kind, "ground", "b", R, (0.1, 0.2, 0.3), (0.6, 0.8, 0.0), second, 0.1 * (kind == "helical"))
         m = assemble("one", [Body("b", 1.0)], [j])
         X = np.array(kinematics.pose(m.tree, m.neutral().tolist(), "b"))
         close(X[:3, :3], j.rotation, 1e-15)

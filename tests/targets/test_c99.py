@@ -22,7 +22,7 @@ from bellcrank import build, zoo
 from bellcrank.emit import c99
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.ops import OPS
+from bellcrank.graph.ops import COMPARISONS, OPS
 from bellcrank.model import Mechanism
 from bellcrank.scalar import atan2, cos, maximum, minimum, sin, step, tanh, where
 
@@ -159,10 +159,10 @@ def every_operation() -> Graph:
     def body(a: Any, b: Any) -> dict[str, Any]:
         node = a.tape.node
         args = {1: (a,), 2: (a, b), 3: (a < b, b, a)}
-        plain = [node(op.name, *args[op.arity]) for op in OPS.values()]
+        plain = [node(op.name, *args[op.arity]) for op in OPS.values() if op.name not in COMPARISONS]
         constants = [f(a, c) for f in (minimum, maximum) for c in (0.5, -np.inf, np.inf)]
-        counted = [(a < b) * 2.5, (a <= b) + b, where(a < b, a <= 0.0, b), minimum(a < b, b), where(a, 1.0, 2.0)]
-        return {"plain": plain, "constants": constants, "counted": counted, "first": a}
+        chosen = [where(a < b, 2.5, b), where(a <= b, a, -1.0), where(a < 0.5, where(a <= b, a, b), 1.0)]
+        return {"plain": plain, "constants": constants, "chosen": chosen, "first": a}
 
     return trace("every operation", body, {"a": (), "b": ()})
 
@@ -207,8 +207,8 @@ def knot(rounds: int = 9) -> Graph:
         less, s, total = x[0] < y, sin(x[1] * y), x[0]
         for k in range(rounds):
             step("round", str(k))
-            total = where(less, tanh(total) + cos(x[1] * y), s - total) * (x[k % 3] <= total)
-        return {"all": [total, s, x[2], 4.0], "angle": atan2(total, y), "less": less}
+            total = where(less, tanh(total) + cos(x[1] * y), s - total) * where(x[k % 3] <= total, 1.0, 0.25)
+        return {"all": [total, s, x[2], 4.0], "angle": atan2(total, y), "less": where(less, 1.0, 0.0)}
 
     return trace("knot", body, {"x": (3,), "y": ()})
 
@@ -332,7 +332,7 @@ def test_odd_names_compile(tmp_path: Path) -> None:
         total = {}
         for i, (key, x) in enumerate(inputs.items()):
             step(key, ODD[-i])
-            total[key] = sin(x * (i + 2)) + (x < 0.5)
+            total[key] = sin(x * (i + 2)) + where(x < 0.5, 1.0, 0.0)
         return total
 
     assert CC is not None

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from trees import random_tree
 
 import bellcrank as bc
 from bellcrank.emit import cache
 from bellcrank.model import Mechanism
+from trees import random_tree
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_damaged_file_is_made_again(folder: Path, arm: Mechanism, damage: str)
         assert bc.kernel(arm, "mass_matrix").from_cache
 
 
-def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: Mechanism) -> None:
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: Mechanism) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("not a folder")
     monkeypatch.setenv("BELLCRANK_CACHE", str(in_the_way / "cache"))
@@ -143,7 +143,9 @@ for name in ("mass_matrix", "bias"):
 def test_two_processes_at_once(folder: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).resolve().parent.parent), *sys.path])}
     racers = [
-        subprocess.Popen([sys.executable, "-c", RACE], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", RACE], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     for r in racers:

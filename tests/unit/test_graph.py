@@ -6,18 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from trees import ALL, random_tree
 
 from bellcrank import build
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.methods import METHODS, QUANTITIES
 from bellcrank.scalar import cos, sin, step, where
+from trees import ALL, random_tree
 
 
 def little() -> Graph:
@@ -98,7 +99,7 @@ def test_span_of_a_method_is_bounded_by_its_work() -> None:
     g = build.graph(random_tree(3, ["revolute"] * 4), "inverse_dynamics")
     path = g.critical_path()
     assert path[0].op == "input"
-    assert all(a in b.operands for a, b in zip(path, path[1:]))
+    assert all(a in b.operands for a, b in pairwise(path))
     assert len(path) <= g.span() <= sum(n for n in g.count().by_kind.values()) * 20
 
 
@@ -133,7 +134,9 @@ def test_json_is_enough_to_rebuild_the_values() -> None:
             name, flat = node["args"]
             values[node["id"]] = given[name][flat]
         else:
-            values[node["id"]] = by_name[node["op"]](*(values[a["id"]] if isinstance(a, dict) else a for a in node["args"]))
+            values[node["id"]] = by_name[node["op"]](
+                *(values[a["id"]] if isinstance(a, dict) else a for a in node["args"])
+            )
     y = [values[v["id"]] if isinstance(v, dict) else v for v in data["outputs"]["y"]["values"]]
     np.testing.assert_allclose(y, g.evaluate(x=[0.3, 0.7], t=2.0)["y"], rtol=1e-15)
     assert data["inputs"] == {"x": [2], "t": []}
@@ -148,7 +151,8 @@ PRINT_EVERYTHING = """
 import hashlib
 from trees import random_tree
 from bellcrank import build
-m = random_tree(5, ["floating", "revolute", "universal", "planar", "cylindrical", "revolute"], [0, 0, 1, 1, 2, 0], passive=True, armature=True)
+kinds = ["floating", "revolute", "universal", "planar", "cylindrical", "revolute"]
+m = random_tree(5, kinds, [0, 0, 1, 1, 2, 0], passive=True, armature=True)
 for name in ("forward_dynamics", "mass_matrix", "momentum"):
     g = build.graph(m, name)
     for text in (str(g), g.json(), g.dot(), str(g.jacobian(name, "q")) if name == "momentum" else "", build.source(g)):
@@ -163,7 +167,9 @@ def test_the_same_mechanism_gives_the_same_text_in_every_process() -> None:
 
     def run(seed: str) -> str:
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
-        done = subprocess.run([sys.executable, "-c", PRINT_EVERYTHING], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", PRINT_EVERYTHING], env=environment, capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     first = run("1")
@@ -182,10 +188,13 @@ def test_tracing_twice_gives_the_same_text() -> None:
 EVERY = random_tree(2, [*ALL, "revolute"], [0, 1, 2, 1, 2, 3, 4, 5, 0], armature=True, passive=True)
 
 
-@pytest.mark.parametrize(("quantity", "method"), [(q, m.name) for q in QUANTITIES for m in METHODS.values() if q in m.solves])
+SOLVED = [(q, m.name) for q in QUANTITIES for m in METHODS.values() if q in m.solves]
+
+
+@pytest.mark.parametrize(("quantity", "method"), SOLVED)
 def test_every_node_of_a_method_says_what_it_is(quantity: str, method: str) -> None:
-    option = QUANTITIES[quantity].option
-    g = build.graph(EVERY, quantity, method, frame="f3" if option == "frame" else "", wrenches=("f3",) if option == "frames" else ())
+    option = {"frame": {"frame": "f3"}, "frames": {"wrenches": ("f3",)}, "": {}}[QUANTITIES[quantity].option]
+    g = build.graph(EVERY, quantity, method, **option)
     unnamed = [n for n in g.nodes if n.op != "input" and not n.label]
     assert not unnamed
     names = {n.label.partition("[")[2].rstrip("]") for n in g.nodes if "[" in n.label}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trees import close, random_tree, trees
 
 from bellcrank import build
 from bellcrank.errors import InputError
@@ -17,17 +16,32 @@ from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import OPS
 from bellcrank.model import Mechanism
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+from trees import close, random_tree, trees
 
 # A smooth function of two numbers in (0.2, 0.8) for every operation of the table.
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b, "neg": lambda a, b: -(a * b),
-    "sqrt": lambda a, b: sqrt(a * b), "sin": lambda a, b: sin(a * b), "cos": lambda a, b: cos(a * b), "tan": lambda a, b: tan(a * b),
-    "asin": lambda a, b: asin(a * b), "acos": lambda a, b: acos(a * b), "atan2": atan2, "exp": lambda a, b: exp(a * b),
-    "log": lambda a, b: log(a * b), "tanh": lambda a, b: tanh(a * b), "abs": lambda a, b: fabs(a * b - 2.0),
-    "minimum": lambda a, b: minimum(a * a, b + 2.0), "maximum": lambda a, b: maximum(a * a, b + 2.0),
-    "lt": lambda a, b: where(a < b + 2.0, a * b, a), "le": lambda a, b: where(a + 2.0 <= b, a, a * a * b),
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "neg": lambda a, b: -(a * b),
+    "sqrt": lambda a, b: sqrt(a * b),
+    "sin": lambda a, b: sin(a * b),
+    "cos": lambda a, b: cos(a * b),
+    "tan": lambda a, b: tan(a * b),
+    "asin": lambda a, b: asin(a * b),
+    "acos": lambda a, b: acos(a * b),
+    "atan2": atan2,
+    "exp": lambda a, b: exp(a * b),
+    "log": lambda a, b: log(a * b),
+    "tanh": lambda a, b: tanh(a * b),
+    "abs": lambda a, b: fabs(a * b - 2.0),
+    "minimum": lambda a, b: minimum(a * a, b + 2.0),
+    "maximum": lambda a, b: maximum(a * a, b + 2.0),
+    "lt": lambda a, b: where(a < b + 2.0, a * b, a),
+    "le": lambda a, b: where(a + 2.0 <= b, a, a * a * b),
     "where": lambda a, b: where(a < 2.0, b * b * a, 1.0),
-}  # fmt: skip
+}
 
 
 def differences(g: Graph, of: str, wrt: str, **values: Any) -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trees import close, random_tree
 
 import bellcrank as bc
 from bellcrank import build
 from bellcrank.emit.kernel import Kernel
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.model import Mechanism
+from trees import close, random_tree
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,15 @@ def test_any_leading_shape(arm: Mechanism, dynamics: Kernel, matrix: Kernel, bat
 
 
 @pytest.mark.parametrize(
-    "shapes", [((), (4,), ()), ((4,), (), ()), ((3, 1), (4,), ()), ((1,), (4,), (4,)), ((2, 1, 3), (5, 1), (1, 1, 1)), ((0, 1), (3,), ())]
+    "shapes",
+    [
+        ((), (4,), ()),
+        ((4,), (), ()),
+        ((3, 1), (4,), ()),
+        ((1,), (4,), (4,)),
+        ((2, 1, 3), (5, 1), (1, 1, 1)),
+        ((0, 1), (3,), ()),
+    ],
 )
 def test_leading_axes_broadcast(arm: Mechanism, dynamics: Kernel, shapes: tuple[tuple[int, ...], ...]) -> None:
     q, v, tau = (arm.random(i, s)[i] for i, s in enumerate(shapes))
@@ -79,7 +87,10 @@ def test_a_kernel_is_pure(arm: Mechanism, dynamics: Kernel) -> None:
     assert np.array_equal(dynamics(q[order], v[order], tau[order]), together[order])
 
 
-@pytest.mark.parametrize("change", ["strided", "reversed", "fortran", "column slice", "lists", "integers", "big endian", "float32", "read only"])
+LAYOUTS = ["strided", "reversed", "fortran", "columns", "lists", "integers", "big-endian", "float32", "read-only"]
+
+
+@pytest.mark.parametrize("change", LAYOUTS)
 def test_any_memory_layout(arm: Mechanism, dynamics: Kernel, change: str) -> None:
     q, v, tau = arm.random(1, (6,))
     wide = np.zeros((6, 40))
@@ -90,12 +101,12 @@ def test_any_memory_layout(arm: Mechanism, dynamics: Kernel, change: str) -> Non
         "strided": lambda: (np.repeat(q, 2, axis=0)[::2], v, tau),
         "reversed": lambda: (q[::-1].copy()[::-1], v, tau),
         "fortran": lambda: (np.asfortranarray(q), np.asfortranarray(v), tau),
-        "column slice": lambda: (wide[:, 5 : 5 + arm.nq], v, tau),
+        "columns": lambda: (wide[:, 5 : 5 + arm.nq], v, tau),
         "lists": lambda: (q.tolist(), tuple(v.tolist()), tau),
         "integers": lambda: (q, np.ones(v.shape, int), np.zeros(tau.shape, bool)),
-        "big endian": lambda: (q.astype(">f8"), v, tau),
+        "big-endian": lambda: (q.astype(">f8"), v, tau),
         "float32": lambda: (q, v.astype(np.float32), tau),
-        "read only": lambda: (read_only, v, tau),
+        "read-only": lambda: (read_only, v, tau),
     }[change]()
     reference = dynamics(*(np.ascontiguousarray(x, dtype=float) for x in same))
     assert np.array_equal(dynamics(*same), reference)
@@ -208,7 +219,7 @@ def calls(arm: Mechanism) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], st
         "scalar": ((1.0, v, tau), {}, r'"q" has shape \(\)'),
         "empty": (([], v, tau), {}, r'"q" has shape \(0,\)'),
         "transposed": ((np.zeros((arm.nq, 8)), v, tau), {}, rf"shape \({arm.nq}, 8\)"),
-        "heads do not broadcast": ((np.stack([q] * 3), np.stack([v] * 2), tau), {}, r"do not broadcast: q \(3,\), v \(2,\), tau \(\)"),
+        "lengths": ((np.stack([q] * 3), np.stack([v] * 2), tau), {}, r"do not broadcast: q \(3,\), v \(2,\), tau \(\)"),
         "a string": (("home", v, tau), {}, r'"q".*expected real numbers'),
         "strings": ((q, ["1"] * n, tau), {}, r'"v" has dtype <U1; expected real numbers'),
         "none": ((q, v, None), {}, r'"tau" has dtype object'),
@@ -222,7 +233,7 @@ def calls(arm: Mechanism) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], st
         "too many": ((q, v, tau, tau), {}, "takes 3 arrays; got 4"),
         "unknown keyword": ((q, v), {"torque": tau}, r'"torque".*Known: q, v, tau, out'),
         "twice": ((q, v, tau), {"v": v}, '"v" is given twice'),
-        "out of the wrong shape": ((q, v, tau), {"out": np.empty(n + 1)}, rf"out must be .* \({n},\); got float64 \({n + 1},\)"),
+        "out too long": ((q, v, tau), {"out": np.empty(n + 1)}, rf"out must be .* \({n},\); got float64 \({n + 1},"),
         "out of the wrong dtype": ((q, v, tau), {"out": np.empty(n, np.float32)}, "got float32"),
         "out that is no array": ((q, v, tau), {"out": [0.0] * n}, "got list"),
         "out that is read only": ((q, v, tau), {"out": np.broadcast_to(0.0, n)}, "writable"),
@@ -270,7 +281,7 @@ def test_a_nan_is_found_even_where_nothing_depends_on_it(arm: Mechanism) -> None
 
 def test_huge_numbers_are_numbers(dynamics: Kernel, arm: Mechanism) -> None:
     """Sums of finite numbers may overflow; that is no reason to refuse them."""
-    q, v, tau = arm.random(0)
+    q, v, _ = arm.random(0)
     result = dynamics(q, v, np.full(arm.nv, 1e308))
     assert result.shape == (arm.nv,)
     assert dynamics(np.stack([q] * 11), v, np.full(arm.nv, 1e308)).shape == (11, arm.nv)
@@ -327,7 +338,9 @@ def test_frames_by_name(arm: Mechanism) -> None:
 def test_wrenches_by_name(arm: Mechanism) -> None:
     q, v, tau = arm.random(0, (5,))
     w = np.random.default_rng(0).uniform(-1, 1, (5, 6))
-    pulled = tau + np.einsum("nij,ni->nj", arm.jacobian(q, "f2"), w) + np.einsum("nij,i->nj", arm.jacobian(q, "f3"), w[0])
+    pulled = (
+        tau + np.einsum("nij,ni->nj", arm.jacobian(q, "f2"), w) + np.einsum("nij,i->nj", arm.jacobian(q, "f3"), w[0])
+    )
     a = arm.forward_dynamics(q, v, tau, wrenches={"f2": w, "f3": w[0]})
     close(a, arm.forward_dynamics(q, v, pulled), 1e-11)
     close(arm.inverse_dynamics(q, v, a, wrenches={"f2": w, "f3": w[0]}), tau, 1e-11)
@@ -386,7 +399,7 @@ def test_a_massless_leaf_is_explained() -> None:
     m = b.build()
     q, v, tau = m.random(0)
     assert m.mass_matrix(q).shape == (2, 2)
-    with pytest.raises(BellcrankError, match="ghost|wrist|mass"):
+    with pytest.raises(BellcrankError, match=r"ghost.*massless"):
         m.forward_dynamics(q, v, tau)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.ops import COMPARISONS
 from bellcrank.version import __version__
 
 # Spelling of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
@@ -37,7 +38,6 @@ SPELL = {
     **{name: f"{name}{{f}}({{0}})" for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
 }
 REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
-COMPARISONS = ("lt", "le")  # ints in C
 TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
 LIMIT, LONGEST = 2000, 40  # statements in a function; characters of a label in a name, of which C99 promises 63
 

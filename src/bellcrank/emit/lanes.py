@@ -17,6 +17,8 @@ def load(w: Writer, tile: Tile, array: str) -> list[str]:
     """One value per column of the tile."""
     if w.lanes == 1:
         return [w.load(w.at(array, c * w.bytes)) for c in range(tile.start, tile.start + tile.width)]
+    if tile.width > w.lanes:
+        return [x for part in _parts(w, tile) for x in load(w, part, array)]
     width, kind = _row(w, tile)
     rows = [_load_row(w, tile, _address(w, array, tile.start, r), width, kind) for r in range(w.lanes)]
     vectors = [_join(w, rows[j::width], width) for j in range(width)]
@@ -28,6 +30,10 @@ def store(w: Writer, tile: Tile, array: str, values: Sequence[str]) -> None:
         for c, value in enumerate(values):
             w.store(value, w.at(array, (tile.start + c) * w.bytes))
         return
+    if tile.width > w.lanes:
+        for part in _parts(w, tile):
+            store(w, part, array, values[part.start - tile.start :][: part.width])
+        return
     width, kind = _row(w, tile)
     vectors = _exchange(w, [*values, *[w.constant(0.0)] * (width - tile.width)])
     for r in range(w.lanes):
@@ -36,9 +42,15 @@ def store(w: Writer, tile: Tile, array: str, values: Sequence[str]) -> None:
         _store_row(w, tile, row, _address(w, array, tile.start, r), width, kind)
 
 
+def _parts(w: Writer, tile: Tile) -> list[Tile]:
+    """Two lanes (NEON, SSE2) take a tile of four in two goes."""
+    end = tile.start + tile.width
+    return [Tile(tile.array, start, min(w.lanes, end - start)) for start in range(tile.start, end, w.lanes)]
+
+
 def _row(w: Writer, tile: Tile) -> tuple[int, str]:
     """Width of a row in a register (a power of two) and its type."""
-    width = min(w.lanes, 4 if tile.width == 3 else tile.width)
+    width = 4 if tile.width == 3 else tile.width
     return width, f"<{width} x {w.element}>"
 
 

@@ -33,6 +33,7 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         block.function("block", pieces),
         _one(graph, state),
         _many(graph, block),
+        "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
     ]
     return "\n".join(parts)
 

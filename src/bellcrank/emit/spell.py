@@ -13,7 +13,7 @@ from bellcrank.emit import lanes
 from bellcrank.emit.plan import Item
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import OPS
+from bellcrank.graph.ops import COMPARISONS, OPS
 
 # {t} is the type, {m} its name in LLVM's own functions, {b} the type of a comparison.
 SPELL = {
@@ -32,7 +32,6 @@ SPELL = {
 }
 # From the C library, lane by lane: rare in mechanics, and right.
 LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
-COMPARISONS = ("lt", "le")  # spelled where they are used: a mask is not a value that could wait in the workspace
 
 
 class Speller:
@@ -70,6 +69,7 @@ class Speller:
         return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
 
     def _inline(self, n: Node) -> bool:
+        """Spelled where it is used. (A comparison's mask is not a value that could wait in the workspace.)"""
         return n.serial in self.fused or n.op in COMPARISONS
 
     # -- functions

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, TraceError, unknown
 from bellcrank.graph import derivative, draw
 from bellcrank.graph.node import Node, Tape
-from bellcrank.graph.ops import KINDS, OPS
+from bellcrank.graph.ops import COMPARISONS, KINDS, OPS
 from bellcrank.scalar import step
 
 Array = np.ndarray[Any, Any]
@@ -192,6 +192,10 @@ def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping
         array = np.array(value, dtype=object)
         for index in np.ndindex(*array.shape):
             x = array[index]
+            if isinstance(x, Node) and x.op in COMPARISONS:
+                raise TraceError(
+                    f'{name}: output "{key}" is a comparison; write where(condition, 1.0, 0.0) for a number.'
+                )
             array[index] = x if isinstance(x, Node) else float(x)
         outputs[key] = array
     return Graph(name, dict(inputs), outputs, tape)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 
 from bellcrank.errors import TraceError
-from bellcrank.graph.ops import OPS
+from bellcrank.graph.ops import COMPARISONS, OPS
 from bellcrank.scalar import current_step
 
 Value: TypeAlias = Union["Node", float]
@@ -31,10 +31,9 @@ class Tape:
         key = (op, *args)
         found = self.table.get(key)
         if found is None:
-            if any(isinstance(a, Node) and a.op in ("lt", "le") for a in (args[1:] if op == "where" else args)):
-                raise TraceError(
-                    f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0) instead."
-                )
+            numbers = args[1:] if op == "where" else args
+            if any(isinstance(a, Node) and a.op in COMPARISONS for a in numbers):
+                raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
             found = Node(self, op, args, len(self.nodes), current_step())
             self.nodes.append(found)
             self.table[key] = found
@@ -313,4 +312,6 @@ class Node:
         a, b = _pair(yes, no)
         if not isinstance(condition, Node):
             return a if condition else b
+        if condition.op not in COMPARISONS:
+            raise TraceError(f"where() on {condition!r}, which is a number; its condition must be a comparison.")
         return a if a is b or (not isinstance(a, Node) and a == b) else _call("where", condition, a, b)

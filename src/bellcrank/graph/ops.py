@@ -70,5 +70,8 @@ _ROWS = [
 
 OPS: dict[str, Op] = {row.name: row for row in _ROWS}
 
+# These give a truth, which only `where` takes.
+COMPARISONS: tuple[str, ...] = ("lt", "le")
+
 # Columns of the operation count, in the order people read them.
 KINDS: tuple[str, ...] = ("mul", "add", "sub", "div", "sqrt", "trig", "exp", "select", "neg")

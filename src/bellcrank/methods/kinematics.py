@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_MOTION, Motion
@@ -92,10 +93,17 @@ def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
     return m, h
 
 
+def _centre(m: Scalar, h: Vec) -> Vec:
+    if isinstance(m, float) and m == 0.0:
+        raise ModelError("the moving bodies have no mass, so there is no centre of mass. Give one of them a mass.")
+    centre: Vec = h * (1.0 / m)
+    return centre
+
+
 def com(tree: Tree, q: Vector) -> list[Scalar]:
     """Centre of mass of the moving bodies, in the world."""
     m, h = _first_moment(tree, q)
-    return list(h * (1.0 / m))
+    return list(_centre(m, h))
 
 
 def potential_energy(tree: Tree, q: Vector) -> Scalar:
@@ -133,7 +141,7 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
         P, L = P + lin, L + R @ f.ang + p.cross(lin)
     m, h = _first_moment(tree, q)
     step("momentum")
-    return [*P, *(L - (h * (1.0 / m)).cross(P))]
+    return [*P, *(L - _centre(m, h).cross(P))]
 
 
 def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:

@@ -59,8 +59,9 @@ def inverse_dynamics(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     """tau that gives the accelerations a, with the joints' own springs and friction overcome."""
-    tau = rigid_forces(tree, q, v, a, frames, wrench)
-    return [t - p for t, p in zip(tau, passive_torque(tree, q, v), strict=True)]
+    tau, passive = rigid_forces(tree, q, v, a, frames, wrench), passive_torque(tree, q, v)
+    step("tau - passive")
+    return [t - p for t, p in zip(tau, passive, strict=True)]
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:

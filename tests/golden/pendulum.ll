@@ -1,0 +1,216 @@
+; pendulum.forward_dynamics: 2 operations, 4 lanes of float64
+; @sincos: see emit/sincos.py
+declare double @tan(double)
+declare double @asin(double)
+declare double @acos(double)
+declare double @atan2(double, double)
+declare double @exp(double)
+declare double @log(double)
+declare double @tanh(double)
+define internal void @state_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics) noinline nounwind {
+  %x1 = load double, ptr %in_q, align 8
+  %p2 = getelementptr i8, ptr %ws, i64 32
+  store double %x1, ptr %p2, align 8
+  %p3 = getelementptr i8, ptr %ws, i64 40
+  store double zeroinitializer, ptr %p3, align 8
+  %p4 = getelementptr i8, ptr %ws, i64 48
+  store double zeroinitializer, ptr %p4, align 8
+  %p5 = getelementptr i8, ptr %ws, i64 56
+  store double zeroinitializer, ptr %p5, align 8
+  %p6 = getelementptr i8, ptr %ws, i64 32
+  %p7 = getelementptr i8, ptr %ws, i64 64
+  %p8 = getelementptr i8, ptr %ws, i64 96
+  call void @sincos(ptr %p6, ptr %p7, ptr %p8, i64 1)
+  %x9 = load double, ptr %in_tau, align 8
+  %p10 = getelementptr i8, ptr %ws, i64 64
+  %x11 = load double, ptr %p10, align 8
+  %t12 = fneg double %x11
+  %v13 = call double @llvm.fma.f64(double 0x40239EB851EB851F, double %t12, double %x9)
+  store double %v13, ptr %out_forward_dynamics, align 8
+  %x14 = load double, ptr %in_v, align 8
+  %t15 = fadd double %v13, %x14
+  %x16 = load double, ptr %ws, align 8
+  %t17 = fadd double %x16, %t15
+  store double %t17, ptr %ws, align 8
+  ret void
+}
+define internal i1 @state(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics) nounwind {
+  store double zeroinitializer, ptr %ws, align 8
+  call void @state_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics)
+  %sum = load double, ptr %ws, align 8
+  %size = call double @llvm.fabs.f64(double %sum)
+  %bad = fcmp uge double %size, 0x7FF0000000000000
+  ret i1 %bad
+}
+define internal void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics) noinline nounwind {
+  %t1 = mul i64 %stride_in_q, 0
+  %p2 = getelementptr i8, ptr %in_q, i64 %t1
+  %x3 = load <1 x double>, ptr %p2, align 8
+  %t4 = mul i64 %stride_in_q, 1
+  %p5 = getelementptr i8, ptr %in_q, i64 %t4
+  %x6 = load <1 x double>, ptr %p5, align 8
+  %t7 = mul i64 %stride_in_q, 2
+  %p8 = getelementptr i8, ptr %in_q, i64 %t7
+  %x9 = load <1 x double>, ptr %p8, align 8
+  %t10 = mul i64 %stride_in_q, 3
+  %p11 = getelementptr i8, ptr %in_q, i64 %t10
+  %x12 = load <1 x double>, ptr %p11, align 8
+  %s13 = shufflevector <1 x double> %x3, <1 x double> %x6, <2 x i32> <i32 0, i32 1>
+  %s14 = shufflevector <1 x double> %x9, <1 x double> %x12, <2 x i32> <i32 0, i32 1>
+  %s15 = shufflevector <2 x double> %s13, <2 x double> %s14, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %p16 = getelementptr i8, ptr %ws, i64 32
+  store <4 x double> %s15, ptr %p16, align 32
+  %p17 = getelementptr i8, ptr %ws, i64 32
+  %p18 = getelementptr i8, ptr %ws, i64 64
+  %p19 = getelementptr i8, ptr %ws, i64 96
+  call void @sincos(ptr %p17, ptr %p18, ptr %p19, i64 1)
+  %t20 = mul i64 %stride_in_tau, 0
+  %p21 = getelementptr i8, ptr %in_tau, i64 %t20
+  %x22 = load <1 x double>, ptr %p21, align 8
+  %t23 = mul i64 %stride_in_tau, 1
+  %p24 = getelementptr i8, ptr %in_tau, i64 %t23
+  %x25 = load <1 x double>, ptr %p24, align 8
+  %t26 = mul i64 %stride_in_tau, 2
+  %p27 = getelementptr i8, ptr %in_tau, i64 %t26
+  %x28 = load <1 x double>, ptr %p27, align 8
+  %t29 = mul i64 %stride_in_tau, 3
+  %p30 = getelementptr i8, ptr %in_tau, i64 %t29
+  %x31 = load <1 x double>, ptr %p30, align 8
+  %s32 = shufflevector <1 x double> %x22, <1 x double> %x25, <2 x i32> <i32 0, i32 1>
+  %s33 = shufflevector <1 x double> %x28, <1 x double> %x31, <2 x i32> <i32 0, i32 1>
+  %s34 = shufflevector <2 x double> %s32, <2 x double> %s33, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %p35 = getelementptr i8, ptr %ws, i64 64
+  %x36 = load <4 x double>, ptr %p35, align 32
+  %t37 = fneg <4 x double> %x36
+  %v38 = call <4 x double> @llvm.fma.v4f64(<4 x double> splat (double 0x40239EB851EB851F), <4 x double> %t37, <4 x double> %s34)
+  %s39 = shufflevector <4 x double> %v38, <4 x double> poison, <1 x i32> <i32 0>
+  %t40 = mul i64 %stride_out_forward_dynamics, 0
+  %p41 = getelementptr i8, ptr %out_forward_dynamics, i64 %t40
+  store <1 x double> %s39, ptr %p41, align 8
+  %s42 = shufflevector <4 x double> %v38, <4 x double> poison, <1 x i32> <i32 1>
+  %t43 = mul i64 %stride_out_forward_dynamics, 1
+  %p44 = getelementptr i8, ptr %out_forward_dynamics, i64 %t43
+  store <1 x double> %s42, ptr %p44, align 8
+  %s45 = shufflevector <4 x double> %v38, <4 x double> poison, <1 x i32> <i32 2>
+  %t46 = mul i64 %stride_out_forward_dynamics, 2
+  %p47 = getelementptr i8, ptr %out_forward_dynamics, i64 %t46
+  store <1 x double> %s45, ptr %p47, align 8
+  %s48 = shufflevector <4 x double> %v38, <4 x double> poison, <1 x i32> <i32 3>
+  %t49 = mul i64 %stride_out_forward_dynamics, 3
+  %p50 = getelementptr i8, ptr %out_forward_dynamics, i64 %t49
+  store <1 x double> %s48, ptr %p50, align 8
+  %t51 = mul i64 %stride_in_v, 0
+  %p52 = getelementptr i8, ptr %in_v, i64 %t51
+  %x53 = load <1 x double>, ptr %p52, align 8
+  %t54 = mul i64 %stride_in_v, 1
+  %p55 = getelementptr i8, ptr %in_v, i64 %t54
+  %x56 = load <1 x double>, ptr %p55, align 8
+  %t57 = mul i64 %stride_in_v, 2
+  %p58 = getelementptr i8, ptr %in_v, i64 %t57
+  %x59 = load <1 x double>, ptr %p58, align 8
+  %t60 = mul i64 %stride_in_v, 3
+  %p61 = getelementptr i8, ptr %in_v, i64 %t60
+  %x62 = load <1 x double>, ptr %p61, align 8
+  %s63 = shufflevector <1 x double> %x53, <1 x double> %x56, <2 x i32> <i32 0, i32 1>
+  %s64 = shufflevector <1 x double> %x59, <1 x double> %x62, <2 x i32> <i32 0, i32 1>
+  %s65 = shufflevector <2 x double> %s63, <2 x double> %s64, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %t66 = fadd <4 x double> %v38, %s65
+  %x67 = load <4 x double>, ptr %ws, align 32
+  %t68 = fadd <4 x double> %x67, %t66
+  store <4 x double> %t68, ptr %ws, align 32
+  ret void
+}
+define internal <4 x i1> @block(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics) nounwind {
+  store <4 x double> zeroinitializer, ptr %ws, align 32
+  call void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics)
+  %sum = load <4 x double>, ptr %ws, align 32
+  %size = call <4 x double> @llvm.fabs.v4f64(<4 x double> %sum)
+  %bad = fcmp uge <4 x double> %size, splat (double 0x7FF0000000000000)
+  ret <4 x i1> %bad
+}
+define i64 @one(ptr %in_q, ptr %in_v, ptr %in_tau, ptr %out_forward_dynamics) nounwind {
+  %ws = alloca [16 x double], align 64
+  %bad = call i1 @state(ptr %ws, ptr %in_q, ptr %in_v, ptr %in_tau, ptr %out_forward_dynamics)
+  %status = zext i1 %bad to i64
+  ret i64 %status
+}
+define i64 @many(i64 %n, ptr %in_q, i64 %stride_in_q, ptr %in_v, i64 %stride_in_v, ptr %in_tau, i64 %stride_in_tau, ptr %out_forward_dynamics, i64 %stride_out_forward_dynamics) nounwind {
+  %ws = alloca [4 x <4 x double>], align 64
+  %copy0 = alloca [4 x double], align 64
+  %copy1 = alloca [4 x double], align 64
+  %copy2 = alloca [4 x double], align 64
+  %copy3 = alloca [4 x double], align 64
+  %whole = and i64 %n, -4
+  %any = icmp ne i64 %whole, 0
+  br i1 %any, label %loop, label %after
+loop:
+  %row = phi i64 [0, %0], [%next, %loop]
+  %seen = phi i64 [0, %0], [%status, %loop]
+  %o0 = mul i64 %row, %stride_in_q
+  %p0 = getelementptr i8, ptr %in_q, i64 %o0
+  %o1 = mul i64 %row, %stride_in_v
+  %p1 = getelementptr i8, ptr %in_v, i64 %o1
+  %o2 = mul i64 %row, %stride_in_tau
+  %p2 = getelementptr i8, ptr %in_tau, i64 %o2
+  %o3 = mul i64 %row, %stride_out_forward_dynamics
+  %p3 = getelementptr i8, ptr %out_forward_dynamics, i64 %o3
+  %bad = call <4 x i1> @block(ptr %ws, ptr %p0, ptr %p1, ptr %p2, ptr %p3, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics)
+  %status.bits = bitcast <4 x i1> %bad to i4
+  %status.any = icmp ne i4 %status.bits, 0
+  %status.one = zext i1 %status.any to i64
+  %status = or i64 %seen, %status.one
+  %next = add i64 %row, 4
+  %more = icmp ult i64 %next, %whole
+  br i1 %more, label %loop, label %after
+after:
+  %so_far = phi i64 [0, %0], [%status, %loop]
+  %left = sub i64 %n, %whole
+  %last = sub i64 %left, 1
+  %tail = icmp ne i64 %left, 0
+  br i1 %tail, label %fill, label %done
+fill:
+  %k = phi i64 [0, %after], [%k.next, %fill]
+  %inside = icmp ult i64 %k, %left
+  %from = select i1 %inside, i64 %k, i64 %last
+  %from.row = add i64 %whole, %from
+  %user0.ato = mul i64 %from.row, %stride_in_q
+  %user0.at = getelementptr i8, ptr %in_q, i64 %user0.ato
+  %copy0.ato = mul i64 %k, 8
+  %copy0.at = getelementptr i8, ptr %copy0, i64 %copy0.ato
+  call void @llvm.memcpy.p0.p0.i64(ptr %copy0.at, ptr %user0.at, i64 8, i1 false)
+  %user1.ato = mul i64 %from.row, %stride_in_v
+  %user1.at = getelementptr i8, ptr %in_v, i64 %user1.ato
+  %copy1.ato = mul i64 %k, 8
+  %copy1.at = getelementptr i8, ptr %copy1, i64 %copy1.ato
+  call void @llvm.memcpy.p0.p0.i64(ptr %copy1.at, ptr %user1.at, i64 8, i1 false)
+  %user2.ato = mul i64 %from.row, %stride_in_tau
+  %user2.at = getelementptr i8, ptr %in_tau, i64 %user2.ato
+  %copy2.ato = mul i64 %k, 8
+  %copy2.at = getelementptr i8, ptr %copy2, i64 %copy2.ato
+  call void @llvm.memcpy.p0.p0.i64(ptr %copy2.at, ptr %user2.at, i64 8, i1 false)
+  %k.next = add i64 %k, 1
+  %filling = icmp ult i64 %k.next, 4
+  br i1 %filling, label %fill, label %compute
+compute:
+  %tail.bad = call <4 x i1> @block(ptr %ws, ptr %copy0, ptr %copy1, ptr %copy2, ptr %copy3, i64 8, i64 8, i64 8, i64 8)
+  %final.bits = bitcast <4 x i1> %tail.bad to i4
+  %final.any = icmp ne i4 %final.bits, 0
+  %final.one = zext i1 %final.any to i64
+  %final = or i64 %so_far, %final.one
+  br label %empty
+empty:
+  %m = phi i64 [0, %compute], [%m.next, %empty]
+  %to.row = add i64 %whole, %m
+  %user3.backo = mul i64 %to.row, %stride_out_forward_dynamics
+  %user3.back = getelementptr i8, ptr %out_forward_dynamics, i64 %user3.backo
+  %copy3.backo = mul i64 %m, 8
+  %copy3.back = getelementptr i8, ptr %copy3, i64 %copy3.backo
+  call void @llvm.memcpy.p0.p0.i64(ptr %user3.back, ptr %copy3.back, i64 8, i1 false)
+  %m.next = add i64 %m, 1
+  %emptying = icmp ult i64 %m.next, %left
+  br i1 %emptying, label %empty, label %done
+done:
+  %result = phi i64 [%so_far, %after], [%final, %empty]
+  ret i64 %result
+}
+@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to

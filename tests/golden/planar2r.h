@@ -1,0 +1,28 @@
+/* planar2r.forward_dynamics in C99, double; made by bellcrank VERSION
+ *
+ *   q[2]        q
+ *   v[2]        v
+ *   tau[2]      tau
+ *   out[2]      forward_dynamics
+ *
+ * 35 operations: 18 mul, 5 add, 7 sub, 1 div, 4 trig. Do not edit: make it anew.
+ * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
+ * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's. Its stack, libm's
+ * aside, stays below PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES even where a compiler optimises nothing. */
+#ifndef PLANAR2R_FORWARD_DYNAMICS_H
+#define PLANAR2R_FORWARD_DYNAMICS_H
+
+#define PLANAR2R_FORWARD_DYNAMICS_SIZE_Q 2
+#define PLANAR2R_FORWARD_DYNAMICS_SIZE_V 2
+#define PLANAR2R_FORWARD_DYNAMICS_SIZE_TAU 2
+#define PLANAR2R_FORWARD_DYNAMICS_SIZE_OUT 2
+#define PLANAR2R_FORWARD_DYNAMICS_OPERATIONS 35
+#define PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES 600
+
+#ifdef __cplusplus
+extern "C" void planar2r_forward_dynamics(const double *q, const double *v, const double *tau, double *out);
+#else
+void planar2r_forward_dynamics(const double *restrict q, const double *restrict v, const double *restrict tau, double *restrict out);
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+"""The generated text of three tiny mechanisms, word for word: what a change to the generator does is seen in the diff.
+
+`BELLCRANK_UPDATE=1 python -m pytest tests/golden` writes the files anew; read the diff before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bellcrank as bc
+from bellcrank import build
+from bellcrank.emit import c99, llvm, sincos
+from bellcrank.model import Mechanism
+from bellcrank.version import __version__
+
+HERE = Path(__file__).resolve().parent
+UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
+
+
+def planar2r() -> Mechanism:
+    """Two rods of 1 m and 0.5 m in the vertical xy plane."""
+    b = bc.Builder("planar2r", gravity=(0, -9.81, 0))
+    b.body("upper", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.25, 0.25))
+    b.body("lower", mass=1.0, com=(1.25, 0, 0), inertia=(0, 0.125, 0.125))
+    b.joint("shoulder", "revolute", "ground", "upper")
+    b.joint("elbow", "revolute", "upper", "lower", point=(1, 0, 0))
+    return b.build()
+
+
+def slider() -> Mechanism:
+    """A bead that slides along a hinged rod, held by a spring."""
+    b = bc.Builder("slider")
+    b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.125, 0.125, 0))
+    b.body("bead", mass=0.5, com=(0, 0, -1))
+    b.joint("hinge", "revolute", "ground", "rod", axis=(0, 1, 0), damping=0.25)
+    b.joint("slide", "prismatic", "rod", "bead", point=(0, 0, -1), axis=(0, 0, 1), stiffness=10.0)
+    return b.build()
+
+
+CASES: dict[str, tuple[Callable[[], Mechanism], str, str]] = {
+    "pendulum": (bc.zoo.pendulum, "forward_dynamics", "aba"),
+    "planar2r": (planar2r, "forward_dynamics", "crba"),
+    "slider": (slider, "inverse_dynamics", "rnea"),
+}
+
+
+def generated(name: str) -> dict[str, str]:
+    """File name to text. Nothing in it may depend on this computer: the lanes are four, whatever the processor has."""
+    make, quantity, method = CASES[name]
+    g = build.graph(make(), quantity, method)
+    ll = llvm.source(g, 4, "float64").replace(sincos.definition(4, "float64"), "; @sincos: see emit/sincos.py")
+    texts = {f"{name}.txt": str(g), f"{name}.ll": ll}
+    for file, text in c99.source(g).items():
+        texts[name + Path(file).suffix] = text.replace(__version__, "VERSION")
+    return {file: text.rstrip() + "\n" for file, text in texts.items()}
+
+
+@pytest.mark.parametrize("kind", [".txt", ".ll", ".h", ".c"])
+@pytest.mark.parametrize("name", CASES)
+def test_text(name: str, kind: str) -> None:
+    file = HERE / f"{name}{kind}"
+    text = generated(name)[file.name]
+    if UPDATE:
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), f"{file.name} has changed; BELLCRANK_UPDATE=1 writes it anew"
+
+
+def test_the_text_computes_what_it_says() -> None:
+    """A pendulum's acceleration is -g/l sin(q) + tau/(m l^2): the golden file is not only stable but right."""
+    text = (HERE / "pendulum.txt").read_text(encoding="utf-8")
+    assert "sin(q[0])" in text
+    assert "9.81" in text
+    assert len(text.splitlines()) == 5  # the head, three operations, the result

@@ -1,0 +1,88 @@
+"""The same mechanism in Pinocchio: its numbers, in our order and our conventions.
+
+Pinocchio orders joints by itself and writes continuous angles as (cos, sin). Half of its algorithms refuse mimic
+joints, so they are free joints there, and the coupling v_theirs = G v_ours is done here. Its CRBA is wrong where joints
+were not added depth-first: M is taken from columns of its inverse dynamics instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
+
+Array = np.ndarray[Any, Any]
+
+
+class Peer:
+    def __init__(self, model: Any, mechanism: Mechanism) -> None:
+        self.model, self.data, self.mechanism = model, model.createData(), mechanism
+        self.G = np.zeros((model.nv, mechanism.nv))
+        for j, link in zip(mechanism.joints, mechanism.tree.links):
+            theirs = model.joints[model.getJointId(j.name)]
+            self.G[range(theirs.idx_v, theirs.idx_v + theirs.nv), link.v_index] = j.mimic.multiplier if j.mimic else 1.0
+        assert np.linalg.matrix_rank(self.G) == mechanism.nv
+        assert self.G.any(axis=1).all()
+
+    def at(self, q: Array, v: Array) -> Peer:
+        """All that follows is at this state."""
+        self.q, self.v = pin.neutral(self.model), self.G @ v
+        for j, link in zip(self.mechanism.joints, self.mechanism.tree.links):
+            theirs, x = self.model.joints[self.model.getJointId(j.name)], link.coordinates(q)
+            if theirs.nq == KINDS[j.kind].nq + 1:  # an angle as a point on the circle; it stands last
+                x = [*x[:-1], np.cos(x[-1]), np.sin(x[-1])]
+            self.q[theirs.idx_q : theirs.idx_q + theirs.nq] = x
+        return self
+
+    def inverse_dynamics(self, a: Array) -> Array:
+        return self.G.T @ pin.rnea(self.model, self.data, self.q, self.v, self.G @ a)
+
+    def bias(self) -> Array:
+        return self.G.T @ pin.nonLinearEffects(self.model, self.data, self.q, self.v)
+
+    def gravity_torque(self) -> Array:
+        return self.G.T @ pin.computeGeneralizedGravity(self.model, self.data, self.q)
+
+    def mass_matrix(self) -> Array:
+        bias = self.bias()
+        return np.transpose([self.inverse_dynamics(e) - bias for e in np.eye(self.mechanism.nv)])
+
+    def forward_dynamics(self, tau: Array) -> Array:
+        if self.model.nv != self.mechanism.nv:
+            return np.linalg.solve(self.mass_matrix(), tau - self.bias())
+        return self.G.T @ pin.aba(self.model, self.data, self.q, self.v, self.G @ tau)
+
+    def kinetic_energy(self) -> float:
+        return float(pin.computeKineticEnergy(self.model, self.data, self.q, self.v))
+
+    def potential_energy(self) -> float:
+        return float(pin.computePotentialEnergy(self.model, self.data, self.q))
+
+    def com(self) -> Array:
+        return pin.centerOfMass(self.model, self.data, self.q).copy()
+
+    def momentum(self) -> Array:
+        return pin.computeCentroidalMomentum(self.model, self.data, self.q, self.v).vector.copy()
+
+    def frames(self) -> list[str]:
+        """Links, by their names."""
+        return [f.name for f in self.model.frames if f.type == pin.FrameType.BODY]
+
+    def pose(self, frame: str) -> Array:
+        pin.framesForwardKinematics(self.model, self.data, self.q)
+        return self.data.oMf[self._id(frame)].homogeneous.copy()
+
+    def velocity(self, frame: str) -> Array:
+        pin.forwardKinematics(self.model, self.data, self.q, self.v)
+        return pin.getFrameVelocity(self.model, self.data, self._id(frame), pin.LOCAL_WORLD_ALIGNED).vector.copy()
+
+    def jacobian(self, frame: str) -> Array:
+        J = pin.computeFrameJacobian(self.model, self.data, self.q, self._id(frame), pin.LOCAL_WORLD_ALIGNED)
+        return J.reshape(6, -1) @ self.G  # one column comes as a vector
+
+    def _id(self, frame: str) -> int:
+        return self.model.getFrameId(frame, pin.FrameType.BODY)

@@ -1,0 +1,131 @@
+"""Every robot of example-robot-data that can be read, on a fixed and on a floating base, against Pinocchio.
+
+Our numbers come from the methods run on plain floats: the same code that is traced, over the regrouped tree where
+kernels use that. A few robots go the whole way through compiled kernels. Tolerances are relative to the largest
+element: 1e-10, and what passes through M^-1 loses what its condition number (up to 2e8, for iCub) takes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.model import Mechanism, regrouped
+
+pin = pytest.importorskip("pinocchio")
+from pinocchio_map import Array, Peer  # noqa: E402
+
+FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
+ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
+if ROBOTS is None:
+    pytest.skip("example-robot-data is not installed", allow_module_level=True)
+
+# Files that are broken whoever reads them; tests/unit/test_read_robots.py has our words for it.
+BROKEN = ("alex_psyonic_hands", "falcon", "ur3")
+FILES = [p for p in sorted(ROBOTS.rglob("*.urdf")) if p.stem not in BROKEN]
+ONCE = [p.relative_to(ROBOTS).as_posix() for p in FILES]
+
+
+def near(got: object, expected: object, tolerance: float = 1e-10) -> None:
+    got, expected = np.asarray(got, float), np.asarray(expected, float)
+    assert got.shape == expected.shape
+    worst, scale = np.abs(got - expected).max(initial=0.0), np.abs(expected).max(initial=0.0)
+    assert worst <= tolerance * scale + 1e-12, f"{worst:.2e} off, of {scale:.2e}"
+
+
+def pair(path: str, base: str) -> tuple[Mechanism, Peer]:
+    """As Pinocchio sees it: angles exactly as the file has them, impossible inertias and all, no friction."""
+    m = bc.read(ROBOTS / path, base=base, check="warn", right_angles=0.0).frictionless()
+    root = [pin.JointModelFreeFlyer(), m.joints[0].name] if base == "floating" else []
+    return m, Peer(pin.buildModelFromUrdf(str(ROBOTS / path), *root), m)
+
+
+def singular(M: Array) -> bool:
+    """Massless leaves: some of these files have them."""
+    return len(M) > 0 and bool(np.linalg.eigvalsh(M).min() < 1e-12 * np.abs(M).max())
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("path", ONCE)
+def test_robot(path: str, base: str) -> None:
+    m, peer = pair(path, base)
+    if not m.bodies:
+        assert peer.model.nv == 0
+        return
+    tree, felt = m.tree, regrouped(m.tree)
+    Q, V, TAU = m.random(1)
+    peer.at(Q, V)
+    q, v, tau = Q.tolist(), V.tolist(), TAU.tolist()
+
+    M = peer.mass_matrix()
+    near(crba.mass_matrix(felt, q), M)
+    near(rnea.bias(felt, q, v), peer.bias())
+    near(rnea.gravity_torque(felt, q), peer.gravity_torque())
+    near(rnea.inverse_dynamics(felt, q, v, tau), peer.inverse_dynamics(TAU))
+    near(kinematics.kinetic_energy(felt, q, v), peer.kinetic_energy())
+    near(kinematics.potential_energy(tree, q), peer.potential_energy())
+    near(kinematics.com(tree, q), peer.com())
+    near(kinematics.momentum(tree, q, v), peer.momentum())
+
+    links = peer.frames()
+    assert set(links) <= set(m.frames)  # no link is lost
+    for link in links:
+        near(kinematics.pose(tree, q, link), peer.pose(link))
+    for link in links[:: max(1, len(links) // 8)]:
+        near(kinematics.jacobian(tree, q, link), peer.jacobian(link))
+        near(kinematics.velocity(tree, q, v, link), peer.velocity(link))
+
+    if singular(M):
+        with pytest.raises(bc.ModelError, match="massless"):
+            crba.forward_dynamics(felt, q, v, tau)
+        return
+    digits = 1e-15 * max(1e5, float(np.linalg.cond(M)))
+    near(crba.forward_dynamics(felt, q, v, tau), peer.forward_dynamics(TAU), digits)
+    if not tree.coupled:
+        near(aba.forward_dynamics(felt, q, v, tau), peer.forward_dynamics(TAU), digits)
+
+
+# An arm, a gripper with a coupled finger, a humanoid, a hand, a quadruped: through tracing, LLVM and the call path.
+COMPILED = [
+    ("ur_description/urdf/ur5_robot.urdf", "fixed"),
+    ("panda_description/urdf/panda.urdf", "floating"),
+    ("talos_data/robots/talos_reduced.urdf", "floating"),
+    ("allegro_hand_description/urdf/allegro_left_hand.urdf", "fixed"),
+    ("anymal_b_simple_description/robots/anymal.urdf", "floating"),
+]
+
+
+@pytest.mark.parametrize(("path", "base"), COMPILED)
+def test_robot_compiled(path: str, base: str) -> None:
+    m, peer = pair(path, base)
+    rows = 11  # a whole block and a tail, whatever the number of lanes
+    q, v, tau = m.random(2, (rows,))
+    tool = m.bodies[-1].name
+    got = {
+        "mass_matrix": m.mass_matrix(q),
+        "bias": m.bias(q, v),
+        "forward_dynamics": m.forward_dynamics(q, v, tau),
+        "inverse_dynamics": m.inverse_dynamics(q, v, tau),
+        "pose": m.pose(q, tool),
+        "jacobian": m.jacobian(q, tool),
+        "kinetic_energy": m.kinetic_energy(q, v),
+        "potential_energy": m.potential_energy(q),
+        "com": m.com(q),
+        "momentum": m.momentum(q, v),
+    }
+    for i in (0, 7, rows - 1):
+        peer.at(q[i], v[i])
+        arguments = {"forward_dynamics": [tau[i]], "inverse_dynamics": [tau[i]], "pose": [tool], "jacobian": [tool]}
+        for name, x in got.items():
+            near(x[i], getattr(peer, name)(*arguments.get(name, [])), 1e-9)
+    # The call for one state is other machine code.
+    near(m.forward_dynamics(q[3], v[3], tau[3]), got["forward_dynamics"][3], 1e-10)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(ONCE) >= 70
