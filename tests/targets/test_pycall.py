@@ -122,7 +122,7 @@ def compile_toy(
 @cache
 def strict(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...], dtype: str) -> Callable[..., Any]:
     """A toy whose fallback fails the test."""
-    return compile_toy(list(inputs), output, lambda *args: pytest.fail("passed on"), dtype)
+    return compile_toy(list(inputs), output, lambda *args, **keywords: pytest.fail("passed on"), dtype)
 
 
 SIX = [(6,), (6,), (6,)]
@@ -158,6 +158,11 @@ def test_results(inputs: list[tuple[int, ...]], output: tuple[int, ...], lead: t
     assert result.dtype == dtype
     assert result.shape == lead + output
     np.testing.assert_allclose(result, toy_result(inputs, output, args), rtol=1e-5 if dtype == "float32" else 1e-13)
+    given = np.full(lead + output, np.nan, dtype)
+    counted = sys.getrefcount(given)
+    assert strict(tuple(inputs), output, dtype)(*args, out=given) is given
+    np.testing.assert_array_equal(given, result)
+    assert sys.getrefcount(given) == counted
     if lead or output:
         assert result.flags.owndata
         assert result.flags.writeable
@@ -242,6 +247,38 @@ def test_keywords_are_passed_on(recorded: tuple[Callable[..., Any], Recorder]) -
     assert f(A, A, A, out=None) is PASSED_ON
     assert f(*(A, A), **{"c": A}) is PASSED_ON
     assert [(len(args), list(keywords)) for args, keywords in recorder.calls] == [(2, ["c"]), (3, ["out"]), (2, ["c"])]
+    recorder.calls.clear()
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def test_an_out_that_does_not_fit_is_passed_on(recorded: tuple[Callable[..., Any], Recorder]) -> None:
+    """Shape, depth, dtype, order, writability, and memory shared with an input, wholly or by one element."""
+    f, recorder = recorded
+    recorder.calls.clear()
+    table = random((3, 18))
+    a, long = np.ascontiguousarray(table[:, :6]), np.zeros(24)
+    wrong: list[tuple[np.ndarray, Any]] = [
+        (a, np.empty((3, 5))),
+        (a, np.empty((4, 6))),
+        (a, np.empty(6)),
+        (a, np.empty((1, 3, 6))),
+        (a, np.empty((3, 6), "float32")),
+        (a, np.empty((3, 6), order="F")),
+        (a, np.empty((3, 12))[:, ::2]),
+        (a, frozen(np.empty((3, 6)))),
+        (a, a),
+        (a, [0.0] * 6),
+        (long[:6], long[5:11]),
+        (long[6:12], long[1:7]),
+    ]
+    for x, out in wrong:
+        assert f(x, x, x, out=out) is PASSED_ON, out
+    assert len(recorder.calls) == len(wrong)
+    assert f(long[:6], long[:6], long[:6], out=long[6:12]) is not PASSED_ON  # neighbours may touch
     recorder.calls.clear()
 
 

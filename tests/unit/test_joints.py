@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.errors import ModelError
 from bellcrank.graph import trace
 from bellcrank.methods.sweep import along
+from bellcrank.model import Body, Frame, Joint, assemble
 from bellcrank.model.joints import KINDS, Kind
+from bellcrank.model.parts import matrix
 from bellcrank.model.quaternion import product, quaternion_rate, rotation_matrix
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
@@ -169,3 +172,13 @@ def test_quaternions() -> None:
     c, s = np.cos(0.4), np.sin(0.4)
     close(R([np.sin(0.2), 0.0, 0.0, np.cos(0.2)]), [[1, 0, 0], [0, c, -s], [0, s, c]], 1e-15)
     close(np.dot(quaternion_rate(a.tolist(), Vec(0.1, 0.2, 0.3)), a), 0.0, 1e-16)  # length does not change
+
+
+@pytest.mark.parametrize("rotation", [2.0 * np.eye(3), -np.eye(3), np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3))])
+def test_only_rotations_are_rotations(rotation: Array) -> None:
+    """A mirror image has orthonormal rows too, and would give a mechanism that cannot be built."""
+    body, R = Body("b", 1.0), matrix(rotation)
+    with pytest.raises(ModelError, match=r'joint "j": rotation .* right-handed'):
+        assemble("m", [body], [Joint("j", "revolute", "ground", "b", R)])
+    with pytest.raises(ModelError, match=r'frame "f": rotation .* right-handed'):
+        assemble("m", [body], [Joint("j", "revolute", "ground", "b")], [Frame("f", "b", R)])

@@ -4,10 +4,11 @@ Through ctypes, a call costs microseconds. A builtin of METH_FASTCALL | METH_KEY
 
     PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 
-and `definition` writes that function as `@call`. It looks into the arguments, allocates the result, runs the kernel and
-returns. Whatever is not plainly right (another type or dtype, a strided view, a wrong shape, a keyword, a bad value)
-goes, with the arguments untouched, to `self`: the Python function that converts, explains and raises. So `@call` never
-reports anything about its arguments, and being strict in it costs speed, never an answer.
+and `definition` writes that function as `@call`. It looks into the arguments, allocates the result (or takes the array
+given as `out=`), runs the kernel and returns. Whatever is not plainly right (another type or dtype, a strided view, a
+wrong shape, another keyword, an `out` that overlaps an input, a bad value) goes, with the arguments untouched, to
+`self`: the Python function that converts, explains and raises. So `@call` never reports anything about its arguments,
+and being strict in it costs speed, never an answer.
 
 The module around it defines the kernel. Both return 0, or something else for a bad input; strides are bytes from row
 to row.
@@ -56,10 +57,11 @@ _FIELDS = (
 )
 _INDEX = {name: (i, kind) for i, (name, kind, _) in enumerate(_FIELDS)}
 _PLAIN = 0x001 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+_WRITEABLE = 0x400
 _ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
 _API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
 _FLOATS = ("float64", "float32")
-_TABLE = ("PyArray_Type", "PyArray_Return", "PyArray_NewFromDescr", *_FLOATS)  # what @py holds, in order
+_TABLE = ("PyArray_Type", "PyArray_Return", "PyArray_NewFromDescr", *_FLOATS, "out")  # what @py holds, in order
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 
 AXES_LIMIT = 8  # leading axes; more of them go to the fallback
@@ -95,7 +97,7 @@ def definition(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype
             f"@py = global [{len(_TABLE)} x ptr] zeroinitializer",
             f"@py.shape = private constant [{len(output)} x i64] [{dims}]",
             *(f"declare {result} @{name}({parameters})" for name, (result, parameters) in _EXTERNALS.items()),
-            *(_axes(shape, dtype) for shape in dict.fromkeys(inputs)),
+            *(_axes(shape, dtype) for shape in dict.fromkeys([*inputs, output])),
             _call(inputs, output, dtype, rows_limit),
         ]
     )
@@ -200,8 +202,22 @@ def _call(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str
     )
     state = ", ".join(f"ptr %data.{i}" for i in each)
     rows = ", ".join(f"ptr %data.{i}, i64 {size * prod(inputs[i])}" for i in each)
-    # Where an output can be 0-d it comes back as a scalar, as from a ufunc.
+    overlaps = "".join(
+        f"""\
+  %end.{i}.n = mul i64 %n, {size * prod(inputs[i])}
+  %end.{i} = getelementptr i8, ptr %data.{i}, i64 %end.{i}.n
+  %before.{i} = icmp ule ptr %end.{i}, %given.data
+  %after.{i} = icmp ule ptr %given.end, %data.{i}
+  %apart.{i} = or i1 %before.{i}, %after.{i}
+"""
+        for i in each
+    )
+    # Where an output can be 0-d it comes back as a scalar, as from a ufunc; the caller's own array comes back as it is.
     finish = "  ret ptr %out\n" if output else f"""\
+  br i1 %asked, label %same, label %scalar
+same:
+  ret ptr %out
+scalar:
 {_entry("%return", "PyArray_Return")}\
   %final = tail call ptr %return(ptr %out)
   ret ptr %final
@@ -209,12 +225,27 @@ def _call(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str
     return f"""
 define ptr @call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) uwtable {{
   %lead = alloca [{AXES_LIMIT + len(output)} x i64]
-  %positional = icmp eq ptr %kwnames, null
   %complete = icmp eq i64 %nargs, {len(inputs)}
-{_all("%usual", ["%positional", "%complete"])}\
-  br i1 %usual, label %look, label %fallback
+  br i1 %complete, label %start, label %fallback
+start:
+  %positional = icmp eq ptr %kwnames, null
+  br i1 %positional, label %look, label %keyword
+
+keyword: ; one is known, `out`: a tuple of one interned string
+{_element("%kwnames.count", "i64", "%kwnames", 2)}\
+{_element("%kwnames.first", "ptr", "%kwnames", 3)}\
+{_entry("%out.name", "out")}\
+  %is.one = icmp eq i64 %kwnames.count, 1
+  %is.out = icmp eq ptr %kwnames.first, %out.name
+{_all("%is.asked", ["%is.one", "%is.out"])}\
+  br i1 %is.asked, label %asking, label %fallback
+asking:
+{_element("%target", "ptr", "%args", len(inputs))}\
+  br label %look
 
 look:
+  %given = phi ptr [ null, %start ], [ %target, %asking ]
+  %asked = icmp ne ptr %given, null
 {arguments}\
   %few = icmp ule i64 %axes.0, {AXES_LIMIT} ; unsigned, so that -1 is too many
 {_all("%fit", ["%few", *(f"%alike.{i}" for i in each)])}\
@@ -224,7 +255,7 @@ fitting:
 {"".join(_field(f"%data.{i}", f"%arg.{i}", "data") for i in each)}\
 {"".join(_field(f"%dims.{i}", f"%arg.{i}", "dims") for i in each)}\
   %single = icmp eq i64 %axes.0, 0
-  br i1 %single, label %allocate, label %leading
+  br i1 %single, label %sized, label %leading
 
 leading: ; compare, multiply and note the leading lengths
   %axis = phi i64 [ 0, %fitting ], [ %axis.next, %agreed ]
@@ -244,23 +275,58 @@ counted:
   %some = icmp ne i64 %product, 0
   %within = icmp ule i64 %product, {rows_limit}
 {_all("%ours", ["%some", "%within"])}\
-  br i1 %ours, label %allocate, label %fallback
+  br i1 %ours, label %sized, label %fallback
 
-allocate: ; PyArray_NewFromDescr takes over a reference to the descr
+sized:
   %shape = phi ptr [ @py.shape, %fitting ], [ %lead, %counted ]
   %n = phi i64 [ 1, %fitting ], [ %product, %counted ]
+  br i1 %asked, label %consider, label %allocate
+
+consider: ; the caller's array: of the right shape, writable, and apart from every input
+  %given.axes = call i64 {_axes_name(output)}(ptr %given)
+  %given.alike = icmp eq i64 %given.axes, %axes.0
+  br i1 %given.alike, label %inspect, label %fallback
+inspect:
+{_field("%given.flags", "%given", "flags")}\
+{_field("%given.dims", "%given", "dims")}\
+{_field("%given.data", "%given", "data")}\
+  %given.masked = and i32 %given.flags, {_WRITEABLE}
+  %given.writable = icmp ne i32 %given.masked, 0
+  %given.n = mul i64 %n, {size * prod(output)}
+  %given.end = getelementptr i8, ptr %given.data, i64 %given.n
+{overlaps}\
+{_all("%given.good", ["%given.writable", *(f"%apart.{i}" for i in each)])}\
+  br i1 %given.good, label %measure, label %fallback
+measure:
+  %given.axis = phi i64 [ 0, %inspect ], [ %given.next, %same.length ]
+  %measured = icmp eq i64 %given.axis, %axes.0
+  br i1 %measured, label %adopt, label %length
+length:
+{_element("%given.length", "i64", "%given.dims", "%given.axis")}\
+{_element("%wanted", "i64", "%lead", "%given.axis")}\
+  %given.agrees = icmp eq i64 %given.length, %wanted
+  br i1 %given.agrees, label %same.length, label %fallback
+same.length:
+  %given.next = add i64 %given.axis, 1
+  br label %measure
+adopt:
+  call void @Py_IncRef(ptr %given)
+  br label %allocated
+
+allocate: ; PyArray_NewFromDescr takes over a reference to the descr
   %depth = add i64 %axes.0, {len(output)}
   %nd = trunc i64 %depth to i32
 {_entry("%type", "PyArray_Type")}\
 {_entry("%descr", dtype)}\
 {_entry("%new", "PyArray_NewFromDescr")}\
   call void @Py_IncRef(ptr %descr)
-  %out = call ptr %new(ptr %type, ptr %descr, i32 %nd, ptr %shape, ptr null, ptr null, i32 0, ptr null)
-  %none = icmp eq ptr %out, null
+  %made = call ptr %new(ptr %type, ptr %descr, i32 %nd, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %none = icmp eq ptr %made, null
   br i1 %none, label %failed, label %allocated
 failed: ; out of memory, and the error is set
   ret ptr null
 allocated:
+  %out = phi ptr [ %made, %allocate ], [ %given, %adopt ]
 {_field("%out.data", "%out", "data")}\
   br i1 %single, label %state, label %batch
 
@@ -357,7 +423,8 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     if not supported():
         return fallback
     table = (ctypes.c_void_p * len(_TABLE)).from_address(address_of("py"))
-    table[:] = [id(np.dtype(entry)) if entry in _FLOATS else _numpy(entry) for entry in _TABLE]
+    own = {name: id(np.dtype(name)) for name in _FLOATS} | {"out": id(sys.intern("out"))}
+    table[:] = [own[entry] if entry in own else _numpy(entry) for entry in _TABLE]
     method = _MethodDef(name.encode(), address_of("call"), _FASTCALL_KEYWORDS, doc.encode())
     owner = _Owner(__name__)
     owner.kept = (method, address_of)

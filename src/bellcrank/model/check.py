@@ -9,7 +9,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Body, Frame, Joint, Line
+from bellcrank.model.parts import Body, Frame, Joint, Line, Matrix
 
 # Files are typed with a few digits: what is off by less than this is rounding, not physics.
 ROUNDING = 1e-3
@@ -94,8 +94,7 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
             )
     if not j.friction_speed > 0.0:
         raise ModelError(f"{where}: friction_speed is {j.friction_speed:g}; expected a small positive speed.")
-    if np.abs(np.asarray(j.rotation) @ np.asarray(j.rotation).T - np.eye(3)).max() > 1e-9:
-        raise ModelError(f"{where}: rotation {j.rotation} is not a rotation matrix; its rows must be orthonormal.")
+    _rotation(where, j.rotation)
     for what, axis in (("axis", j.axis), ("second_axis", j.second_axis)):
         if axis is not None and j.kind not in ("fixed", "spherical", "floating"):  # these have none
             yield from _axis(where, what, axis)
@@ -138,6 +137,15 @@ def frame(f: Frame, known: Sequence[str]) -> None:
     if f.body not in known:
         raise ModelError(f'frame "{f.name}": {unknown("body", f.body, known)}')
     finite(f'frame "{f.name}"', "pose", [*f.point, *(x for row in f.rotation for x in row)])
+    _rotation(f'frame "{f.name}"', f.rotation)
+
+
+def _rotation(where: str, rotation: Matrix) -> None:
+    R = np.asarray(rotation)
+    if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0.0:
+        raise ModelError(
+            f"{where}: rotation {rotation} is not a rotation matrix; expected orthonormal rows, right-handed."
+        )
 
 
 def _numbers(values: Iterable[float]) -> str:
