@@ -108,12 +108,17 @@ def cost(g: Graph) -> float:
     return c.arithmetic + 4 * (c["div"] + c["sqrt"]) + 12 * c["trig"] + 20 * c["exp"] + c["select"]
 
 
+def rows_per_thread(g: Graph) -> int:
+    """States that take about 100 us: below that, waking a thread costs more than it brings. (25 operations a ns.)"""
+    return max(16, round(100_000 * 25 / (cost(g) + 75)))
+
+
 def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
     """Graph -> LLVM IR with the Python entry."""
     text = llvm.source(g, host().lanes(dtype), dtype)
     outputs = [array.shape for array in g.outputs.values()]
     if len(outputs) == 1 and g.inputs:
-        limit = 2**62 if threads == 1 else 256
+        limit = 2**62 if threads == 1 else 2 * rows_per_thread(g)
         text += "\n" + pycall.definition(list(g.inputs.values()), outputs[0], dtype, limit)
     return text
 
@@ -164,6 +169,7 @@ def kernel(
             "method": by.name,
             "inputs": {key: list(shape) for key, shape in g.inputs.items()},
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
+            "rows_per_thread": rows_per_thread(g),
         }
         store.save(f"{index}.kernel", json.dumps(facts).encode() + b"\n" + code)
     q, v = mechanism.columns
@@ -173,6 +179,7 @@ def kernel(
         {key: tuple(shape) for key, shape in facts["inputs"].items()},
         {key: tuple(shape) for key, shape in facts["outputs"].items()},
         dtype,
+        facts["rows_per_thread"],
         {key: columns[key] for key in facts["inputs"] if key in columns},
     )
     extend = None

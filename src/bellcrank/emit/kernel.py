@@ -24,7 +24,6 @@ from bellcrank.graph import Graph
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
-MIN_ROWS_PER_THREAD = 256  # below this, waking a thread costs more than it brings
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class Signature:
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Shape]
     dtype: str = "float64"
+    rows_per_thread: int = 1024  # fewer are done before another thread has woken up
     columns: Mapping[str, Sequence[str]] | None = None  # names of an input's elements, for messages
 
     @property
@@ -193,7 +193,7 @@ class Kernel:
     def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool) -> int:
         if single:
             return int(self._one(*(p for p, _ in pointers)))
-        parts = min(self.threads, max(1, rows // MIN_ROWS_PER_THREAD))
+        parts = min(self.threads, max(1, rows // self.signature.rows_per_thread))
         if parts == 1:
             return int(self._many(rows, *(x for pair in pointers for x in pair)))
         edges = [rows * k // parts // 16 * 16 for k in range(parts)] + [rows]
@@ -202,7 +202,8 @@ class Kernel:
             start, count = edges[k], edges[k + 1] - edges[k]
             return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
-        return max(_pool(self.threads).map(piece, range(parts)))
+        others = [_pool(self.threads).submit(piece, k) for k in range(1, parts)]
+        return max([piece(0), *(other.result() for other in others)])  # this thread does its share
 
     def _explain(self, arrays: Mapping[str, Array]) -> None:
         """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
