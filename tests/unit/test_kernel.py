@@ -149,11 +149,17 @@ def test_keywords(arm: Mechanism, dynamics: Kernel) -> None:
     assert np.array_equal(arm.forward_dynamics(q=q, v=v, tau=tau), right)
 
 
-@pytest.mark.parametrize("rows", [1, 255, 256, 511, 512, 513, 1000, 2049])
-def test_threads_share_the_rows_out(arm: Mechanism, dynamics: Kernel, rows: int) -> None:
+@pytest.mark.parametrize(("shares", "more"), [(0, 1), (1, 1), (2, -1), (2, 0), (2, 1), (3, 5), (4, 17)])
+def test_threads_share_the_rows_out(arm: Mechanism, dynamics: Kernel, shares: int, more: int) -> None:
     two = bc.kernel(arm, "forward_dynamics", threads=2)
     three = bc.kernel(arm, "forward_dynamics", threads=3)
+    share = two.signature.rows_per_thread
+    rows, counts, many = share * shares + more, [], two._many
+    two._many = lambda n, *rest: counts.append(n) or many(n, *rest)
     q, v, tau = arm.random(2, (rows,))
+    two.convert(q, v, tau)
+    assert sum(counts) == rows
+    assert len(counts) == max(1, min(2, rows // share))
     right = dynamics(q, v, tau)
     assert np.array_equal(two(q, v, tau), right)
     assert np.array_equal(three(q, v, tau), right)
