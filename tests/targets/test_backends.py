@@ -99,6 +99,19 @@ def test_every_operation(dtype: str, width: int) -> None:
     check(compiled(g, width, dtype), list(range(1, 41)))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_comparisons_know_equality(dtype: str) -> None:
+    def body(x: Any) -> dict[str, Any]:
+        a, b = x
+        return {"y": [where(c, 1.0, 2.0) for c in (a < b, a <= b, a > b, a >= b, a < 0.5, a <= 0.5)]}
+
+    k = compiled(trace("compare", body, {"x": (2,)}), 8, dtype)
+    x = np.array([[0.5, 0.5], [0.25, 0.5], [0.5, 0.25], [0.0, -0.0]])
+    assert np.array_equal(k(x), k.graph.evaluate(x=x)["y"])
+    assert k(x)[0].tolist() == [2.0, 1.0, 2.0, 1.0, 2.0, 1.0]
+    assert all(np.array_equal(k(row), k(x)[i]) for i, row in enumerate(x))
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 7, 50])
 def test_graphs_are_cut_anywhere(chunk: int) -> None:
     """Values that outlive a chunk go through the workspace; wherever the cut is, the result is the same."""

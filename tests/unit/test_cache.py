@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,20 @@ def test_a_second_kernel_comes_from_the_cache_and_is_the_same(folder: Path, arm:
     assert first.signature == second.signature
     assert str(first.graph) == str(second.graph)
     assert first.source == second.source
+
+
+def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
+    other = random_tree(12, ["revolute", "prismatic"])
+    changes = {
+        "gravity": (0.0, 0.0, -1.6),
+        "ground": "floor",
+        "bodies": other.bodies,
+        "joints": (replace(arm.joints[0], damping=0.1), arm.joints[1]),
+        "frames": other.frames,
+    }
+    prints = {replace(arm, **{key: value}).fingerprint for key, value in changes.items()} | {arm.fingerprint}
+    assert len(prints) == len(changes) + 1
+    assert replace(arm, name="another").fingerprint == arm.fingerprint
 
 
 def test_what_decides_the_code_decides_the_key(folder: Path, arm: Mechanism) -> None:

@@ -25,7 +25,6 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
-
 @dataclass(frozen=True)
 class Signature:
     """What a kernel takes and gives, for one state."""

@@ -25,21 +25,24 @@ def load(w: Writer, tile: Tile, array: str) -> list[str]:
     return _exchange(w, vectors)[: tile.width]
 
 
-def store(w: Writer, tile: Tile, array: str, values: Sequence[str]) -> None:
+def store(w: Writer, tile: Tile, array: str, values: Sequence[str], in_order: bool = False) -> None:
+    """in_order keeps the stores where they are written: LLVM's scheduler would gather the many stores of a matrix at
+    the end, with all values waiting in memory, and lose a quarter of the time. The word for it is volatile.
+    """
     if w.lanes == 1:
         for c, value in enumerate(values):
             w.store(value, w.at(array, (tile.start + c) * w.bytes))
         return
     if tile.width > w.lanes:
         for part in _parts(w, tile):
-            store(w, part, array, values[part.start - tile.start :][: part.width])
+            store(w, part, array, values[part.start - tile.start :][: part.width], in_order)
         return
     width, kind = _row(w, tile)
     vectors = _exchange(w, [*values, *[w.constant(0.0)] * (width - tile.width)])
     for r in range(w.lanes):
         group = r // width
         row = w.shuffle(w.type, vectors[r % width], "poison", list(range(group * width, (group + 1) * width)))
-        _store_row(w, tile, row, _address(w, array, tile.start, r), width, kind)
+        _store_row(w, tile, row, _address(w, array, tile.start, r), width, kind, in_order)
 
 
 def _parts(w: Writer, tile: Tile) -> list[Tile]:
@@ -69,9 +72,9 @@ def _load_row(w: Writer, tile: Tile, pointer: str, width: int, kind: str) -> str
     return row
 
 
-def _store_row(w: Writer, tile: Tile, row: str, pointer: str, width: int, kind: str) -> None:
+def _store_row(w: Writer, tile: Tile, row: str, pointer: str, width: int, kind: str, in_order: bool) -> None:
     if tile.width == width:
-        w.store(row, pointer, kind, w.bytes)
+        w.store(row, pointer, kind, w.bytes, in_order)
         return
     for c in range(tile.width):
         x = w.let(f"extractelement {kind} {row}, i64 {c}")

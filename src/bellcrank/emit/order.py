@@ -25,13 +25,11 @@ LATENCY = {
 }
 
 WINDOW = 100
-SMALL = 1000  # a graph that the processor's own window holds almost whole may be ordered as a whole
 
 
 def order(graph: Graph) -> list[Node]:
     """All live nodes, arguments first."""
     nodes = graph.nodes
-    window = WINDOW if len(nodes) > SMALL else len(nodes)
     position = {n.serial: i for i, n in enumerate(nodes)}
     users: dict[int, list[Node]] = {n.serial: [] for n in nodes}
     missing: dict[int, int] = {}
@@ -49,7 +47,7 @@ def order(graph: Graph) -> list[Node]:
     ready: list[tuple[float, int]] = []
     first = horizon = 0
     while len(result) < len(nodes):
-        while horizon < min(len(nodes), first + window):
+        while horizon < min(len(nodes), first + WINDOW):
             n = nodes[horizon]
             horizon += 1
             if not missing[n.serial]:

@@ -33,6 +33,8 @@ SPELL = {
 # From the C library, lane by lane: rare in mechanics, and right.
 LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
 
+MATRIX = 16  # outputs of more elements than this are stored in order, see lanes.store
+
 
 class Speller:
     def __init__(self, graph: Graph, width: int, trig_width: int, dtype: str) -> None:
@@ -133,7 +135,9 @@ class Speller:
             tile = item.tile
             flat = list(self.graph.outputs[tile.array].flat)[tile.start : tile.start + tile.width]
             values = [self._value(x) for x in flat]
-            lanes.store(self.w, tile, f"%out_{tile.array}", values)
+            lanes.store(
+                self.w, tile, f"%out_{tile.array}", values, in_order=self.graph.outputs[tile.array].size > MATRIX
+            )
             if not self.watch_inputs:
                 self.sum += values
 

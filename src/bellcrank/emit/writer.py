@@ -46,8 +46,9 @@ class Writer:
     def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
         return self.let(f"load {kind or self.type}, ptr {pointer}, align {align or self.align}", "x")
 
-    def store(self, value: str, pointer: str, kind: str = "", align: int = 0) -> None:
-        self.do(f"store {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
+    def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
+        word = "store volatile" if volatile else "store"
+        self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
 
     def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in lanes)
