@@ -134,11 +134,9 @@ def test_integrate_against_small_steps(name: str) -> None:
     close(kind.integrate(x, v), q, 1e-9)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.nq == kind.nv])
 def test_forces_on_coordinates_have_the_power_of_forces_on_velocities(name: str) -> None:
     kind = make(name)
-    if kind.nq != kind.nv:
-        pytest.skip("no springs on quaternions")
     q, v, f = state(kind)
     close(np.dot(kind.felt(q, f), v), np.dot(f, kind.rate(q, v)), 1e-15)
 

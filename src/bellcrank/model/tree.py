@@ -2,9 +2,9 @@
 
 The user's frames stay as given at the API; inside, a body's frame F has z along its joint's axis and x along the
 common perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kleinfinger, A new geometric notation for
-open and closed-loop robots, 1986). From frame to frame the constant moves are then: shift by (a, -d sin alpha, d cos
-alpha), turn about x by alpha, with an additional turn about z by gamma only for further branches. Quarter turns are
-exact.
+open and closed-loop robots, 1986); where it carries nothing, x points to its own mass. From frame to frame the
+constant moves are then: shift by (a, -d sin alpha, d cos alpha), turn about x by alpha, with an additional turn about z
+by gamma only for further branches. Quarter turns are exact.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def tree_of(
     for i, j in enumerate(joints):
         at_zero = F[parent[i]].inverse() @ given[i]  # the user's body frame in the parent's F
         child = main[i]
-        F[i] = _frame(j, at_zero, (given[child], joints[child]) if child is not None else None, FAR * size)
+        ahead = (given[child], joints[child]) if child is not None else None
+        F[i] = _frame(j, at_zero, ahead, np.asarray(bodies[i].com), FAR * size)
         place = at_zero @ F[i]
         R, p = place.R, _clean(place.p, size)
         gamma, alpha, theta = _zxz(R)
@@ -198,7 +199,7 @@ def _ground_frame(
     return _Pose(np.column_stack([x, np.cross(z, x), z]), given[first].p)
 
 
-def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, reach: float) -> _Pose:
+def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, com: Array, reach: float) -> _Pose:
     """F in the user's body frame."""
     kind = KINDS[j.kind]
     z = np.asarray(j.axis)
@@ -218,6 +219,8 @@ def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, reach: f
         towards = next_towards if next_towards is not None else towards
     # With nothing to look at, it stands as the parent does, with no offset of the angle.
     x = towards if towards is not None else _some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
+    if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > 1e-9:
+        x = _some_normal(z, com / np.linalg.norm(com - (com @ z) * z))  # towards the mass: one first moment, not two
     return _Pose(np.column_stack([x, np.cross(z, x), z]), foot * z)
 
 
