@@ -147,9 +147,10 @@ def kernel(
         mechanism.fingerprint,
         json.dumps(asdict(request)),
         dtype,
-        str(min(threads, 2)),
+        str(min(threads, 2)),  # decides only how large a batch the Python entry keeps to itself
         h.cpu,
         h.features,
+        h.llvm,
         store.package_fingerprint(),
     )
 

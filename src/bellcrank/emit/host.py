@@ -12,6 +12,7 @@ class Host:
     triple: str
     cpu: str
     features: str
+    llvm: str
     vector_bytes: int
 
     def lanes(self, dtype: str) -> int:
@@ -39,7 +40,8 @@ def host() -> Host:
         width = 32
     else:
         width = 16  # NEON, SSE2
-    return Host(binding.get_process_triple(), binding.get_host_cpu_name(), features.flatten(), width)
+    version = ".".join(map(str, binding.llvm_version_info))
+    return Host(binding.get_process_triple(), binding.get_host_cpu_name(), features.flatten(), version, width)
 
 
 def target_machine() -> Any:

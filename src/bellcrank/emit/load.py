@@ -46,7 +46,7 @@ def _symbols() -> None:
 
 def object_key(text: str) -> str:
     h = host()
-    return store.key(text, h.cpu, h.features, str(llvm().llvm_version_info)) + ".o"
+    return store.key(text, h.cpu, h.features, h.llvm) + ".o"
 
 
 def compiled(text: str) -> tuple[bytes, bool]:
