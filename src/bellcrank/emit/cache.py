@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +50,8 @@ def load(name: str) -> bytes | None:
 
 def save(name: str, payload: bytes) -> bool:
     """Whether it could be kept; a read-only home or a full disk is no reason to fail."""
+    import tempfile  # a kernel that comes from the cache never needs it
+
     place = folder()
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)

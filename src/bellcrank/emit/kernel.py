@@ -9,10 +9,9 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +19,9 @@ from bellcrank.emit import pycall
 from bellcrank.emit.load import Library
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -220,4 +222,6 @@ class Kernel:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # only some need it, and all would wait for its import
+
     return ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")

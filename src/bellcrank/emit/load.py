@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 from functools import cache
 from typing import Any
 
@@ -32,11 +31,21 @@ class Library:
         return found
 
 
+def _mathematics() -> ctypes.CDLL:
+    """The C library's functions: in the interpreter itself where it has them, else wherever the system says."""
+    own = ctypes.CDLL(None)
+    if hasattr(own, "tanh") and hasattr(own, "tanhf"):
+        return own
+    from ctypes.util import find_library
+
+    return ctypes.CDLL(find_library("m"))
+
+
 @cache
 def _symbols() -> None:
     """Tells LLVM where the C library's and Python's functions are in this process."""
     binding = llvm()
-    library = ctypes.CDLL(ctypes.util.find_library("m") or None)
+    library = _mathematics()
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
         for symbol in (name, f"{name}f"):
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
