@@ -23,7 +23,7 @@ from bellcrank.emit.kernel import Kernel, Signature
 from bellcrank.emit.load import Library, compiled
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
-from bellcrank.methods import QUANTITIES, Method, candidates, method, quantity, shape_of
+from bellcrank.methods import QUANTITIES, Method, candidates, method, movable, quantity, shape_of
 from bellcrank.model import Mechanism, Tree, regrouped
 
 TARGETS = ("cpu",)
@@ -41,10 +41,15 @@ class Request:
 
 
 def check(mechanism: Mechanism, request: Request) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
     q = quantity(request.quantity)
     if q.option == "frame":
         if not request.frame:
-            raise InputError(f"{q.name} needs the name of a frame: {unknown('frame', request.frame, mechanism.frames)}")
+            names = ", ".join(list(mechanism.frames)[:30])
+            raise InputError(
+                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
+            )
         mechanism.frame(request.frame)
     elif request.frame:
         raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
@@ -95,6 +100,8 @@ def graph(
 def chosen(mechanism: Mechanism, request: Request) -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph costs least."""
     check(mechanism, request)
+    if request.quantity == "forward_dynamics":
+        movable.check(mechanism)
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)
         return by, traced(mechanism, request, by)
@@ -136,9 +143,10 @@ def kernel(
     """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced."""
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
+    dtype = str(getattr(dtype, "name", getattr(dtype, "__name__", dtype)))  # np.float32 and its dtype are welcome
     if dtype not in DTYPES:
         raise InputError(unknown("dtype", dtype, DTYPES))
-    if not isinstance(threads, int) or threads < 1:
+    if not isinstance(threads, int | np.integer) or threads < 1:
         raise InputError(f"threads is {threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
     request = Request(name, method, frame, tuple(wrenches))
     check(mechanism, request)
@@ -165,14 +173,15 @@ def kernel(
     facts, code, cached = _recalled(index)
     if facts is None:
         by, g = made()
-        code, cached = compiled(text())
+        code, cached, where = compiled(text())
         facts = {
+            "code": where,
             "method": by.name,
             "inputs": {key: list(shape) for key, shape in g.inputs.items()},
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
             "rows_per_thread": rows_per_thread(g),
         }
-        store.save(f"{index}.kernel", json.dumps(facts).encode() + b"\n" + code)
+        store.save(f"{index}.json", json.dumps(facts).encode())
     q, v = mechanism.columns
     columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v}
     signature = Signature(
@@ -186,11 +195,13 @@ def kernel(
     extend = None
     if quantity(name).option == "frames" and not wrenches:
         extend = _wrench_kernels(mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads)
+    settings = (mechanism, name, method, target, dtype, int(threads), frame, tuple(wrenches))
     return Kernel(
         signature,
         Library(code),
         method=facts["method"],
-        threads=threads,
+        threads=int(threads),
+        recipe=(kernel, settings),
         graph=lambda: made()[1],
         source=text,
         cached=cached,
@@ -200,11 +211,10 @@ def kernel(
 
 def _recalled(index: str) -> tuple[dict[str, Any] | None, bytes, bool]:
     """What an earlier process made for the same request, code and computer."""
-    found = store.load(f"{index}.kernel")
-    if found is None:
-        return None, b"", False
-    head, _, code = found.partition(b"\n")
-    return json.loads(head), code, True
+    found = store.load(f"{index}.json")
+    facts = json.loads(found) if found is not None else None
+    code = store.load(facts["code"]) if facts is not None else None
+    return (facts, code, True) if code is not None else (None, b"", False)
 
 
 # -- quantities as attributes of a mechanism
@@ -254,13 +264,13 @@ def _wrench_kernels(
         rest = {key: x for key, x in named.items() if key != "wrenches"}
         if not wrenches:
             return made(()), rest
-        arrays = {frame: _wrench(settings["name"], frame, w) for frame, w in wrenches.items()}
+        arrays = {frame: _wrench(settings["name"], frame, w) for frame, w in sorted(wrenches.items())}
         try:
             stacked = np.stack(np.broadcast_arrays(*arrays.values()), axis=-2)
         except ValueError:
             shown = ", ".join(f"{frame} {w.shape[:-1]}" for frame, w in arrays.items())
             raise InputError(f"{settings['name']}: leading axes of the wrenches do not broadcast: {shown}.") from None
-        return made(tuple(wrenches)), rest | {"wrench": stacked}
+        return made(tuple(arrays)), rest | {"wrench": stacked}
 
     return extend
 

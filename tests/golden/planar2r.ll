@@ -1,5 +1,7 @@
 ; planar2r.forward_dynamics: 31 operations, 4 lanes of float64
 ; @sincos: see emit/sincos.py
+declare ptr @malloc(i64)
+declare void @free(ptr)
 declare double @tan(double)
 declare double @asin(double)
 declare double @acos(double)
@@ -208,88 +210,62 @@ define internal <4 x i1> @block(ptr noalias %ws, ptr noalias %in_q, ptr noalias 
   ret <4 x i1> %bad
 }
 define i64 @one(ptr %in_q, ptr %in_v, ptr %in_tau, ptr %out_forward_dynamics) nounwind {
-  %ws = alloca [16 x double], align 64
+  %ws = alloca [128 x i8], align 64
   %bad = call i1 @state(ptr %ws, ptr %in_q, ptr %in_v, ptr %in_tau, ptr %out_forward_dynamics)
   %status = zext i1 %bad to i64
   ret i64 %status
 }
 define i64 @many(i64 %n, ptr %in_q, i64 %stride_in_q, ptr %in_v, i64 %stride_in_v, ptr %in_tau, i64 %stride_in_tau, ptr %out_forward_dynamics, i64 %stride_out_forward_dynamics) nounwind {
-  %ws = alloca [7 x <4 x double>], align 64
-  %copy0 = alloca [8 x double], align 64
-  %copy1 = alloca [8 x double], align 64
-  %copy2 = alloca [8 x double], align 64
-  %copy3 = alloca [8 x double], align 64
-  %whole = and i64 %n, -4
-  %any = icmp ne i64 %whole, 0
-  br i1 %any, label %loop, label %after
+  %few = icmp ult i64 %n, 4
+  br i1 %few, label %some, label %begin
+begin:
+  %ws = alloca [224 x i8], align 64
+  %final = sub i64 %n, 4
+  br label %loop
 loop:
-  %row = phi i64 [0, %0], [%next, %loop]
-  %seen = phi i64 [0, %0], [%status, %loop]
-  %o0 = mul i64 %row, %stride_in_q
-  %p0 = getelementptr i8, ptr %in_q, i64 %o0
-  %o1 = mul i64 %row, %stride_in_v
-  %p1 = getelementptr i8, ptr %in_v, i64 %o1
-  %o2 = mul i64 %row, %stride_in_tau
-  %p2 = getelementptr i8, ptr %in_tau, i64 %o2
-  %o3 = mul i64 %row, %stride_out_forward_dynamics
-  %p3 = getelementptr i8, ptr %out_forward_dynamics, i64 %o3
-  %bad = call <4 x i1> @block(ptr %ws, ptr %p0, ptr %p1, ptr %p2, ptr %p3, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics)
-  %status.bits = bitcast <4 x i1> %bad to i4
-  %status.any = icmp ne i4 %status.bits, 0
-  %status.one = zext i1 %status.any to i64
-  %status = or i64 %seen, %status.one
-  %next = add i64 %row, 4
-  %more = icmp ult i64 %next, %whole
-  br i1 %more, label %loop, label %after
-after:
-  %so_far = phi i64 [0, %0], [%status, %loop]
-  %left = sub i64 %n, %whole
-  %last = sub i64 %left, 1
-  %tail = icmp ne i64 %left, 0
-  br i1 %tail, label %fill, label %done
-fill:
-  %k = phi i64 [0, %after], [%k.next, %fill]
-  %inside = icmp ult i64 %k, %left
-  %from = select i1 %inside, i64 %k, i64 %last
-  %from.row = add i64 %whole, %from
-  %user0.ato = mul i64 %from.row, %stride_in_q
-  %user0.at = getelementptr i8, ptr %in_q, i64 %user0.ato
-  %copy0.ato = mul i64 %k, 16
-  %copy0.at = getelementptr i8, ptr %copy0, i64 %copy0.ato
-  call void @llvm.memcpy.p0.p0.i64(ptr %copy0.at, ptr %user0.at, i64 16, i1 false)
-  %user1.ato = mul i64 %from.row, %stride_in_v
-  %user1.at = getelementptr i8, ptr %in_v, i64 %user1.ato
-  %copy1.ato = mul i64 %k, 16
-  %copy1.at = getelementptr i8, ptr %copy1, i64 %copy1.ato
-  call void @llvm.memcpy.p0.p0.i64(ptr %copy1.at, ptr %user1.at, i64 16, i1 false)
-  %user2.ato = mul i64 %from.row, %stride_in_tau
-  %user2.at = getelementptr i8, ptr %in_tau, i64 %user2.ato
-  %copy2.ato = mul i64 %k, 16
-  %copy2.at = getelementptr i8, ptr %copy2, i64 %copy2.ato
-  call void @llvm.memcpy.p0.p0.i64(ptr %copy2.at, ptr %user2.at, i64 16, i1 false)
-  %k.next = add i64 %k, 1
-  %filling = icmp ult i64 %k.next, 4
-  br i1 %filling, label %fill, label %compute
-compute:
-  %tail.bad = call <4 x i1> @block(ptr %ws, ptr %copy0, ptr %copy1, ptr %copy2, ptr %copy3, i64 16, i64 16, i64 16, i64 16)
-  %final.bits = bitcast <4 x i1> %tail.bad to i4
-  %final.any = icmp ne i4 %final.bits, 0
-  %final.one = zext i1 %final.any to i64
-  %final = or i64 %so_far, %final.one
-  br label %empty
-empty:
-  %m = phi i64 [0, %compute], [%m.next, %empty]
-  %to.row = add i64 %whole, %m
-  %user3.backo = mul i64 %to.row, %stride_out_forward_dynamics
-  %user3.back = getelementptr i8, ptr %out_forward_dynamics, i64 %user3.backo
-  %copy3.backo = mul i64 %m, 16
-  %copy3.back = getelementptr i8, ptr %copy3, i64 %copy3.backo
-  call void @llvm.memcpy.p0.p0.i64(ptr %user3.back, ptr %copy3.back, i64 16, i1 false)
-  %m.next = add i64 %m, 1
-  %emptying = icmp ult i64 %m.next, %left
-  br i1 %emptying, label %empty, label %done
+  %row = phi i64 [0, %begin], [%next, %loop]
+  %seen = phi i64 [0, %begin], [%status, %loop]
+  %b0.o = mul i64 %row, %stride_in_q
+  %b0 = getelementptr i8, ptr %in_q, i64 %b0.o
+  %b1.o = mul i64 %row, %stride_in_v
+  %b1 = getelementptr i8, ptr %in_v, i64 %b1.o
+  %b2.o = mul i64 %row, %stride_in_tau
+  %b2 = getelementptr i8, ptr %in_tau, i64 %b2.o
+  %b3.o = mul i64 %row, %stride_out_forward_dynamics
+  %b3 = getelementptr i8, ptr %out_forward_dynamics, i64 %b3.o
+  %bad = call <4 x i1> @block(ptr %ws, ptr %b0, ptr %b1, ptr %b2, ptr %b3, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics)
+  %bad.bits = bitcast <4 x i1> %bad to i4
+  %bad.any = icmp ne i4 %bad.bits, 0
+  %bad.one = zext i1 %bad.any to i64
+  %status = or i64 %seen, %bad.one
+  %after = add i64 %row, 4
+  %inside = icmp ule i64 %after, %final
+  %next = select i1 %inside, i64 %after, i64 %final
+  %more = icmp ult i64 %row, %final
+  br i1 %more, label %loop, label %done
 done:
-  %result = phi i64 [%so_far, %after], [%final, %empty]
+  ret i64 %status
+some:
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %end, label %single
+single:
+  %k = phi i64 [0, %some], [%k.next, %single]
+  %k.seen = phi i64 [0, %some], [%k.status, %single]
+  %s0.o = mul i64 %k, %stride_in_q
+  %s0 = getelementptr i8, ptr %in_q, i64 %s0.o
+  %s1.o = mul i64 %k, %stride_in_v
+  %s1 = getelementptr i8, ptr %in_v, i64 %s1.o
+  %s2.o = mul i64 %k, %stride_in_tau
+  %s2 = getelementptr i8, ptr %in_tau, i64 %s2.o
+  %s3.o = mul i64 %k, %stride_out_forward_dynamics
+  %s3 = getelementptr i8, ptr %out_forward_dynamics, i64 %s3.o
+  %k.bad = call i64 @one(ptr %s0, ptr %s1, ptr %s2, ptr %s3)
+  %k.status = or i64 %k.seen, %k.bad
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %n
+  br i1 %k.more, label %single, label %end
+end:
+  %result = phi i64 [0, %some], [%k.status, %single]
   ret i64 %result
 }
 @writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to

@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-MAGIC = b"bellcrank object code 1\n"
+MAGIC = b"bellcrank cache 2\n"
 
 
 def folder() -> Path:
@@ -44,8 +44,13 @@ def load(name: str) -> bytes | None:
         return None
     head = len(MAGIC) + 32
     payload = data[head:]
-    intact = data.startswith(MAGIC) and hashlib.sha256(payload).digest() == data[len(MAGIC) : head]
+    intact = data.startswith(MAGIC) and _seal(name, payload) == data[len(MAGIC) : head]
     return payload if intact else None
+
+
+def _seal(name: str, payload: bytes) -> bytes:
+    """A checksum that also knows the name: a good file in another's place is as wrong as a broken one."""
+    return hashlib.sha256(name.encode() + b"\0" + payload).digest()
 
 
 def save(name: str, payload: bytes) -> bool:
@@ -60,7 +65,7 @@ def save(name: str, payload: bytes) -> bool:
         return False
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
+            file.write(MAGIC + _seal(name, payload) + payload)
         os.replace(temporary, place / name)
     except OSError:
         Path(temporary).unlink(missing_ok=True)

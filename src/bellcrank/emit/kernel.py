@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,7 +22,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -59,11 +60,12 @@ class Kernel:
         graph: Callable[[], Graph],
         source: Callable[[], str],
         cached: bool = False,
+        recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
         extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
     ) -> None:
         self.signature, self.library, self.method, self.threads = signature, library, method, threads
         self.from_cache = cached
-        self._graph, self._source, self._extend = graph, source, extend
+        self._graph, self._source, self._extend, self._recipe = graph, source, extend, recipe
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
         self._many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * arrays)(
@@ -86,6 +88,12 @@ class Kernel:
     @cached_property
     def source(self) -> str:
         return self._source()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Machine code does not travel; what made it does, and finds it in the cache."""
+        if self._recipe is None:
+            raise TypeError(f"{self!r} was made by hand and has no recipe to be made again from.")
+        return self._recipe
 
     def __repr__(self) -> str:
         s = self.signature
@@ -204,7 +212,11 @@ class Kernel:
             return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
         others = [_pool(self.threads).submit(piece, k) for k in range(1, parts)]
-        return max([piece(0), *(other.result() for other in others)])  # this thread does its share
+        try:
+            mine = piece(0)  # this thread does its share
+        finally:
+            _settle(others)
+        return max(mine, *(other.result() for other in others))
 
     def _explain(self, arrays: Mapping[str, Array]) -> None:
         """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
@@ -220,8 +232,27 @@ class Kernel:
                 )
 
 
+def _settle(others: Sequence[Future[int]]) -> None:
+    """Waits, come what may: the arrays must outlive those who still write to them. An interrupt comes afterwards."""
+    from concurrent.futures import wait
+
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            wait(others)
+            break
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor  # only some need it, and all would wait for its import
 
     return ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

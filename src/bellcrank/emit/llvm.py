@@ -8,9 +8,6 @@ Both come from the same speller, with one lane and with as many as the processor
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from bellcrank.emit import sincos
 from bellcrank.emit.order import order
 from bellcrank.emit.plan import chunks, items
@@ -18,6 +15,7 @@ from bellcrank.emit.spell import LIBRARY, Speller
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
 
+STACK = 65536  # bytes of workspace that may lie on the stack
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
 
 
@@ -40,104 +38,94 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
 
 def _library(w: Writer) -> list[str]:
     suffix = "" if w.dtype == "float64" else "f"
-    return [f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()]
+    memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
+    return memory + [
+        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
+    ]
 
 
-def _arrays(graph: Graph) -> tuple[list[str], list[int]]:
-    """Names and sizes of all arrays, inputs first."""
-    names = [f"in_{n}" for n in graph.inputs] + [f"out_{n}" for n in graph.outputs]
-    shapes = [*graph.inputs.values(), *(a.shape for a in graph.outputs.values())]
-    return names, [math.prod(s) for s in shapes]
+def _arrays(graph: Graph) -> list[str]:
+    """Names of all arrays, inputs first."""
+    return [f"in_{n}" for n in graph.inputs] + [f"out_{n}" for n in graph.outputs]
+
+
+def _workspace(slots: int, w: Writer) -> tuple[str, str]:
+    """Text that makes %ws and that gives it back: on the stack where it is small, for a thread's stack may be, too."""
+    size = slots * w.align
+    if size <= STACK:
+        return f"  %ws = alloca [{size} x i8], align 64\n", ""
+    take = f"""  %ws.raw = call ptr @malloc(i64 {size + 64})
+  %ws.int = ptrtoint ptr %ws.raw to i64
+  %ws.up = add i64 %ws.int, 63
+  %ws.on = and i64 %ws.up, -64
+  %ws = inttoptr i64 %ws.on to ptr
+"""
+    return take, "  call void @free(ptr %ws.raw)\n"
 
 
 def _one(graph: Graph, state: Speller) -> str:
-    names, _ = _arrays(graph)
-    args = ", ".join(f"ptr %{n}" for n in names)
+    args = ", ".join(f"ptr %{n}" for n in _arrays(graph))
+    take, give = _workspace(state.size, state.w)
     return f"""define i64 @one({args}) nounwind {{
-  %ws = alloca [{state.size} x {state.w.type}], align 64
-  %bad = call i1 @state(ptr %ws, {args})
-  %status = zext i1 %bad to i64
+{take}  %bad = call i1 @state(ptr %ws, {args})
+{give}  %status = zext i1 %bad to i64
   ret i64 %status
 }}"""
 
 
 def _many(graph: Graph, block: Speller) -> str:
-    """Whole blocks in a loop. The rest is copied, its last row repeated, and goes through the same block."""
-    w = block.w
-    names, sizes = _arrays(graph)
-    indexed = list(enumerate(names))
-    inputs, outputs = indexed[: len(graph.inputs)], indexed[len(graph.inputs) :]
+    """Whole blocks in a loop, the last moved back so that it ends with the last row; fewer rows than lanes one by one.
+
+    Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap.
+    """
+    w, names = block.w, _arrays(graph)
+    take, give = _workspace(block.size, w)
     bits = f"i{w.lanes}"
 
-    def call(pointers: Sequence[str], strides: Sequence[str]) -> str:
-        steps = [] if w.lanes == 1 else [f"i64 {s}" for s in strides]
-        return f"call {w.mask} @block({', '.join(['ptr %ws', *(f'ptr {p}' for p in pointers), *steps])})"
+    def rows(row: str, tag: str) -> tuple[str, str]:
+        """Addresses of a row in every array: the text, and the arguments."""
+        lines = (
+            f"  %{tag}{i}.o = mul i64 {row}, %stride_{n}\n  %{tag}{i} = getelementptr i8, ptr %{n}, i64 %{tag}{i}.o\n"
+            for i, n in enumerate(names)
+        )
+        return "".join(lines), ", ".join(f"ptr %{tag}{i}" for i in range(len(names)))
 
-    def status(result: str, mask: str, before: str) -> str:
-        return f"""  {result}.bits = bitcast {w.mask} {mask} to {bits}
-  {result}.any = icmp ne {bits} {result}.bits, 0
-  {result}.one = zext i1 {result}.any to i64
-  {result} = or i64 {before}, {result}.one"""
-
-    def copy(i: int, n: str, row: str, place: str, inwards: bool) -> str:
-        """Row `row` of the user's array to or from place `place` of the copy."""
-        size = sizes[i] * w.bytes
-        to, source = (f"%copy{i}.at", f"%user{i}.at") if inwards else (f"%user{i}.back", f"%copy{i}.back")
-        at = "at" if inwards else "back"
-        return f"""  %user{i}.{at}o = mul i64 {row}, %stride_{n}
-  %user{i}.{at} = getelementptr i8, ptr %{n}, i64 %user{i}.{at}o
-  %copy{i}.{at}o = mul i64 {place}, {size}
-  %copy{i}.{at} = getelementptr i8, ptr %copy{i}, i64 %copy{i}.{at}o
-  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)"""
-
-    offsets = "\n".join(
-        f"  %o{i} = mul i64 %row, %stride_{n}\n  %p{i} = getelementptr i8, ptr %{n}, i64 %o{i}" for i, n in indexed
-    )
-    copies = "\n".join(
-        f"  %copy{i} = alloca [{w.lanes * max(1, sizes[i])} x {w.element}], align 64" for i, _ in indexed
-    )
+    block_rows, block_args = rows("%row", "b")
+    state_rows, state_args = rows("%k", "s")
+    strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
     return f"""define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
-  %ws = alloca [{block.size} x {w.type}], align 64
-{copies}
-  %whole = and i64 %n, {-w.lanes}
-  %any = icmp ne i64 %whole, 0
-  br i1 %any, label %loop, label %after
+  %few = icmp ult i64 %n, {w.lanes}
+  br i1 %few, label %some, label %begin
+begin:
+{take}  %final = sub i64 %n, {w.lanes}
+  br label %loop
 loop:
-  %row = phi i64 [0, %0], [%next, %loop]
-  %seen = phi i64 [0, %0], [%status, %loop]
-{offsets}
-  %bad = {call([f"%p{i}" for i, _ in indexed], [f"%stride_{n}" for n in names])}
-{status("%status", "%bad", "%seen")}
-  %next = add i64 %row, {w.lanes}
-  %more = icmp ult i64 %next, %whole
-  br i1 %more, label %loop, label %after
-after:
-  %so_far = phi i64 [0, %0], [%status, %loop]
-  %left = sub i64 %n, %whole
-  %last = sub i64 %left, 1
-  %tail = icmp ne i64 %left, 0
-  br i1 %tail, label %fill, label %done
-fill:
-  %k = phi i64 [0, %after], [%k.next, %fill]
-  %inside = icmp ult i64 %k, %left
-  %from = select i1 %inside, i64 %k, i64 %last
-  %from.row = add i64 %whole, %from
-{chr(10).join(copy(i, n, "%from.row", "%k", True) for i, n in inputs)}
-  %k.next = add i64 %k, 1
-  %filling = icmp ult i64 %k.next, {w.lanes}
-  br i1 %filling, label %fill, label %compute
-compute:
-  %tail.bad = {call([f"%copy{i}" for i, _ in indexed], [str(size * w.bytes) for size in sizes])}
-{status("%final", "%tail.bad", "%so_far")}
-  br label %empty
-empty:
-  %m = phi i64 [0, %compute], [%m.next, %empty]
-  %to.row = add i64 %whole, %m
-{chr(10).join(copy(i, n, "%to.row", "%m", False) for i, n in outputs)}
-  %m.next = add i64 %m, 1
-  %emptying = icmp ult i64 %m.next, %left
-  br i1 %emptying, label %empty, label %done
+  %row = phi i64 [0, %begin], [%next, %loop]
+  %seen = phi i64 [0, %begin], [%status, %loop]
+{block_rows}  %bad = call {w.mask} @block(ptr %ws, {block_args}{strides})
+  %bad.bits = bitcast {w.mask} %bad to {bits}
+  %bad.any = icmp ne {bits} %bad.bits, 0
+  %bad.one = zext i1 %bad.any to i64
+  %status = or i64 %seen, %bad.one
+  %after = add i64 %row, {w.lanes}
+  %inside = icmp ule i64 %after, %final
+  %next = select i1 %inside, i64 %after, i64 %final
+  %more = icmp ult i64 %row, %final
+  br i1 %more, label %loop, label %done
 done:
-  %result = phi i64 [%so_far, %after], [%final, %empty]
+{give}  ret i64 %status
+some:
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %end, label %single
+single:
+  %k = phi i64 [0, %some], [%k.next, %single]
+  %k.seen = phi i64 [0, %some], [%k.status, %single]
+{state_rows}  %k.bad = call i64 @one({state_args})
+  %k.status = or i64 %k.seen, %k.bad
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %n
+  br i1 %k.more, label %single, label %end
+end:
+  %result = phi i64 [0, %some], [%k.status, %single]
   ret i64 %result
 }}"""

@@ -49,6 +49,8 @@ def _symbols() -> None:
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
         for symbol in (name, f"{name}f"):
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
+    for symbol in ("malloc", "free"):
+        binding.add_symbol(symbol, ctypes.cast(getattr(ctypes.CDLL(None), symbol), ctypes.c_void_p).value)
     for symbol, address in pycall.SYMBOLS.items():
         binding.add_symbol(symbol, address())
 
@@ -58,15 +60,15 @@ def object_key(text: str) -> str:
     return store.key(text, h.cpu, h.features, h.llvm) + ".o"
 
 
-def compiled(text: str) -> tuple[bytes, bool]:
-    """Object code of a module and whether it came from the cache."""
+def compiled(text: str) -> tuple[bytes, bool, str]:
+    """Object code of a module, whether it came from the cache, and its name there."""
     name = object_key(text)
     found = store.load(name)
     if found is not None:
-        return found, True
+        return found, True, name
     code = compile_text(text)
     store.save(name, code)
-    return code, False
+    return code, False, name
 
 
 def compile_text(text: str) -> bytes:

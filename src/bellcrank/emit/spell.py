@@ -48,6 +48,7 @@ class Speller:
         self.uses = _uses(graph)
         self.fused = self._fused()
         self.watch_inputs = self._watch_inputs()
+        self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
 
     # -- what is fused and what is watched
@@ -133,11 +134,9 @@ class Speller:
                     self.sum.append(value)
         elif item.tile is not None:
             tile = item.tile
-            flat = list(self.graph.outputs[tile.array].flat)[tile.start : tile.start + tile.width]
-            values = [self._value(x) for x in flat]
-            lanes.store(
-                self.w, tile, f"%out_{tile.array}", values, in_order=self.graph.outputs[tile.array].size > MATRIX
-            )
+            flat = self.outputs[tile.array]
+            values = [self._value(x) for x in flat[tile.start : tile.start + tile.width]]
+            lanes.store(self.w, tile, f"%out_{tile.array}", values, in_order=len(flat) > MATRIX)
             if not self.watch_inputs:
                 self.sum += values
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from textwrap import wrap
 from types import ModuleType
 from typing import Any
 
@@ -171,10 +173,10 @@ class MethodTable:
         return METHODS[name]
 
     def __str__(self) -> str:
-        rows = [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()]
-        short = [
-            (a, b if len(b) < 48 else b[:45] + "...", c, d if len(d) < 78 else d[:75] + "...") for a, b, c, d in rows
-        ]
-        return table(("method", "solves", "topology", "source"), short)
+        rows: list[tuple[str, ...]] = []
+        for m in METHODS.values():  # wrapped to 100 columns, nothing cut
+            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], wrap(m.citation, 46, break_on_hyphens=False)]
+            rows += zip_longest(*cells, fillvalue="")
+        return table(("method", "solves", "topology", "source"), rows)
 
     __repr__ = __str__

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.rnea import Wrenches
-from bellcrank.methods.sweep import along, external, inverse, own
+from bellcrank.methods.sweep import along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
@@ -55,7 +55,7 @@ def forward_dynamics(
         for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
             step("U", link.name)
             U[k] = IA[i] @ s
-            D[k] = inverse(s.dot(U[k]) + link.armature, link.name)
+            D[k] = 1.0 / (s.dot(U[k]) + link.armature)
             u[k] = (tau[k] + passive[k]) - s.dot(pA[i])
             step("IA", link.name)
             IA[i] = IA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)  # 2.14

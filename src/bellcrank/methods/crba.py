@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.rnea import Wrenches, rigid_forces
-from bellcrank.methods.sweep import inverse
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 
@@ -74,7 +73,7 @@ def solve(M: Rows, b: list[Scalar], names: Sequence[str]) -> list[Scalar]:
     D: list[Scalar] = [0.0] * n  # inverted
     for k in reversed(range(n)):
         step("L", names[k])
-        D[k] = inverse(M[k].pop(k), names[k])
+        D[k] = 1.0 / M[k].pop(k)
         for i, x in M[k].items():
             L[k][i] = x * D[k]
         for i in M[k]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.errors import ModelError
 from bellcrank.methods.kinematics import poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
@@ -23,16 +22,6 @@ def along(S: Sequence[Motion], rates: Sequence[Scalar]) -> Motion:
 def own(link: Link, x: Sequence[Scalar]) -> list[Scalar]:
     """The elements of a velocity-like vector that belong to a joint."""
     return [x[i] for i in link.v_index]
-
-
-def inverse(inertia: Scalar, body: str) -> Scalar:
-    """1 / what a coordinate has to move. Nothing at all is a mistake of the model, known before any kernel runs."""
-    if isinstance(inertia, float) and inertia == 0.0:
-        raise ModelError(
-            f'body "{body}" and all it carries are massless as their joint moves them, so no force determines their '
-            "acceleration. Give the body a mass, give its joint an armature, or lock the joint."
-        )
-    return 1.0 / inertia
 
 
 def external(

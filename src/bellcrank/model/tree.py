@@ -30,6 +30,8 @@ NOISE = 1e-12
 PARALLEL = 1e-6
 # Nor is one any good whose foot is further away than this many sizes of the mechanism: inertias about it would drown.
 FAR = 10.0
+# And lines that pass closer than this (in units of FAR) are taken to meet: their direction apart would be rounding.
+CLOSE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def tree_of(
     for i, up in enumerate(parent):
         children[up].append(i)
     main = {up: max(c, key=lambda i: (weight[i], -i)) if c else None for up, c in children.items()}
-    size = max([1e-3, *(float(np.linalg.norm(j.point)) for j in joints)])
+    # Where the mechanism stands in the world says nothing of its size: joints on the ground do not count.
+    lengths = [j.point for j, up in zip(joints, parent, strict=True) if up >= 0] + [b.com for b in bodies]
+    size = max(1e-9, *(float(np.linalg.norm(x)) for x in lengths)) if lengths else 1.0
     given = [_Pose(np.asarray(j.rotation), np.asarray(j.point)) for j in joints]
 
     # F of every body in the user's body frame; -1 is the ground's in the world.
@@ -142,7 +146,7 @@ def tree_of(
         ahead = (given[child], joints[child]) if child is not None else None
         F[i] = _frame(j, at_zero, ahead, np.asarray(bodies[i].com), FAR * size)
         place = at_zero @ F[i]
-        R, p = place.R, _clean(place.p, size)
+        R, p = place.R, _clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(j.point)))
         gamma, alpha, theta = _zxz(R)
         kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
         turns: list[Move] = [_constant_turn(2, gamma), _constant_turn(0, alpha)]
@@ -196,7 +200,7 @@ def _ground_frame(
     g = np.asarray(gravity)
     across = g - (g @ z) * z
     x = _some_normal(z, across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else given[first].R[:, 0])
-    return _Pose(np.column_stack([x, np.cross(z, x), z]), given[first].p)
+    return _Pose(_axes(z, x), given[first].p)
 
 
 def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, com: Array, reach: float) -> _Pose:
@@ -204,11 +208,9 @@ def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, com: Arr
     kind = KINDS[j.kind]
     z = np.asarray(j.axis)
     if j.kind == "universal":
-        x = np.asarray(j.second_axis)
-        return _Pose(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+        return _Pose(_axes(z, np.asarray(j.second_axis)), np.zeros(3))
     if j.kind == "planar":
-        x = _some_normal(z, np.array([1.0, 0.0, 0.0]))
-        return _Pose(np.column_stack([x, np.cross(z, x), z]), np.zeros(3))
+        return _Pose(_axes(z, _some_normal(z, np.array([1.0, 0.0, 0.0]))), np.zeros(3))
     if not kind.has_axis:
         return _Pose(np.eye(3), np.zeros(3))
     towards, foot = _towards(at_zero.R.T @ np.array([0.0, 0.0, 1.0]), -at_zero.R.T @ at_zero.p, z, reach)
@@ -219,9 +221,17 @@ def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, com: Arr
         towards = next_towards if next_towards is not None else towards
     # With nothing to look at, it stands as the parent does, with no offset of the angle.
     x = towards if towards is not None else _some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
-    if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > 1e-9:
-        x = _some_normal(z, com / np.linalg.norm(com - (com @ z) * z))  # towards the mass: one first moment, not two
-    return _Pose(np.column_stack([x, np.cross(z, x), z]), foot * z)
+    if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > CLOSE * reach:
+        x = com  # towards the mass: one first moment instead of two
+    return _Pose(_axes(z, x), foot * z)
+
+
+def _axes(z: Array, x: Array) -> Array:
+    """A right-handed frame with this z and x in the plane of z and x, orthonormal to the last digit."""
+    for _ in range(2):  # once more, because the first difference may be of nearly equal numbers
+        x = x - (x @ z) * z
+        x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
 
 
 def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Array | None, float]:
@@ -234,7 +244,7 @@ def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Ar
             return n / length, foot
     across = point - (point @ z) * z
     gap = float(np.linalg.norm(across))
-    return (across / gap if gap > 1e-9 else None), float(point @ z)
+    return (across / gap if gap > CLOSE * reach else None), float(point @ z)
 
 
 def _some_normal(z: Array, hint: Array) -> Array:
