@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
 from bellcrank.methods import QUANTITIES, MethodTable
 from bellcrank.model import Mechanism
-from bellcrank.read import Builder, read
+from bellcrank.read import Builder, from_dh, from_saha, from_wong, read
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ __all__ = [
     "ReadError",
     "TraceError",
     "__version__",
+    "from_dh",
+    "from_saha",
+    "from_wong",
     "kernel",
     "methods",
     "read",

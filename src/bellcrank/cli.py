@@ -336,7 +336,7 @@ def emit(
     with screen.working(f"tracing {quantity_name} of {m.name}") as say:
         by, graph = build.chosen(m, build.Request(quantity_name, method_name, frame))
         say(f"writing {target}")
-        files = _texts(graph, target, dtype, stem)
+        files = _texts(m, graph, target, dtype, stem)
     written = _write(files, out) if out is not None else []
     if json:
         about = {"mechanism": m.name, "quantity": quantity_name, "method": by.name, "target": target, "dtype": dtype}
@@ -348,7 +348,7 @@ def emit(
         print(_one_text(files))
 
 
-def _texts(graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
+def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
     """File names and what belongs in them."""
     from bellcrank import build
 
@@ -356,7 +356,8 @@ def _texts(graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str
         case "c":
             from bellcrank.emit import c99
 
-            return dict(c99.source(graph, dtype, stem))
+            q, v = m.columns
+            return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
         case "llvm":
             return {f"{stem}.ll": build.source(graph, dtype)}
         case "asm":
@@ -467,8 +468,11 @@ def bench(
     ]
     screen.table(head[:-1] if n == 1 else head, [row[:-1] if n == 1 else row for row in body])
     screen.line()
-    how = f"One state: a call from Python with numpy arrays. Batch: time for each of {rows} states."
-    screen.line(f"Least of {timing.REPEATS} repeats. {how}", style="dim")
+    screen.line(f"Least of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
+    least, most = (pick(t.rows_all_cores for t in found) for pick in (min, max))
+    span = f"{least}" if least == most else f"{least} to {most}"
+    wide = f", on {n} cores of {span}, so that all have work" if n > 1 else ""
+    screen.line(f"Batch: time for each of {rows} states{wide}.", style="dim")
 
 
 # -- credits

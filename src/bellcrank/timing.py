@@ -39,7 +39,8 @@ class Timing:
     from_cache: float  # the same again, in a mechanism that knows nothing
     call: float  # one state, called from Python with numpy arrays
     batch: float  # for each of many states, one thread
-    batch_all_cores: float
+    batch_all_cores: float  # the same of `rows_all_cores` states: enough to keep every core busy
+    rows_all_cores: int
 
 
 def cores() -> int:
@@ -57,6 +58,8 @@ def measure(
         _, warm = _once(lambda: make(replace(mechanism)), repeats=3)
         wide = make(mechanism, threads=cores()) if cores() > 1 else made
     one, many = _arguments(mechanism, made, ()), _arguments(mechanism, made, (rows,))
+    enough = max(rows, 4 * cores() * made.signature.rows_per_thread)  # with fewer, some threads are left asleep
+    batch = _call(made, many) / rows
     return Timing(
         quantity,
         made.method,
@@ -64,8 +67,9 @@ def measure(
         cold,
         warm,
         _call(made, one),
-        _call(made, many) / rows,
-        _call(wide, many) / rows,
+        batch,
+        _call(wide, _arguments(mechanism, made, (enough,))) / enough if cores() > 1 else batch,
+        enough,
     )
 
 

@@ -138,6 +138,20 @@ BAD: dict[str, tuple[Any, str]] = {
     "limit nan": (lambda b: b.joint("c", "revolute", "ground", "three", lower=math.nan), "lower is nan"),
     "limit a text": (lambda b: b.joint("c", "revolute", "ground", "three", lower="1"), "lower is '1'; expected"),
     "mimic of four": (lambda b: b.joint("c", "revolute", "ground", "three", mimic=("a", 1, 2, 3)), "mimic is"),
+    "com a number": (lambda b: b.body("x", com=5), "com is 5; expected three numbers"),
+    "com a set": (lambda b: b.body("x", mass=1, com={1, 2, 3}), "com is .*; expected three numbers"),
+    "com an array of no axis": (lambda b: b.body("x", mass=1, com=np.array(1.0)), "com is .*; expected three numbers"),
+    "inertia an array of no axis": (lambda b: b.body("x", mass=1, inertia=np.array(1.0)), "expected 3 moments"),
+    "kind a list": (lambda b: b.joint("c", ["revolute"], "ground", "three"), "no joint type"),
+    "parent a list": (lambda b: b.joint("c", "revolute", ["ground"], "three"), "no body"),
+    "mimic of nothing": (lambda b: b.joint("c", "revolute", "ground", "three", mimic=()), "mimic is \\(\\); expected"),
+    "mimic a number": (lambda b: b.joint("c", "revolute", "ground", "three", mimic=5), "mimic is 5; expected"),
+    "mimic of texts": (lambda b: b.joint("c", "revolute", "ground", "three", mimic=Mimic("a", "x")), "mimic is 'x'"),
+    "frame on a list": (lambda b: b.frame("f", ["two"]), "no body"),
+    "frame with a body's name": (lambda b: b.frame("one", "two"), 'frame "one".*a body has this name'),
+    "frame with its body's name": (lambda b: b.frame("one", "one", point=(1, 0, 0)), "a frame of its own name"),
+    "frame called ground": (lambda b: b.frame("ground", "two"), "a frame of its own name already. Rename"),
+    "frame of huge numbers": (lambda b: b.frame("f", "two", rotation=10**400), "3x3 rotation matrix"),
     "frame of nothing": (lambda b: b.frame("f", "tow"), 'Did you mean "two"'),
     "frame slanted": (lambda b: b.frame("f", "two", rotation=np.ones((3, 3))), "3x3 rotation matrix"),
     "frame mirrored": (lambda b: b.frame("f", "two", rotation=-np.eye(3)), "3x3 rotation matrix"),
@@ -155,6 +169,47 @@ def test_bad_input_is_refused_where_it_stands(case: str) -> None:
         call(b)
     b.joint("c", "floating", "ground", "three")  # and leaves the builder as it was
     assert b.build().nq == 9
+
+
+def test_a_body_cannot_take_a_frame_s_name() -> None:
+    b = two()
+    b.frame("tip", "two")
+    with pytest.raises(ModelError, match=r'frame "tip".*a body has this name'):
+        b.body("tip", mass=1)
+
+
+def test_nothing_given_is_dropped_silently() -> None:
+    b = two()
+    for name in ("three", "four", "five", "six"):
+        b.body(name, mass=1, inertia=(1, 1, 1))
+    b.joint("c", "planar", "ground", "three", pitch=0.1, second_axis=(1, 0, 0))
+    b.joint("d", "fixed", "ground", "four", damping=1, friction=1, stiffness=1, armature=1, mimic="a", upper=1)
+    b.joint("e", "helical", "ground", "five")
+    b.joint("f", "spherical", "ground", "six", axis=(1, 0, 0))
+    b.frame("tip", "three")
+    still = ("armature", "damping", "friction", "stiffness", "limits", "mimic")
+    welded = 'fixed: "four" is part of "ground" and stays as a frame'
+    lines = {(line.level, line.element, line.outcome) for line in b.build().report.lines}
+    assert lines > {
+        ("warning", 'joint "c"', "pitch 0.1 not used: only helical joints have one, and this is planar"),
+        ("warning", 'joint "c"', "second_axis (1, 0, 0) not used: only universal joints have one, and this is planar"),
+        ("warning", 'joint "d"', f"{', '.join(still)} not used: a fixed joint does not move"),
+        ("note", 'joint "d"', f"{welded}; its 1 kg do not move and are not used"),
+        ("note", 'joint "e"', "pitch is 0: it turns without sliding, as a revolute joint"),
+        ("warning", 'joint "f"', "axis (1, 0, 0) not used: a spherical joint has none"),
+        ("ok", 'frame "tip"', 'on "three"'),
+    }  # fmt: skip
+
+
+def test_a_second_axis_typed_with_few_digits_is_made_perpendicular() -> None:
+    b = Builder("cross")
+    b.body("x", mass=1, inertia=(1, 1, 1))
+    b.joint("u", "universal", "ground", "x", axis=(0.7071, 0, 0.7071), second_axis=(0.7075, 0, -0.7067))
+    m = b.build()
+    assert m.joints[0].second_axis is not None
+    assert abs(np.dot(m.joints[0].axis, m.joints[0].second_axis)) < 1e-16
+    assert np.linalg.norm(m.joints[0].second_axis) == pytest.approx(1.0, abs=1e-15)
+    assert any("from perpendicular to axis: made perpendicular" in line.outcome for line in m.report.lines)
 
 
 def test_bodies_without_a_joint() -> None:

@@ -157,6 +157,12 @@ def test_emit_to_a_file(tmp_path: Path) -> None:
     assert "void swing(" in (tmp_path / "swing.c").read_text()
 
 
+def test_emitted_c_names_the_columns() -> None:
+    text = good("emit", "excavator", "--target", "c")
+    for name in ("q", "v", "tau"):
+        assert f"{name}: cab, boom, stick, bucket" in text
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_printed_c_compiles(tmp_path: Path) -> None:
     text = good("emit", "excavator", "--target", "c")
@@ -178,6 +184,17 @@ def test_bench() -> None:
     assert "inverse_dynamics" not in text  # not what aba solves
 
 
+def test_bench_gives_every_core_enough_to_do() -> None:
+    found = data("bench", "pendulum", "--rows", "16", "-q", "mass_matrix")
+    enough = 2 * found["cores"] * bc.kernel(bc.zoo.pendulum(), "mass_matrix").signature.rows_per_thread
+    assert found["seconds"][0]["rows_all_cores"] >= enough
+    if found["cores"] > 1:
+        rows = found["seconds"][0]["rows_all_cores"]
+        assert f"each of 16 states, on {found['cores']} cores of {rows}, so" in good(
+            "bench", "pendulum", "--rows", "16", "-q", "mass_matrix"
+        )
+
+
 def test_bench_leaves_the_cache_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     good("bench", "pendulum", "-q", "rate", "--rows", "16")
@@ -188,6 +205,10 @@ def test_bench_leaves_the_cache_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_methods() -> None:
     assert [row["name"] for row in data("methods")] == list(METHODS)
     assert "Featherstone" in good("methods")
+    text = str(bc.methods())
+    assert max(map(len, text.splitlines())) <= 100
+    source = " ".join(line[text.index("source") :].strip() for line in text.splitlines()[2:])  # the last column
+    assert source.split() == " ".join(m.citation for m in METHODS.values()).split()  # in full
 
 
 def test_cite() -> None:
@@ -225,7 +246,7 @@ def test_every_reference_has_a_form_of_bibtex() -> None:
         (["show", "excavator", "--base", "floating"], ["--base floating is for files"]),
         (["count", "excavator", "-q", "mass_matrx"], ['mean "mass_matrix"']),
         (["count", "excavator", "-m", "rnea"], ["does not give forward_dynamics"]),
-        (["count", "excavator", "-q", "pose"], ["needs the name of a frame", "bucket"]),
+        (["count", "excavator", "-q", "pose"], ["needs a frame", "bucket"]),
         (["count", "excavator", "-q", "pose", "-f", "buckt"], ['mean "bucket"']),
         (["emit", "excavator", "-t", "cuda"], ['no target "cuda"', "llvm"]),
         (["emit", "excavator", "-t", "c", "--dtype", "float16"], ['no dtype "float16"']),

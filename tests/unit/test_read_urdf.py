@@ -123,10 +123,22 @@ def test_the_report_says_what_became_of_it(arm: Mechanism) -> None:
     assert said(arm, 'sensor:camera "eye"') == ["not used: not an element of URDF"]
     assert said(arm, 'robot "arm"') == ['attribute version="1.0": not used']
     assert said(arm, 'link "tool"') == ["no <inertial>: massless"]
-    assert said(arm, 'link "base"')[1] == "the ground; its 5 kg cannot move and go nowhere"
+    assert said(arm, 'link "base"') == [
+        "5 kg: not used, for it is part of the ground and does not move",
+        "the ground",
+    ]
     assert said(arm, '<axis> of joint "mount"') == ["not used: a fixed joint has none"]
     assert "lower and upper not used: a continuous joint has none" in said(arm, '<limit> of joint "turn"')
     assert [line.element for line in arm.report.warnings] == ['sensor:camera "eye"']
+
+
+def test_links_welded_to_the_ground_do_not_move() -> None:
+    """And their mass is not said to be kept. Unless the base floats: then they do."""
+    weld = '<joint name="weld" type="fixed"><parent link="world"/><child link="base"/></joint></robot>'
+    text = TEXT.replace("</robot>", '<link name="world"/>' + weld)
+    assert said(read(text), 'link "base"') == ["5 kg: not used, for it is part of the ground and does not move"]
+    assert "its 5 kg do not move and are not used" in said(read(text), 'joint "weld"')[-1]
+    assert said(read(text, base="floating"), 'link "base"') == ["5 kg: kept"]
 
 
 @pytest.mark.parametrize(

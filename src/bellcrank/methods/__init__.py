@@ -175,7 +175,8 @@ class MethodTable:
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], wrap(m.citation, 46, break_on_hyphens=False)]
+            source = wrap(m.citation, 46, break_on_hyphens=False)
+            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], source]
             rows += zip_longest(*cells, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Report, matrix, triple
+from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Report, Triple, matrix, triple
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 
@@ -41,7 +42,7 @@ def assemble(
     check.names("frame", [f.name for f in frames])
     known = [ground, *(b.name for b in bodies)]
     for b in bodies:
-        found += _checked(b, checks)
+        found += check.body(b, checks)
     for j in joints:
         found += check.joint(j, known)
     for f in frames:
@@ -58,13 +59,16 @@ def assemble(
         if j.kind == "fixed":
             places[j.child] = (body, R, p)
             link = by_name[j.child]
+            what, level = f'fixed: "{j.child}" is part of "{body}" and stays as a frame', "ok"
             if body != ground:
                 lumped[body].append(replace(link, com=triple(p + R @ link.com), inertia=matrix(R @ link.inertia @ R.T)))
-            found.append(Line(f'joint "{j.name}"', f'fixed: "{j.child}" is part of "{body}" and stays as a frame'))
+            elif link.mass:
+                what, level = f"{what}; its {link.mass:g} kg do not move and are not used", "note"
+            found.append(Line(f'joint "{j.name}"', what, level))
             continue
         places[j.child] = (j.child, np.eye(3), np.zeros(3))
         axis = triple(np.asarray(j.axis) / (np.linalg.norm(j.axis) or 1.0))
-        second = None if j.second_axis is None else triple(np.asarray(j.second_axis) / np.linalg.norm(j.second_axis))
+        second = _across(j.second_axis, axis) if j.kind == "universal" else None
         moving.append(replace(j, parent=body, rotation=matrix(R), point=triple(p), axis=axis, second_axis=second))
 
     final = [_merged(lumped[j.child]) for j in moving]
@@ -81,14 +85,10 @@ def assemble(
     )
 
 
-def _checked(b: Body, checks: str) -> Iterator[Line]:
-    check.numbers(b)
-    try:
-        yield from check.body(b)
-    except ModelError as error:
-        if checks == "error":
-            raise
-        yield Line(f'body "{b.name}"', str(error), "warning")
+def _across(second_axis: Any, axis: Triple) -> Triple:
+    """A universal joint's second axis, exactly perpendicular to the first and of length 1."""
+    x = np.asarray(second_axis) - np.dot(second_axis, axis) * np.asarray(axis)
+    return triple(x / np.linalg.norm(x))
 
 
 def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> list[Joint]:

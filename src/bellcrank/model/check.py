@@ -9,12 +9,14 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Body, Frame, Joint, Line, Matrix
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Matrix
 
 # Files are typed with a few digits: what is off by less than this is rounding, not physics.
 ROUNDING = 1e-3
 # Moments below this (kg m^2) are zeros with dirt on them: exporters write -2e-35.
 NEGLIGIBLE = 1e-15
+# How far from perpendicular to the first axis a second one may be (as a cosine) and still be meant so.
+SLANTED = 1e-3
 # No number of a mechanism is this large, and products of a few such still are finite.
 HUGE = 1e50
 
@@ -42,33 +44,41 @@ def numbers(b: Body) -> None:
     finite(where, "centre of mass", b.com)
     finite(where, "inertia", b.inertia)
     if b.mass < 0.0:
-        raise ModelError(f"{where}: mass is {b.mass:g} kg; expected a positive number.")
+        raise ModelError(
+            f"{where}: mass is {b.mass:g} kg; expected a positive number. Correct it, or leave mass and inertia out "
+            "if the body is meant to be massless."
+        )
 
 
-def body(b: Body) -> Iterator[Line]:
-    """Errors for what cannot be; yields warnings for what is odd but usable."""
+def body(b: Body, checks: str = "error") -> Iterator[Line]:
+    """Errors for what cannot be (warnings with checks="warn"); yields warnings for what is odd but usable."""
     numbers(b)
     where = f'body "{b.name}"'
     I = np.asarray(b.inertia)
-    if not np.allclose(I, I.T, rtol=0.0, atol=1e-12 * (1.0 + np.abs(I).max())):
-        raise ModelError(
-            f"{where}: inertia is not symmetric: {I.tolist()}; give 3 moments, 6 numbers or a symmetric 3x3."
-        )
     moments = np.linalg.eigvalsh(I)
     scale = float(np.abs(moments).max(initial=0.0))
-    if moments[0] < -max(1e-9 * scale, NEGLIGIBLE):
-        raise ModelError(
-            f"{where}: inertia has the principal moments {_numbers(moments)} kg m^2; expected none below zero "
-            "(the matrix must be positive definite). Check signs and that it is about the centre of mass, or read with "
-            'check="warn" to go on with it.'
-        )
     gap = moments[2] - moments[0] - moments[1]
-    if gap > max(ROUNDING * scale, NEGLIGIBLE):
-        raise ModelError(
-            f"{where}: principal moments {_numbers(moments)} kg m^2 break the triangle inequality (no body has one "
-            'moment above the sum of the other two). Correct the inertia, or read with check="warn" to go on with it.'
+    impossible = ""
+    if not np.allclose(I, I.T, rtol=0.0, atol=1e-12 * (1.0 + np.abs(I).max())):
+        impossible = f"inertia is not symmetric: {I.tolist()}"
+        remedy = "Give 3 moments, 6 numbers or a symmetric 3x3."
+    elif moments[0] < -max(1e-9 * scale, NEGLIGIBLE):
+        impossible = (
+            f"inertia has the principal moments {_numbers(moments)} kg m^2; expected none below zero (the matrix must "
+            "be positive definite)"
         )
-    if gap > max(1e-9 * scale, NEGLIGIBLE):
+        remedy = "Check signs and that it is about the centre of mass."
+    elif gap > max(ROUNDING * scale, NEGLIGIBLE):
+        impossible = (
+            f"principal moments {_numbers(moments)} kg m^2 break the triangle inequality (no body has one moment above "
+            "the sum of the other two)"
+        )
+        remedy = "Correct the inertia."
+    if impossible and checks == "error":
+        raise ModelError(f'{where}: {impossible}. {remedy} (check="warn" reads a file as it is.)')
+    if impossible:
+        yield Line(where, f"{impossible}: used as it is", "warning")
+    elif gap > max(1e-9 * scale, NEGLIGIBLE):
         yield Line(
             where, f"principal moments {_numbers(moments)} break the triangle inequality by {gap:.1e}", "warning"
         )
@@ -98,16 +108,15 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
     for what, axis in (("axis", j.axis), ("second_axis", j.second_axis)):
         if axis is not None and j.kind not in ("fixed", "spherical", "floating"):  # these have none
             yield from _axis(where, what, axis)
-    if j.kind == "universal" and (j.second_axis is None or abs(float(np.dot(j.axis, j.second_axis))) > 1e-9):
-        raise ModelError(
-            f"{where}: universal joints need second_axis perpendicular to axis {j.axis}; got {j.second_axis}."
-        )
+    if j.kind == "universal":
+        yield from _second_axis(where, j)
+    yield from _unused(where, j)
     lim = j.limits
     if any(map(math.isnan, (lim.lower, lim.upper, lim.velocity, lim.effort))):
         raise ModelError(f"{where}: limits hold a NaN: {lim}.")
     if lim.lower > lim.upper:
         raise ModelError(f"{where}: lower limit {lim.lower:g} is above the upper limit {lim.upper:g}; swap them.")
-    if lim.lower == lim.upper:
+    if lim.lower == lim.upper and j.kind != "fixed":
         yield Line(where, f"limits allow no motion: lower = upper = {lim.lower:g}", "warning")
     if j.stiffness and KINDS[j.kind].nq != KINDS[j.kind].nv:
         yield Line(
@@ -119,11 +128,45 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
         yield Line(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
 
 
+def _second_axis(where: str, j: Joint) -> Iterator[Line]:
+    off = 1.0 if j.second_axis is None else abs(float(np.dot(j.axis, j.second_axis)))
+    if off > SLANTED:
+        raise ModelError(
+            f"{where}: second_axis is {j.second_axis}; universal joints need second_axis perpendicular to axis "
+            f"{j.axis} (to within {SLANTED:g} rad). Give it the direction of the hinge that is fixed in the child."
+        )
+    if off > 1e-9:
+        yield Line(where, f"second_axis is {off:.1e} rad from perpendicular to axis: made perpendicular", "note")
+
+
+def _unused(where: str, j: Joint) -> Iterator[Line]:
+    """What was given to a joint that has no use for it."""
+    if j.pitch and j.kind != "helical":
+        yield Line(where, f"pitch {j.pitch:g} not used: only helical joints have one, and this is {j.kind}", "warning")
+    if j.kind == "helical" and not j.pitch:
+        yield Line(where, "pitch is 0: it turns without sliding, as a revolute joint", "note")
+    if j.second_axis is not None and j.kind != "universal":
+        shown = _numbers(j.second_axis)
+        yield Line(
+            where, f"second_axis {shown} not used: only universal joints have one, and this is {j.kind}", "warning"
+        )
+    if j.axis != (0.0, 0.0, 1.0) and j.kind in ("fixed", "spherical", "floating"):
+        yield Line(where, f"axis {_numbers(j.axis)} not used: a {j.kind} joint has none", "warning")
+    if j.kind == "fixed":
+        given = [what for what in ("armature", "damping", "friction", "stiffness") if getattr(j, what)]
+        given += ["limits"] * (j.limits != Limits()) + ["mimic"] * (j.mimic is not None)
+        if given:
+            yield Line(where, f"{', '.join(given)} not used: a fixed joint does not move", "warning")
+
+
 def _axis(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
     finite(where, what, axis)
     length = float(np.linalg.norm(axis))
     if length < 1e-9:
-        raise ModelError(f"{where}: {what} is {tuple(axis)}; expected a unit vector, and this one has no direction.")
+        raise ModelError(
+            f"{where}: {what} is {tuple(axis)}; expected a unit vector, and this one has no direction. Give the "
+            "direction that the joint turns about or slides along, such as (0, 0, 1)."
+        )
     if abs(length - 1.0) > ROUNDING:
         unit = tuple(round(float(x) / length, 6) for x in axis)
         raise ModelError(
@@ -136,6 +179,11 @@ def _axis(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
 def frame(f: Frame, known: Sequence[str]) -> None:
     if f.body not in known:
         raise ModelError(f'frame "{f.name}": {unknown("body", f.body, known)}')
+    if f.name in known and f.name != f.body:
+        raise ModelError(
+            f'frame "{f.name}" on "{f.body}": a body has this name, and every body is a frame of its own name already. '
+            "Rename the frame."
+        )
     finite(f'frame "{f.name}"', "pose", [*f.point, *(x for row in f.rotation for x in row)])
     _rotation(f'frame "{f.name}"', f.rotation)
 

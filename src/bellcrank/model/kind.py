@@ -1,7 +1,7 @@
 """What every joint type answers: the same short list of functions, over any scalar.
 
 Frames: the joint moves a child frame F against a parent-side frame G. Where the joint has an axis it is z of both
-frames (model/tree.py arranges that), so no formula here carries an axis vector. Velocities are those of F against G,
+frames (model/frames.py arranges that), so no formula here carries an axis vector. Velocities are those of F against G,
 seen in F.
 """
 

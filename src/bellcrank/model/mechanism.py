@@ -10,36 +10,37 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.model.frames import tree_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Body, Frame, Joint, Report, Triple
-from bellcrank.model.tree import Tree, tree_of
+from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
 
 class Quantities:
     """For type checkers and editors: what `Mechanism.__getattr__` finds on first use."""
 
-    if TYPE_CHECKING:
-        forward_dynamics: Callable[..., Array]
-        inverse_dynamics: Callable[..., Array]
-        mass_matrix: Callable[..., Array]
-        bias: Callable[..., Array]
-        gravity_torque: Callable[..., Array]
-        passive_torque: Callable[..., Array]
-        kinetic_energy: Callable[..., Array]
-        potential_energy: Callable[..., Array]
-        pose: Callable[..., Array]
-        velocity: Callable[..., Array]
-        jacobian: Callable[..., Array]
-        com: Callable[..., Array]
-        momentum: Callable[..., Array]
-        integrate: Callable[..., Array]
-        rate: Callable[..., Array]
+    forward_dynamics: Callable[..., Array]
+    inverse_dynamics: Callable[..., Array]
+    mass_matrix: Callable[..., Array]
+    bias: Callable[..., Array]
+    gravity_torque: Callable[..., Array]
+    passive_torque: Callable[..., Array]
+    kinetic_energy: Callable[..., Array]
+    potential_energy: Callable[..., Array]
+    pose: Callable[..., Array]
+    velocity: Callable[..., Array]
+    jacobian: Callable[..., Array]
+    com: Callable[..., Array]
+    momentum: Callable[..., Array]
+    integrate: Callable[..., Array]
+    rate: Callable[..., Array]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +55,12 @@ class Mechanism(Quantities):
 
     # build.py fills this in: (mechanism, name of a quantity) -> what computes it, or None where there is none.
     quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))  # read-only, as everything here
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *Quantities.__annotations__})
 
     def __getattr__(self, name: str) -> Any:
         source = type(self).quantity
@@ -108,9 +115,10 @@ class Mechanism(Quantities):
         """The zero configuration: zeros, and unit quaternions."""
         return np.array([x for j in self.own_joints for x in KINDS[j.kind]().neutral()])
 
-    def random(self, seed: int | None = None, batch: tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
+    def random(self, seed: int | None = None, batch: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
         """q, v and tau to try things with: angles in +-pi (or inside the limits), unit quaternions, the rest in +-1."""
         rng = np.random.default_rng(seed)
+        batch = (int(batch),) if isinstance(batch, (int, np.integer)) else tuple(batch)
         parts = []
         for j in self.own_joints:
             kind = KINDS[j.kind]

@@ -2,9 +2,9 @@
 
 What a joint's motion cannot change in its child's inertia may as well belong to the parent (`Kind.unfelt`). Carried
 from the leaves to the root this leaves, for a revolute arm, bodies without mass, without first moment along the axis
-and without one of the moments: the mass matrix, the joint forces, energies and momenta stay what they are, with 4 to
-16 per cent fewer operations on real robots (docs/counting.md). Only the forces *inside* the mechanism change, so
-joint reactions are computed from the true bodies.
+and without one of the moments: the mass matrix, the joint forces and the kinetic energy stay what they are, with 4 to
+16 per cent fewer operations on real robots (docs/counting.md). What asks where the mass really is (com, momentum,
+potential energy: `Quantity.regrouped` is False) is computed from the true bodies.
 """
 
 from __future__ import annotations

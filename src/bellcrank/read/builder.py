@@ -15,10 +15,11 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import assemble, check
+from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Mimic, Triple, matrix, triple
 from bellcrank.read.numbers import inertia as inertia_matrix
-from bellcrank.read.numbers import limit, number, rotation_matrix, vector
+from bellcrank.read.numbers import items, limit, number, rotation_matrix, vector
 
 GROUND = "ground"
 ORIGIN: Triple = (0.0, 0.0, 0.0)
@@ -49,15 +50,17 @@ class Builder:
         Without inertia it is a point mass; without mass, a massless body.
         """
         where = self._new("body", name, [GROUND, *self._bodies])
+        self._no_frame(name in self._frames, name)
+        centre = vector(com, where, "com")
         if mass is None:
-            if inertia is not None or tuple(com) != ORIGIN:
+            if inertia is not None or centre != ORIGIN:
                 raise ModelError(
                     f"{where}: has a com or an inertia but no mass; give the mass, or leave all three out."
                 )
             self._bodies[name] = Body(name, declared=False)
             return
         I = ((0.0,) * 3,) * 3 if inertia is None else inertia_matrix(inertia, where)
-        body = Body(name, number(mass, where, "mass"), vector(com, where, "com"), matrix(I))
+        body = Body(name, number(mass, where, "mass"), centre, matrix(I))
         if body.mass == 0.0:
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
         for _ in check.body(body):  # errors now, where the mistake is; warnings when it is built
@@ -93,9 +96,10 @@ class Builder:
         (name, multiplier, offset), whose coordinate moves this one.
         """
         where = self._new("joint", name, self._joints)
-        for end in (parent, child):
-            if end != GROUND and end not in self._bodies:
-                raise ModelError(f"{where}: {unknown('body', end, [GROUND, *self._bodies])} Add it with body() first.")
+        self._body(parent, where)
+        self._body(child, where)
+        if not isinstance(kind, str):
+            raise ModelError(f"{where}: {unknown('joint type', kind, KINDS)}")
         if child == GROUND:
             raise ModelError(
                 f'{where}: the ground is its child; the ground can only be a parent. Swap "{parent}" and "{child}".'
@@ -131,8 +135,8 @@ class Builder:
     def frame(self, name: str, body: str, point: Vector = ORIGIN, rotation: Any = None) -> None:
         """A named place on a body; point and rotation (a 3x3 matrix) in the world at the zero configuration."""
         where = self._new("frame", name, self._frames)
-        if body != GROUND and body not in self._bodies:
-            raise ModelError(f"{where}: {unknown('body', body, [GROUND, *self._bodies])} Add it with body() first.")
+        self._body(body, where)
+        self._no_frame(name in (GROUND, *self._bodies), name)
         R = IDENTITY if rotation is None else rotation_matrix(rotation, where)
         self._frames[name] = Frame(name, body, R, vector(point, where, "point"))
 
@@ -159,6 +163,7 @@ class Builder:
         lines = [
             *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
             *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
+            *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
         return assemble(self.name, bodies, joints, frames, ground=GROUND, gravity=self.gravity, lines=lines)
 
@@ -171,13 +176,25 @@ class Builder:
             )
         return f'{what} "{name}"'
 
+    def _body(self, name: Any, where: str) -> None:
+        if not isinstance(name, str) or name not in (GROUND, *self._bodies):
+            raise ModelError(f"{where}: {unknown('body', name, [GROUND, *self._bodies])} Add it with body() first.")
+
+    def _no_frame(self, taken: bool, name: str) -> None:
+        if taken:
+            raise ModelError(
+                f'frame "{name}" of mechanism "{self.name}": a body has this name, and every body is a frame of its '
+                "own name already. Rename one of them."
+            )
+
     def _joint_of(self, child: str) -> Joint | None:
         return next((j for j in self._joints.values() if j.child == child), None)
 
     def _mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:
-        if given is None or isinstance(given, Mimic):
-            return given
-        name, *rest = (given,) if isinstance(given, str) else given
+        if given is None:
+            return None
+        parts = (given.joint, given.multiplier, given.offset) if isinstance(given, Mimic) else given
+        name, *rest = [parts] if isinstance(parts, str) else items(parts) or [None]
         if not isinstance(name, str) or len(rest) > 2:
             raise ModelError(f"{where}: mimic is {given!r}; expected a joint's name or (name, multiplier, offset).")
         return Mimic(name, *(number(x, where, "mimic") for x in rest))

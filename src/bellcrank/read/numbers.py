@@ -7,7 +7,7 @@ Why exact: a mechanism whose right angles are 0 and 1, not 6e-17, folds to half 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,23 +35,35 @@ def limit(value: Any, where: str, what: str) -> float:
     return float(value) if isinstance(value, float) and math.isinf(value) else number(value, where, what)
 
 
+def items(value: Any) -> list[Any] | None:
+    """The elements of anything in order (a list, a tuple, an array), or None."""
+    if isinstance(value, (str, bytes, set, frozenset, Mapping)):
+        return None
+    try:
+        return list(value)
+    except TypeError:
+        return None
+
+
 def vector(value: Any, where: str, what: str) -> Triple:
     """Three finite floats, from any sequence."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or len(value) != 3:
+    given = items(value)
+    if given is None or len(given) != 3:
         raise ModelError(f"{where}: {what} is {value!r}; expected three numbers.")
-    return triple(number(x, where, what) for x in value)
+    return triple(number(x, where, what) for x in given)
 
 
 def inertia(value: Any, where: str) -> Matrix:
     """3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix, as the 3x3 matrix."""
     expected = "expected 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+    given = items(value)
+    if given is None:
         raise ModelError(f"{where}: inertia is {value!r}; {expected}.")
-    if len(value) == 3 and all(hasattr(row, "__len__") for row in value):
-        return matrix(vector(row, where, "a row of the inertia") for row in value)
-    if len(value) not in (3, 6):
-        raise ModelError(f"{where}: inertia has {len(value)} numbers; {expected}.")
-    xx, yy, zz, xy, xz, yz = (*(number(x, where, "inertia") for x in value), 0.0, 0.0, 0.0)[:6]
+    if len(given) == 3 and all(items(row) is not None for row in given):
+        return matrix(vector(row, where, "a row of the inertia") for row in given)
+    if len(given) not in (3, 6):
+        raise ModelError(f"{where}: inertia has {len(given)} numbers; {expected}.")
+    xx, yy, zz, xy, xz, yz = (*(number(x, where, "inertia") for x in given), 0.0, 0.0, 0.0)[:6]
     return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
 
 
@@ -59,7 +71,7 @@ def rotation_matrix(value: Any, where: str) -> Matrix:
     """A 3x3 matrix of orthonormal rows that does not mirror."""
     try:
         R = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         R = np.zeros(0)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or not np.linalg.det(R) > 0.0:
         raise ModelError(f"{where}: rotation is {value!r}; expected a 3x3 rotation matrix.")

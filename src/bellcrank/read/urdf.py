@@ -51,7 +51,8 @@ def read_urdf(
     root = _root(robot, bodies, joints)
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
     joints, held = locked(joints, lock)
-    lines = [*reader.lines, *held, *leftovers(robot)]
+    still = _welded(ground, joints)
+    lines = [*(_fate(b, still) for b in bodies), *reader.lines, *held, *leftovers(robot)]
     try:
         return assemble(
             name, mounted, joints, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check
@@ -69,12 +70,10 @@ class _Reader:
         name = e.need("name", "the link's name")
         inertial = e.only("inertial")
         if inertial is None:
-            self.lines.append(Line(e.name, "no <inertial>: massless"))
             return Body(name, declared=False)
         mass = inertial.require("mass").number("value")
         com, R = self.origin(inertial)
         I = self.inertia(inertial.require("inertia"))
-        self.lines.append(Line(e.name, f"{mass:g} kg: kept"))
         return Body(name, mass, triple(com), matrix(R @ I @ R.T))
 
     def inertia(self, e: Element) -> Array:
@@ -158,8 +157,7 @@ class _Reader:
     ) -> tuple[list[Body], str, list[Joint]]:
         """The bodies that may move, the ground's name, and the joints with the base's own."""
         if base == "fixed":
-            what = f"the ground; its {root.mass:g} kg cannot move and go nowhere" if root.mass else "the ground"
-            self.lines.append(Line(f'link "{root.name}"', what, "note" if root.mass else "ok"))
+            self.lines.append(Line(f'link "{root.name}"', "the ground"))
             return [b for b in bodies if b is not root], root.name, joints
         ground = _free("universe", [b.name for b in bodies])
         free = Joint(_free("root_joint", [j.name for j in joints]), "floating", ground, root.name)
@@ -200,6 +198,23 @@ def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Bo
             "Join the others to it (a fixed joint will do)."
         )
     return roots[0]
+
+
+def _welded(ground: str, joints: Sequence[Joint]) -> set[str]:
+    """The ground and the links that fixed joints hold to it."""
+    still = {ground}
+    while more := {j.child for j in joints if j.kind == "fixed" and j.parent in still} - still:
+        still |= more
+    return still
+
+
+def _fate(b: Body, still: set[str]) -> Line:
+    where = f'link "{b.name}"'
+    if not b.declared:
+        return Line(where, "no <inertial>: massless")
+    if b.name in still and b.mass:
+        return Line(where, f"{b.mass:g} kg: not used, for it is part of the ground and does not move", "note")
+    return Line(where, f"{b.mass:g} kg: kept")
 
 
 def _free(name: str, taken: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ multiplications and a symmetric matrix 8, and a constant quarter turn only renam
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,20 +27,20 @@ class Move(Protocol):
     def pose(self, R: Mat, p: Vec) -> tuple[Mat, Vec]: ...
 
 
-class Rotation:
+class Rotation(ABC):
     """What every rotation does alike, from three functions: down(Vec), up(Vec), and congruences of matrices."""
 
-    def down(self, v: Vec) -> Vec:
-        raise NotImplementedError
+    @abstractmethod
+    def down(self, v: Vec) -> Vec: ...
 
-    def up(self, v: Vec) -> Vec:
-        raise NotImplementedError
+    @abstractmethod
+    def up(self, v: Vec) -> Vec: ...
 
-    def up_sym(self, S: Sym) -> Sym:
-        raise NotImplementedError
+    @abstractmethod
+    def up_sym(self, S: Sym) -> Sym: ...
 
-    def up_mat(self, H: Mat) -> Mat:
-        raise NotImplementedError
+    @abstractmethod
+    def up_mat(self, H: Mat) -> Mat: ...
 
     def motion(self, m: Motion) -> Motion:
         return Motion(self.down(m.ang), self.down(m.lin))

@@ -1,4 +1,7 @@
-"""No motion at all. Fixed joints are lumped when a mechanism is built; this one serves bodies welded to the ground."""
+"""No motion at all. `assemble` lumps the two bodies of a fixed joint into one, so no tree has this kind in it.
+
+It is the table's row for the name: what may be asked of any joint type (nq, nv, coordinates) has an answer here too.
+"""
 
 from __future__ import annotations
 
