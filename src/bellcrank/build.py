@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.emit import llvm, pycall
+from bellcrank.emit import entry, llvm
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel, Signature
 from bellcrank.emit.load import Library, compiled
@@ -126,7 +126,7 @@ def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
     outputs = [array.shape for array in g.outputs.values()]
     if len(outputs) == 1 and g.inputs:
         limit = 2**62 if threads == 1 else 2 * rows_per_thread(g)
-        text += "\n" + pycall.definition(list(g.inputs.values()), outputs[0], dtype, limit)
+        text += "\n" + entry.definition(list(g.inputs.values()), outputs[0], dtype, limit)
     return text
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.emit import llvm, pycall
+from bellcrank.emit import entry, llvm
 from bellcrank.emit.kernel import Kernel, Signature
 from bellcrank.emit.load import Library, compile_text
 from bellcrank.graph import Graph, trace
@@ -35,7 +35,7 @@ def compiled(g: Graph, width: int, dtype: str, chunk: int = llvm.CHUNK, threads:
     text = llvm.source(g, width, dtype, chunk)
     outputs = {name: array.shape for name, array in g.outputs.items()}
     if len(outputs) == 1:
-        text += "\n" + pycall.definition(list(g.inputs.values()), next(iter(outputs.values())), dtype, 2**62)
+        text += "\n" + entry.definition(list(g.inputs.values()), next(iter(outputs.values())), dtype, 2**62)
     signature = Signature(g.name, g.inputs, outputs, dtype)
     library = Library(compile_text(text))
     return Kernel(signature, library, method="test", threads=threads, graph=lambda: g, source=lambda: text)

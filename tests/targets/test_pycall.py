@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from bellcrank.emit import pycall
+from bellcrank.emit import entry, pycall
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -110,7 +110,7 @@ def compile_toy(
 ) -> Callable[..., Any]:
     for name, address in pycall.SYMBOLS.items():
         llvm.add_symbol(name, address())
-    text = toy(inputs, output, dtype) + pycall.definition(inputs, output, dtype, ROWS_LIMIT)
+    text = toy(inputs, output, dtype) + entry.definition(inputs, output, dtype, ROWS_LIMIT)
     module = llvm.parse_assembly(text)
     module.verify()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
@@ -186,7 +186,7 @@ class Sub(np.ndarray):
 A = random((6,))
 ROWS = random((5, 6))
 NAN = np.array([0, 0, np.nan, 0, 0, 0])
-DEEP = random((1,) * (pycall.AXES_LIMIT + 1) + (6,))
+DEEP = random((1,) * (entry.AXES_LIMIT + 1) + (6,))
 BYTES = np.zeros(6 * 8 + 1, np.uint8)
 UNUSUAL: dict[str, tuple[Any, ...]] = {
     "no arguments": (),
@@ -419,7 +419,7 @@ LOADER = """
 import sys
 import llvmlite.binding as llvm
 import numpy as np
-from bellcrank.emit import pycall
+from bellcrank.emit import entry, pycall
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -438,7 +438,7 @@ print(f(a, a, a).tolist(), f(rows, rows, rows).sum(), f(1, 2, 3))
 
 def test_object_code_works_in_another_process(tmp_path: Path) -> None:
     """As from a cache on disk: neither the text nor the object may hold an address of this process."""
-    module = llvm.parse_assembly(toy(SIX, (6,), "float64") + pycall.definition(SIX, (6,), "float64", ROWS_LIMIT))
+    module = llvm.parse_assembly(toy(SIX, (6,), "float64") + entry.definition(SIX, (6,), "float64", ROWS_LIMIT))
     stored = tmp_path / "toy.o"
     stored.write_bytes(llvm.Target.from_default_triple().create_target_machine(opt=2).emit_object(module))
     command = [sys.executable, "-c", LOADER, str(stored)]

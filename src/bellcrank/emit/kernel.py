@@ -1,6 +1,6 @@
 """A Kernel: numpy in, numpy out, any leading batch shape, threads, no GIL held while a batch runs.
 
-One state of plain float arrays never enters this file: the compiled module has its own Python entry (emit/pycall.py),
+One state of plain float arrays never enters this file: the compiled module has its own Python entry (emit/entry.py),
 which hands anything unusual to `Kernel.convert` below.
 """
 

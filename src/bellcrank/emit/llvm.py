@@ -20,7 +20,7 @@ CHUNK = 1500  # items in a function: larger ones compile slower and run no faste
 
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
-    """The whole module, but for the Python entry, which emit/pycall.py adds."""
+    """The whole module, but for the Python entry, which emit/entry.py adds."""
     pieces = chunks(items(graph, order(graph)), chunk)
     state, block = Speller(graph, 1, width, dtype), Speller(graph, width, width, dtype)
     parts = [
