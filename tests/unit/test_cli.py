@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import bellcrank as bc
-from bellcrank import cli, screen
-from bellcrank.bibtex import bibtex
-from bellcrank.cli import app
+from bellcrank import cli
+from bellcrank.cli import app, screen
+from bellcrank.cli.bibtex import bibtex
 from bellcrank.methods import METHODS, QUANTITIES
 
-SOURCE = Path(cli.__file__).parents[1]
+SOURCE = Path(cli.__file__).parents[2]
 ARM = """<robot name="arm">
   <link name="base"/>
   <link name="upper_arm_with_a_rather_long_name"><inertial><origin xyz="0 0 0.2"/><mass value="2.5"/>
@@ -316,7 +316,7 @@ def test_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "mechanism", interrupted)
+    monkeypatch.setattr("bellcrank.cli.show.mechanism", interrupted)
     result = run("show", "excavator")
     assert (result.exit_code, result.output) == (130, "")
 

@@ -1,0 +1,107 @@
+"""The command line. Thin: each command makes one noun of the design and stops there.
+
+    Mechanism: show, zoo     Graph: count     Source: emit     Kernel: bench
+
+And the credits: methods, cite. Here is what they share; each file beside has a command or two.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import bellcrank as bc
+from bellcrank.cli import screen
+from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.read import SUFFIXES
+
+COMMANDS = ("show", "count", "emit", "bench", "cite")  # files, in the order of --help
+
+
+class Group(TyperGroup):
+    """Turns what may go wrong into an exit code and at most one short message."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BellcrankError as error:
+            screen.fail(str(error))
+            raise typer.Exit(2) from None
+        except BrokenPipeError:  # the reader has seen enough; Python must not complain when it closes stdout
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=Group,
+    name="bellcrank",
+    help="Compile a mechanism into verified real-time code, and know what it costs before you run it.",
+    epilog="MECHANISM is a file (.urdf, .xml, .toml) or built in (see `bellcrank zoo`): excavator, chain:8.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+MechanismArg = Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or built in.", show_default=False)]
+BaseOpt = Annotated[str, typer.Option("--base", metavar="fixed|floating", help="What the root link of a file is.")]
+CheckOpt = Annotated[str, typer.Option("--check", metavar="error|warn", help="On impossible inertias in a file.")]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+QuantityOpt = Annotated[str, typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.")]
+MethodOpt = Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="How; auto takes the cheapest.")]
+FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="For pose, velocity, jacobian.")]
+DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", help="Numbers of the generated code.")]
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name in another script is no reason to fail
+    try:
+        app(prog_name="bellcrank")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"bellcrank {bc.__version__}")
+        raise typer.Exit
+
+
+VersionOpt = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")]
+
+
+@app.callback()
+def _options(version: VersionOpt = False) -> None:
+    pass
+
+
+def mechanism(name: str, base: str = "fixed", check: str = "error") -> Mechanism:
+    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), or the one in a file."""
+    built_in = re.fullmatch(r"(\w+)\s*(\(.*\)|:.*)?", name)
+    if built_in and built_in[1] in bc.zoo.names() and not name.lower().endswith(SUFFIXES):
+        if base != "fixed":
+            raise InputError(f'"{name}" is built in and stands on the ground; --base {base} is for files.')
+        return bc.zoo.load(name)
+    if os.sep in name or Path(name).suffix or Path(name).exists():
+        return bc.read(name, base=base, check=check)
+    raise InputError(f"{unknown('mechanism', name, bc.zoo.names())} A file ends in {', '.join(SUFFIXES)}.")
+
+
+for _file in COMMANDS:  # last, for they use what is above
+    importlib.import_module(f"bellcrank.cli.{_file}")

@@ -1,0 +1,91 @@
+"""Kernel: how long a mechanism's quantities take."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, mechanism, screen
+from bellcrank.cli.screen import Column
+from bellcrank.methods import METHODS, candidates, method, quantity
+
+TIMED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or built in.")] = "excavator",
+    quantity_names: Annotated[
+        list[str] | None, typer.Option("--quantity", "-q", metavar="NAME", help="May be given several times.")
+    ] = None,
+    method_name: MethodOpt = "all",
+    frame: FrameOpt = "",
+    dtype: DtypeOpt = "float64",
+    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="States in a batch.")] = 4096,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "error",
+    json: JsonOpt = False,
+) -> None:
+    """Compile and time a mechanism's quantities.
+
+    Compile is trace, generate, compile and load with an empty cache; from cache is the second time. The comparison with
+    Pinocchio is `python -m bench` in the repository.
+    """
+    from bellcrank import build
+    from bellcrank.cli import timing
+    from bellcrank.emit.host import host
+
+    m = mechanism(name, base, check)
+    jobs = []
+    timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
+    for q in map(quantity, quantity_names or [name for name in timed if name in TIMED]):
+        able = candidates(q.name, m.tree)
+        if method_name == "auto":
+            able = [build.chosen(m, build.Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
+        elif method_name != "all":
+            able = [method(method_name, q.name, m.tree)]
+        jobs += [(q, by) for by in able]
+    found = []
+    with screen.working(f"compiling {m.name}") as say:
+        for i, (q, by) in enumerate(jobs):
+            say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
+            found.append(timing.measure(m, q.name, by.name, frame if q.option == "frame" else "", dtype, rows))
+    n, cpu, lanes = timing.cores(), host().cpu, host().lanes(dtype)
+    if json:
+        about = {"mechanism": m.name, "dtype": dtype, "cpu": cpu, "lanes": lanes, "cores": n, "rows": rows}
+        screen.data(about | {"seconds": [asdict(t) for t in found]})
+        return
+    screen.line(f"{m.name} on {cpu}, {lanes} lanes of {dtype}", style="bold")
+    screen.line()
+    head = [
+        Column("\n\nquantity", wrap=True),
+        Column("\n\nmethod"),
+        Column("\n\noperations", right=True, optional=True),
+        Column("\ncompile\nms", right=True),
+        Column("from\ncache\nms", right=True, optional=True),
+        Column("one\nstate\nns", right=True),
+        Column("batch,\n1 core\nns", right=True),
+        Column(f"batch,\n{n} cores\nns", right=True),
+    ]
+    body = [
+        (
+            t.quantity,
+            t.method,
+            str(t.operations),
+            f"{t.compile * 1e3:.0f}",
+            f"{t.from_cache * 1e3:.1f}",
+            f"{t.call * 1e9:.0f}",
+            f"{t.batch * 1e9:.1f}",
+            f"{t.batch_all_cores * 1e9:.1f}",
+        )
+        for t in found
+    ]
+    screen.table(head[:-1] if n == 1 else head, [row[:-1] if n == 1 else row for row in body])
+    screen.line()
+    screen.line(f"Least of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
+    least, most = (pick(t.rows_all_cores for t in found) for pick in (min, max))
+    span = f"{least}" if least == most else f"{least} to {most}"
+    wide = f", on {n} cores of {span}, so that all have work" if n > 1 else ""
+    screen.line(f"Batch: time for each of {rows} states{wide}.", style="dim")

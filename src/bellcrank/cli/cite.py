@@ -1,0 +1,81 @@
+"""The credits: the methods, and what to cite for a mechanism."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+import bellcrank as bc
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
+from bellcrank.cli.screen import Column
+from bellcrank.errors import InputError
+from bellcrank.methods import METHODS, QUANTITIES, candidates, method
+
+
+@app.command()
+def methods(json: JsonOpt = False) -> None:
+    """The methods and where they were published."""
+    if json:
+        facts = ("name", "solves", "topology", "citation")
+        screen.data([{fact: getattr(m, fact) for fact in facts} for m in METHODS.values()])
+        return
+    screen.table(
+        [
+            Column("method"),
+            Column("solves", wrap=True),
+            Column("topology", optional=True),
+            Column("source", wrap=True, least=30),
+        ],
+        [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()],
+    )
+
+
+@app.command()
+def cite(
+    name: MechanismArg,
+    method_name: MethodOpt = "auto",
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX.")] = False,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "error",
+    json: JsonOpt = False,
+) -> None:
+    """What to cite for a mechanism.
+
+    The paper it comes from, if any, and the papers of the methods that compute its quantities.
+    """
+    from bellcrank import build
+    from bellcrank.cli.bibtex import bibtex as entry
+
+    m = mechanism(name, base, check)
+    used: dict[str, list[str]] = {}
+    if method_name != "auto":
+        for q in bc.methods()[method_name].solves:
+            used.setdefault(method(method_name, q, m.tree).name, []).append(q)
+    else:
+        with screen.working(f"tracing {m.name}"):
+            for q in QUANTITIES:
+                able = candidates(q, m.tree)
+                by = able[0] if len(able) == 1 else build.chosen(m, build.Request(q))[0]
+                used.setdefault(by.name, []).append(q)
+    found: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _papers(name)]
+    for by_name, names in used.items():
+        citation = METHODS[by_name].citation
+        found.append({"what": "method", "name": by_name, "quantities": names, "citation": citation})
+    if json:
+        screen.data([row | {"bibtex": entry(row["citation"])} for row in found])
+    elif bibtex:
+        print("\n\n".join(entry(row["citation"]) for row in found))
+    else:
+        screen.table(
+            [Column(""), Column("used for", wrap=True), Column("reference", wrap=True, least=30)],
+            [(row["name"], ", ".join(row.get("quantities", ["the mechanism"])), row["citation"]) for row in found],
+        )
+
+
+def _papers(name: str) -> list[str]:
+    """Where a built-in mechanism comes from; nowhere if it is a family or a file."""
+    try:
+        return list(bc.zoo.data(name)["cite"])
+    except InputError:
+        return []

@@ -1,0 +1,117 @@
+"""Source: a quantity as text, printed or in files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bellcrank as bc
+from bellcrank.cli import (
+    BaseOpt,
+    CheckOpt,
+    DtypeOpt,
+    FrameOpt,
+    JsonOpt,
+    MechanismArg,
+    MethodOpt,
+    QuantityOpt,
+    app,
+    mechanism,
+    screen,
+)
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
+
+TARGETS = ("llvm", "c", "graph", "dot", "json", "asm")
+
+
+@app.command()
+def emit(
+    name: MechanismArg,
+    target: Annotated[str, typer.Option("--target", "-t", metavar="NAME", help=f"{', '.join(TARGETS)}.")],
+    quantity_name: QuantityOpt = "forward_dynamics",
+    method_name: MethodOpt = "auto",
+    frame: FrameOpt = "",
+    dtype: DtypeOpt = "float64",
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="A file or folder to write.")] = None,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "error",
+    json: JsonOpt = False,
+) -> None:
+    """Generated text: LLVM IR, C99, assembly.
+
+    Printed, or written with --out. C is a header and a source; printed, they are one text that a C compiler accepts.
+    graph is the data flow as assignments; dot and json are the same for Graphviz and for other programs.
+    """
+    from bellcrank import build
+
+    if target not in TARGETS:
+        raise InputError(unknown("target", target, TARGETS))
+    if dtype not in build.DTYPES:
+        raise InputError(unknown("dtype", dtype, build.DTYPES))
+    m = mechanism(name, base, check)
+    stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}" if out is None or not out.suffix else out.stem)
+    with screen.working(f"tracing {quantity_name} of {m.name}") as say:
+        by, graph = build.chosen(m, build.Request(quantity_name, method_name, frame))
+        say(f"writing {target}")
+        files = _texts(m, graph, target, dtype, stem)
+    written = _write(files, out) if out is not None else []
+    if json:
+        about = {"mechanism": m.name, "quantity": quantity_name, "method": by.name, "target": target, "dtype": dtype}
+        screen.data(about | ({"files": files} if out is None else {"written": written}))
+    elif out is not None:
+        for path in written:
+            screen.note(f"wrote {path}")
+    else:
+        print(_one_text(files))
+
+
+def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
+    """File names and what belongs in them."""
+    from bellcrank import build
+
+    match target:
+        case "c":
+            from bellcrank.emit import c99
+
+            q, v = m.columns
+            return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
+        case "llvm":
+            return {f"{stem}.ll": build.source(graph, dtype)}
+        case "asm":
+            from bellcrank.emit.load import assembly
+
+            return {f"{stem}.s": assembly(build.source(graph, dtype))}
+        case "dot":
+            return {f"{stem}.dot": graph.dot()}
+        case "json":
+            return {f"{stem}.json": graph.json()}
+    return {f"{stem}.txt": str(graph)}
+
+
+def _one_text(files: dict[str, str]) -> str:
+    """The files as one: a header in place of the line that includes it."""
+    headers = {name: text for name, text in files.items() if name.endswith(".h")}
+    parts = []
+    for text in (text for name, text in files.items() if name not in headers):
+        for header, inside in headers.items():
+            text = text.replace(f'#include "{header}"', inside.rstrip("\n"))
+        parts.append(text.rstrip("\n"))
+    return "\n".join(parts)
+
+
+def _write(files: dict[str, str], out: Path) -> list[str]:
+    written = []
+    folder = out.parent if out.suffix and not out.is_dir() else out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            path = out if len(files) == 1 and folder != out else folder / name
+            path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+            written.append(str(path))
+    except OSError as error:
+        raise InputError(f"{out} cannot be written: {error.strerror}. Choose another --out.") from None
+    return written

@@ -1,0 +1,111 @@
+"""Mechanism: what is in it, and which are built in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+import bellcrank as bc
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
+from bellcrank.cli.screen import Column
+from bellcrank.model import Mechanism
+
+MARKS = {"ok": "", "note": "-", "warning": "!"}
+
+
+@app.command()
+def show(
+    name: MechanismArg,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "error",
+    report: Annotated[bool, typer.Option("--report", help="What became of every element of the source.")] = False,
+    json: JsonOpt = False,
+) -> None:
+    """A mechanism's joints, bodies and frames.
+
+    Then the warnings of its report: what its file left doubtful.
+    """
+    m = mechanism(name, base, check)
+    if json:
+        screen.data(_described(m))
+        return
+    about = f"nq {m.nq}, nv {m.nv}, {_number(sum(b.mass for b in m.bodies))} kg, gravity {_vector(m.gravity)}"
+    screen.line(f"{m.name}: {len(m.bodies)} moving bodies, {about}", style="bold")
+    screen.line()
+    rows = []
+    for i, (b, j) in enumerate(zip(m.bodies, m.joints, strict=True)):
+        kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
+        low, high = j.limits.lower, j.limits.upper
+        limits = f"{_number(low)} .. {_number(high)}" if math.isfinite(low) or math.isfinite(high) else ""
+        rows.append((str(i), j.name, kind, j.parent, b.name, _number(b.mass), limits))
+    head = [
+        Column("#", right=True, optional=True),
+        Column("joint", wrap=True),
+        Column("type", wrap=True),
+        Column("parent", wrap=True),
+        Column("body", wrap=True),
+        Column("mass kg", right=True),
+        Column("limits", optional=True),
+    ]
+    limited = any(row[-1] for row in rows)
+    screen.table(head if limited else head[:-1], [row if limited else row[:-1] for row in rows])
+    screen.line()
+    on: dict[str, list[str]] = {}
+    for f in m.frames.values():
+        on.setdefault(f.body, []).append(f.name)
+    carried = [(body, ", ".join(names)) for body, names in on.items()]
+    screen.table([Column("body", wrap=True), Column("frames on it", wrap=True)], carried)
+    screen.line()
+    if report:
+        screen.table(
+            [Column(""), Column("element", wrap=True), Column("what became of it", wrap=True)],
+            [(MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
+        )
+        return
+    for line in m.report.warnings:
+        screen.line(f"warning: {line.element}: {line.outcome}", style="yellow")
+    notes = sum(line.level == "note" for line in m.report.lines)
+    more = " (--report shows them)" if notes else ""
+    screen.line(f"{len(m.report.warnings)} warnings, {notes} notes{more}", style="dim")
+
+
+def _described(m: Mechanism) -> dict[str, Any]:
+    q, v = m.columns
+    return {
+        "name": m.name,
+        "ground": m.ground,
+        "gravity": m.gravity,
+        "nq": m.nq,
+        "nv": m.nv,
+        "q": q,
+        "v": v,
+        "bodies": [asdict(b) for b in m.bodies],
+        "joints": [asdict(j) for j in m.joints],
+        "frames": [asdict(f) for f in m.frames.values()],
+        "report": {"source": m.report.source, "lines": [asdict(line) for line in m.report.lines]},
+    }
+
+
+def _number(x: float) -> str:
+    return f"{x:.5g}"
+
+
+def _vector(xyz: Any) -> str:
+    return f"({', '.join(f'{x:g}' for x in xyz)})"
+
+
+@app.command("zoo")
+def zoo_command(json: JsonOpt = False) -> None:
+    """The built-in mechanisms."""
+    found = [
+        (name, (maker.__doc__ or "").split("\n")[0].split(". ")[0].rstrip(".")) for name, maker in bc.zoo.TABLE.items()
+    ]
+    if json:
+        screen.data([{"name": name, "what": what} for name, what in found])
+        return
+    screen.table([Column("mechanism"), Column("what it is", wrap=True)], found)
+    screen.line()
+    screen.line("chain, tree and random_tree take numbers: chain:8, tree:15:3", style="dim")
