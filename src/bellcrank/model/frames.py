@@ -23,7 +23,7 @@ from bellcrank.spatial.moves import Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import Mat, Vec, sym, vec
 
 # Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
-NOISE = 1e-12
+NOISE = 1e-13
 # Axes closer to parallel than this have no trustworthy common perpendicular.
 PARALLEL = 1e-6
 # Nor is one any good whose foot is further away than this many sizes of the mechanism: inertias about it would drown.
@@ -164,7 +164,7 @@ def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Ar
     n = np.cross(z, direction)
     length = float(np.linalg.norm(n))
     if length > PARALLEL:
-        foot = float(point @ z - float(z @ direction) * (point @ direction)) / length**2
+        foot = float(np.cross(point, direction) @ n) / length**2
         if abs(foot) <= reach:
             return n / length, foot
     across = point - (point @ z) * z
