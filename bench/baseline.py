@@ -1,10 +1,10 @@
 """What we are measured against: Pinocchio, as the PyPI package `pin` ships it.
 
-    from bench.baseline import pinocchio_ns
-    pinocchio_ns("talos", "aba", floating=True, core=1)   # also a path of a URDF, "chain:256", "tree:255"
+    from bench.baseline import flavours_ns
+    flavours_ns("talos", "aba", floating=True, core=1)   # also a path of a URDF, "chain:256", "tree:255"
 
 Pinocchio is a template library, so what it costs depends on how it is compiled. We build the same C++ loop in a few
-flavours and take the fastest for each job; `python bench/baseline.py ROBOT...` prints them all.
+flavours, the usual one first; `python bench/baseline.py ROBOT...` prints them all.
 """
 
 from __future__ import annotations
@@ -190,20 +190,6 @@ def flavours_ns(
             how = f"Pinocchio {job['pinocchio']}, C++ loop, headers only, g++ {flags}, {job['convention']}"
             timings.append(Timing(job["ns_min"], job["ns_median"], job["nv"], how))
     return timings
-
-
-def pinocchio_ns(
-    robot: Path | str,
-    algorithm: str,
-    floating: bool = False,
-    states: int = 1024,
-    core: int | None = None,
-    seconds: float = 0.2,
-) -> Timing:
-    """ns per call from C++, in the flavour and convention that are fastest for this job; from Python if need be."""
-    if available():
-        return min(flavours_ns(robot, algorithm, floating, states, core, seconds), key=lambda t: t.ns_min)
-    return pinocchio_python_ns(robot, algorithm, floating, states, core, seconds)
 
 
 def pinocchio_python_ns(
