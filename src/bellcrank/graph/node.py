@@ -89,6 +89,8 @@ def _add(a: Value, b: Value) -> Value:
             return b
         if b.op == "add" and not isinstance(b.args[0], Node):
             return _add(a + b.args[0], b.args[1])
+        if b.op == "sub" and not isinstance(b.args[0], Node):
+            return _sub(a + b.args[0], b.args[1])
     elif a.op == "neg":
         return _sub(b, a.args[0])
     if b.op == "neg":
@@ -106,6 +108,9 @@ def _sub(a: Value, b: Value) -> Value:
     if not isinstance(a, Node):
         if a == 0.0:
             return _neg(b)
+        if b.op in ("add", "sub") and not isinstance(b.args[0], Node):
+            rest = a - b.args[0]
+            return _sub(rest, b.args[1]) if b.op == "add" else _add(rest, b.args[1])
     elif a.op == "neg":
         return _neg(_add(a.args[0], b))
     reverse = b.tape.table.get(("sub", b, a))
@@ -126,6 +131,8 @@ def _mul(a: Value, b: Value) -> Value:
             return _neg(_mul(-a, b))
         if b.op == "mul" and not isinstance(b.args[0], Node):
             return _mul(a * b.args[0], b.args[1])
+        if b.op == "add" and b.args[0] is b.args[1]:
+            return _mul(a + a, b.args[0])
     elif a.op == "neg":
         return _neg(_mul(a.args[0], b))
     if b.op == "neg":

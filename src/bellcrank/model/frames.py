@@ -3,7 +3,7 @@
 The user's frames stay as given at the API; inside, a body's frame F has z along its joint's axis and x along the
 common perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kleinfinger, A new geometric notation for
 open and closed-loop robots, 1986); where it carries nothing, x points to its own mass. From frame to frame the
-constant moves are then: shift by (a, -d sin alpha, d cos alpha), turn about x by alpha, with an additional turn about z
+constant moves are then: shift by a along x, turn about x by alpha, shift by d along z, with an additional turn about z
 by gamma only for further branches. Quarter turns are exact.
 """
 
@@ -81,8 +81,10 @@ def tree_of(
             kind = replace(kind, angle0=theta, distance0=along if abs(along) > NOISE * size else 0.0)
         else:
             turns.append(_constant_turn(2, theta))
+        p, offset = _apart(p, R[:, 2], size)
         moves: list[Move] = [Shift(vec(p.tolist()))] if p.any() else []
         moves += [t for t in turns if not (isinstance(t, Turn) and t.c == 1.0 and t.s == 0.0)]
+        moves += [Shift(Vec(0.0, 0.0, offset))] if offset else []
         links.append(
             Link(
                 bodies[i].name,
@@ -103,6 +105,16 @@ def tree_of(
         Transform(_constant_moves(F[-1])),
         {f.name: (index[f.body], *_in_frame(F[index[f.body]].inverse() @ _pose_of(f), size)) for f in frames.values()},
     )
+
+
+def _apart(p: Array, z: Array, size: float) -> tuple[Array, float]:
+    """A shift p, or what is left of it before one along z: two shifts by one number each are cheaper than one by three.
+
+    The second may stand behind the constant turns, because a turn about z does not change it.
+    """
+    offset = float(p @ z)
+    rest = _clean(p - offset * z, size)
+    return (rest, offset) if p.all() and np.count_nonzero(rest) == 1 else (p, 0.0)
 
 
 def _indices(i: int, joints: Sequence[Joint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
