@@ -66,15 +66,15 @@ def check(mechanism: Mechanism, request: Request) -> None:
 # -- stages
 
 
-def tree(mechanism: Mechanism, name: str) -> Tree:
-    """Mechanism -> Tree, with emptied bodies where the quantity allows."""
-    return regrouped(mechanism.tree) if quantity(name).regrouped else mechanism.tree
+def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
+    """Mechanism -> Tree, with emptied bodies where quantity and method allow."""
+    return regrouped(mechanism.tree) if quantity(name).regrouped and by.regrouped else mechanism.tree
 
 
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
-    form = tree(mechanism, q.name)
+    form = tree(mechanism, q.name, by)
     function = by.function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}
     if request.wrenches:

@@ -34,6 +34,8 @@ BELOW = {
     "emit": {"graph"},
     # the bridge
     "build": {"spatial", "model", "methods", "graph", "emit"},
+    # the papers' counts
+    "papers": {"graph", "methods", "model", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

@@ -7,8 +7,8 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
 from types import ModuleType
@@ -16,39 +16,11 @@ from typing import Any
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
-
-@dataclass(frozen=True)
-class Quantity:
-    name: str
-    inputs: tuple[str, ...]  # names; their shapes are given by `shape_of`
-    what: str
-    option: str = ""  # "frame": needs one; "frames": takes wrenches on any
-    regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
-
-
-QUANTITIES: dict[str, Quantity] = {
-    row.name: row
-    for row in (
-        Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames"),
-        Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames"),
-        Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
-        Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
-        Quantity("gravity_torque", ("q",), "forces that hold it still"),
-        Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),
-        Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
-        Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),
-        Quantity("pose", ("q",), "a frame in the world, 4 x 4", option="frame"),
-        Quantity("velocity", ("q", "v"), "a frame's [linear, angular] velocity in world axes", option="frame"),
-        Quantity("jacobian", ("q",), "d velocity / d v, 6 x nv", option="frame"),
-        Quantity("com", ("q",), "centre of mass", regrouped=False),
-        Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", regrouped=False),
-        Quantity("rate", ("q", "v"), "dq/dt"),
-        Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold"),
-    )
-}
+__all__ = ["METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity", "candidates", "method", "quantity", "shape_of"]
 
 
 def _trees(tree: Tree) -> bool:
@@ -67,17 +39,23 @@ class Method:
     topology: str
     citation: str
     applies: Callable[[Tree], bool] = _trees
-    work: Callable[[Tree], float] = field(default=lambda tree: 100.0 * len(tree.links))  # rough, to skip the hopeless
+    work: tuple[float, float, float] = (100.0, 0.0, 0.0)  # rough operations by body, pair and triple: see `estimate`
+    regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it divides by a body's mass
 
     def function(self, quantity: str) -> Callable[..., Any]:
         return getattr(self.module, quantity)  # type: ignore[no-any-return]
 
 
-def _crba_work(tree: Tree) -> float:
+def estimate(by: Method, tree: Tree) -> float:
+    """Rough operations, enough to skip the hopeless without tracing them: pairs and triples are along a path."""
+    one, two, three = by.work
+    total = 0.0
     depth: list[int] = []
     for link in tree.links:
-        depth.append(1 + (depth[link.parent] if link.parent >= 0 else 0))
-    return sum(100.0 + 12.0 * d + d * d for d in depth)
+        d = 1 + (depth[link.parent] if link.parent >= 0 else 0)
+        depth.append(d)
+        total += one + two * d + three * d * d
+    return total
 
 
 METHODS: dict[str, Method] = {
@@ -98,7 +76,7 @@ METHODS: dict[str, Method] = {
             "trees, couplings",
             "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
             "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
-            work=_crba_work,
+            work=(100.0, 12.0, 1.0),
         ),
         Method(
             "aba",
@@ -108,7 +86,7 @@ METHODS: dict[str, Method] = {
             "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
             "The International Journal of Robotics Research 2(1), 13-30, 1983.",
             applies=_uncoupled,
-            work=lambda tree: 220.0 * len(tree.links),
+            work=(220.0, 0.0, 0.0),
         ),
         Method(
             "kinematics",
@@ -122,12 +100,6 @@ METHODS: dict[str, Method] = {
         ),
     )
 }  # fmt: skip
-
-
-def quantity(name: str) -> Quantity:
-    if name not in QUANTITIES:
-        raise InputError(unknown("quantity", name, QUANTITIES))
-    return QUANTITIES[name]
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
@@ -148,14 +120,8 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
 def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
     able = [m for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
-    least = min(m.work(tree) for m in able)
-    return [m for m in able if m.work(tree) <= 3.0 * least]
-
-
-def shape_of(name: str, tree: Tree, frames: tuple[str, ...] = ()) -> tuple[int, ...]:
-    """Shape of an input by its name."""
-    shapes: Mapping[str, tuple[int, ...]] = {"q": (tree.nq,), "wrench": (len(frames), 6)}
-    return shapes.get(name, (tree.nv,))
+    least = min(estimate(m, tree) for m in able)
+    return [m for m in able if estimate(m, tree) <= 3.0 * least]
 
 
 class MethodTable:

@@ -16,15 +16,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.methods.kinematics import passive_torque
-from bellcrank.methods.rnea import Wrenches
-from bellcrank.methods.sweep import along, external, own
+from bellcrank.methods.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
 from bellcrank.spatial.motion import Acceleration, Motion
 from bellcrank.spatial.vector import ZERO, Vec
-
-Vector = Sequence[Scalar]
 
 
 def forward_dynamics(

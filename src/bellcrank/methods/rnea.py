@@ -17,14 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.methods.kinematics import passive_torque
-from bellcrank.methods.sweep import along, external, own
+from bellcrank.methods.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import Acceleration
 from bellcrank.spatial.vector import ZERO
-
-Vector = Sequence[Scalar]
-Wrenches = Sequence[Vector] | None
 
 
 def rigid_forces(

@@ -10,8 +10,11 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Force, Motion
 from bellcrank.spatial.vector import vec
 
+Vector = Sequence[Scalar]
+Wrenches = Sequence[Vector] | None  # one [force, moment] for each frame that is pushed
 
-def along(S: Sequence[Motion], rates: Sequence[Scalar]) -> Motion:
+
+def along(S: Sequence[Motion], rates: Vector) -> Motion:
     """S v: the motion that the rates make along the columns."""
     total = NO_MOTION
     for s, rate in zip(S, rates, strict=True):
@@ -19,14 +22,12 @@ def along(S: Sequence[Motion], rates: Sequence[Scalar]) -> Motion:
     return total
 
 
-def own(link: Link, x: Sequence[Scalar]) -> list[Scalar]:
+def own(link: Link, x: Vector) -> list[Scalar]:
     """The elements of a velocity-like vector that belong to a joint."""
     return [x[i] for i in link.v_index]
 
 
-def external(
-    tree: Tree, q: Sequence[Scalar], frames: Sequence[str], wrench: Sequence[Sequence[Scalar]] | None
-) -> list[Force]:
+def external(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Force]:
     """Each body's outer force about its F. A wrench is [force, moment] in world axes, at the origin of its frame."""
     forces = [NO_FORCE] * len(tree.links)
     if not frames or wrench is None:

@@ -48,6 +48,21 @@ def tree(
     return _family(f"tree{_whole(n, 'n')}x{_whole(branching, 'branching')}", n, branching, joints, twist, seed)
 
 
+def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 0) -> Mechanism:
+    """A chain with nothing special in it, on a base as every table of Denavit and Hartenberg has it: joint 1 stands at
+    the origin along z, and gravity too is along z. This is what the papers' operation counts are for.
+    """
+    _whole(n, "n")
+    rng, kinds = np.random.default_rng(seed), _kinds(joints)
+    bodies, made = [], []
+    for i in range(n):
+        alpha, a, d = rng.uniform(0.4, 1.2), rng.uniform(0.2, 0.5), rng.uniform(0.2, 0.5)
+        R, point = (turn(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))) if i else (np.eye(3), (0.0,) * 3)
+        made.append(_joint(i, i - 1, kinds[i % len(kinds)], matrix(R), triple(point), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
+        bodies.append(_random_body(rng, i))
+    return assemble(f"chain{n}_papers", bodies, made, source="zoo")
+
+
 def random_tree(
     seed: int | np.random.Generator = 0,
     n: int = 6,

@@ -1,0 +1,52 @@
+"""The table of quantities: what can be asked of a mechanism, and what each needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.model.tree import Tree
+
+
+@dataclass(frozen=True)
+class Quantity:
+    name: str
+    inputs: tuple[str, ...]  # names; their shapes are given by `shape_of`
+    what: str
+    option: str = ""  # "frame": needs one; "frames": takes wrenches on any
+    regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
+
+
+QUANTITIES: dict[str, Quantity] = {
+    row.name: row
+    for row in (
+        Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames"),
+        Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames"),
+        Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
+        Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
+        Quantity("gravity_torque", ("q",), "forces that hold it still"),
+        Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),
+        Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
+        Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),
+        Quantity("pose", ("q",), "a frame in the world, 4 x 4", option="frame"),
+        Quantity("velocity", ("q", "v"), "a frame's [linear, angular] velocity in world axes", option="frame"),
+        Quantity("jacobian", ("q",), "d velocity / d v, 6 x nv", option="frame"),
+        Quantity("com", ("q",), "centre of mass", regrouped=False),
+        Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", regrouped=False),
+        Quantity("rate", ("q", "v"), "dq/dt"),
+        Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold"),
+    )
+}
+
+
+def quantity(name: str) -> Quantity:
+    if name not in QUANTITIES:
+        raise InputError(unknown("quantity", name, QUANTITIES))
+    return QUANTITIES[name]
+
+
+def shape_of(name: str, tree: Tree, frames: tuple[str, ...] = ()) -> tuple[int, ...]:
+    """Shape of an input by its name."""
+    shapes: Mapping[str, tuple[int, ...]] = {"q": (tree.nq,), "wrench": (len(frames), 6)}
+    return shapes.get(name, (tree.nv,))

@@ -1,0 +1,99 @@
+"""M a = tau + passive + J^T wrench - C: what all methods share that give the mass matrix and the force vector.
+
+The matrix is factorised along the tree after R. Featherstone, Efficient factorization of the joint-space inertia matrix
+for branched kinematic trees, Int. J. Robotics Research 24, 2005: M = L^T D L, no square roots and no fill-in, work
+O(n depth^2), span O(depth).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.methods.kinematics import passive_torque
+from bellcrank.methods.sweep import Vector, Wrenches, external
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Force
+
+Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero columns j <= i
+
+
+def rows(M: Sequence[Vector]) -> Rows:
+    """The lower triangle without the zeros that the tree leaves in it."""
+    return [
+        {j: x for j, x in enumerate(row[: i + 1]) if not (isinstance(x, float) and x == 0.0)} for i, row in enumerate(M)
+    ]
+
+
+def square(M: Rows) -> list[list[Scalar]]:
+    """The whole of a symmetric matrix."""
+    n = len(M)
+    return [[M[max(i, j)].get(min(i, j), 0.0) for j in range(n)] for i in range(n)]
+
+
+def coordinate_names(tree: Tree) -> list[str]:
+    """Which body each element of v moves."""
+    names = {k: link.name for link in tree.links for k in link.v_index}
+    return [names[k] for k in range(tree.nv)]
+
+
+def solve(M: Rows, b: Vector, names: Sequence[str]) -> list[Scalar]:
+    """x with M x = b by M = L^T D L, eliminating from the leaves."""
+    n = len(b)
+    M, x = [dict(row) for row in M], list(b)
+    L: Rows = [{} for _ in range(n)]
+    D: list[Scalar] = [0.0] * n  # inverted
+    for k in reversed(range(n)):
+        step("L", names[k])
+        D[k] = 1.0 / M[k].pop(k)
+        for i, m in M[k].items():
+            L[k][i] = m * D[k]
+        for i in M[k]:
+            for j in M[k]:
+                if j <= i:
+                    M[i][j] = M[i].get(j, 0.0) - L[k][i] * M[k][j]
+            x[i] = x[i] - L[k][i] * x[k]
+    for k in range(n):
+        step("a", names[k])
+        x[k] = x[k] * D[k]
+        for i, l in L[k].items():
+            x[k] = x[k] - l * x[i]
+    return x
+
+
+def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
+    """J^T f: forces on the bodies, each about its own frame, as the coordinates feel them."""
+    f = list(forces)
+    out: list[Scalar] = [0.0] * tree.nv
+    for i, link in reversed(list(enumerate(tree.links))):
+        step("felt", link.name)
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            out[k] = out[k] + s.dot(f[i])
+        if link.parent >= 0:
+            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])
+    return out
+
+
+def right_hand_side(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, C: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """tau + passive + J^T wrench - C."""
+    passive, outer = passive_torque(tree, q, v), [0.0] * tree.nv
+    if frames:
+        outer = felt(tree, q, external(tree, q, frames, wrench))
+    step("tau - C")
+    return [t + p + o - c for t, p, o, c in zip(tau, passive, outer, C, strict=True)]
+
+
+def accelerations(
+    tree: Tree,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    M: Sequence[Vector],
+    C: Vector,
+    frames: Sequence[str] = (),
+    wrench: Wrenches = None,
+) -> list[Scalar]:
+    """M^-1 (tau + passive + J^T wrench - C)."""
+    return solve(rows(M), right_hand_side(tree, q, v, tau, C, frames, wrench), coordinate_names(tree))
