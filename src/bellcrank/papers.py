@@ -100,7 +100,13 @@ class Row:
     method: str  # ours
     function: str  # of the method's module
     inputs: tuple[str, ...]
-    own: bool = True  # the paper's own method, as opposed to one it quotes
+    scope: str = ""  # what the count contains, where that is not plain from the table
+    own: bool = True  # our form of that very method, which must not need more; or a method that does the same work
+
+    @property
+    def paper(self) -> str:
+        """Where the number is printed."""
+        return PAPERS[self.table]
 
     @property
     def printed(self) -> Mapping[str, Any]:
@@ -115,6 +121,13 @@ class Row:
 
 # The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
 ROWS: tuple[Row, ...] = ()
+
+
+PAPERS = {
+    "forward_dynamics": "saha2001, wong1991",
+    "wong_parts": "wong1991",
+    "mass_matrix": "fijany1989, wong1991",
+}
 
 
 @cache
@@ -152,6 +165,13 @@ class Compared:
 
     def theirs(self, n: int) -> Fraction:
         return parsed(self.row.printed["M"])(n) + parsed(self.row.printed["A"])(n)
+
+    def facts(self) -> dict[str, Any]:
+        """For --json."""
+        at = {n: {"published": float(self.theirs(n)), "traced": self.ours(n)} for n in (6, 10)}
+        about = {"published": self.row.key, "paper": self.row.paper, "method": self.row.method, "scope": self.row.scope}
+        traced = {"M": str(self.M), "A": str(self.A), "from_n": self.since}
+        return about | {"print": dict(self.row.printed), "traced": traced, "at": at}
 
 
 @cache

@@ -20,7 +20,10 @@ from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_o
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
-__all__ = ["METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity", "candidates", "method", "quantity", "shape_of"]
+__all__ = [
+    "METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity",
+    "candidates", "estimate", "method", "quantity", "shape_of",
+]  # fmt: skip
 
 
 def _trees(tree: Tree) -> bool:
