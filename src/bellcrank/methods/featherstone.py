@@ -41,11 +41,10 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
             U[k] = JA[i] @ s
             D[k] = 1.0 / (s.dot(U[k]) + link.armature)
             u[k] = Q[k] - s.dot(P[i])
-            if link.parent >= 0 or k != link.v_index[0]:
-                step("JA", link.name)
-                JA[i] = JA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)  # 2.14
-                step("P", link.name)
-                P[i] = P[i] + U[k] * (u[k] * D[k])  # 2.16
+            step("JA", link.name)
+            JA[i] = JA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)  # 2.14
+            step("P", link.name)
+            P[i] = P[i] + U[k] * (u[k] * D[k])  # 2.16
         if link.parent >= 0:
             step("JA", links[link.parent].name)
             JA[link.parent] = JA[link.parent] + JA[i]  # 2.14
