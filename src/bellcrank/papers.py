@@ -120,7 +120,13 @@ class Row:
 
 
 # The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
-ROWS: tuple[Row, ...] = ()
+ROWS: tuple[Row, ...] = (
+    Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "walker_orin_featherstone", "walker_orin", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
+    Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
+    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",), own=False),
+)
 
 
 PAPERS = {

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods import aba, bae_hwang, crba, featherstone, kinematics, rnea, walker_orin
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -90,6 +90,35 @@ METHODS: dict[str, Method] = {
             "The International Journal of Robotics Research 2(1), 13-30, 1983.",
             applies=_uncoupled,
             work=(220.0, 0.0, 0.0),
+        ),
+        Method(
+            "walker_orin",
+            walker_orin,
+            ("forward_dynamics", "mass_matrix"),
+            "trees, couplings",
+            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+            work=(150.0, 12.0, 1.0),
+            regrouped=False,
+        ),
+        Method(
+            "featherstone",
+            featherstone,
+            ("forward_dynamics",),
+            "trees",
+            "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
+            "The International Journal of Robotics Research 2(1), 13-30, 1983.",
+            applies=_uncoupled,
+            work=(420.0, 0.0, 0.0),
+        ),
+        Method(
+            "bae_hwang",
+            bae_hwang,
+            ("mass_matrix",),
+            "trees, couplings",
+            "D. S. Bae, R. S. Hwang, E. J. Haug. A recursive formulation for real-time dynamic simulation. "
+            "Advances in Design Automation, ASME DE-Vol. 14, 1988.",
+            work=(200.0, 11.0, 0.0),
         ),
         Method(
             "kinematics",

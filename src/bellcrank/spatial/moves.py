@@ -133,9 +133,14 @@ class FullRotation(Rotation):
         return self.R @ v
 
     def up_sym(self, S: Sym) -> Sym:
-        RS = [S @ row for row in self.R.rows]
+        """R S R^T, with a multiple of 1 taken out that no rotation changes: then one element of S is zero, and the last
+        of the result is what the others leave of the trace. 31 multiplications instead of 45.
+        """
         a, b, c = self.R.rows
-        return Sym(RS[0].dot(a), RS[1].dot(b), RS[2].dot(c), RS[0].dot(b), RS[0].dot(c), RS[1].dot(c))
+        T = Sym(S.xx - S.zz, S.yy - S.zz, 0.0, S.xy, S.xz, S.yz)
+        Ta, Tb = T @ a, T @ b
+        xx, yy = Ta.dot(a) + S.zz, Tb.dot(b) + S.zz
+        return Sym(xx, yy, (S.xx + S.yy + S.zz) - xx - yy, Ta.dot(b), Ta.dot(c), Tb.dot(c))
 
     def up_mat(self, H: Mat) -> Mat:
         return self.R.times(H).times(self.R.T)
