@@ -16,6 +16,7 @@ from typing import Any
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -58,6 +59,19 @@ def estimate(by: Method, tree: Tree) -> float:
     return total
 
 
+WALKER = (
+    "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+    "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982."
+)
+FIJANY = (
+    "A. Fijany. Serial and parallel computation of Kane's equations for multibody dynamics. "
+    "Jet Propulsion Laboratory, California Institute of Technology, 1989."
+)
+BEJCZY = (
+    "A. Fijany, A. Bejczy. A class of parallel algorithms for the computation of the manipulator inertia matrix. "
+    "IEEE Transactions on Robotics and Automation 5(5), 600-615, 1989."
+)
+
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
@@ -74,8 +88,7 @@ METHODS: dict[str, Method] = {
             crba,
             ("forward_dynamics", "mass_matrix"),
             "trees, couplings",
-            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
-            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+            WALKER,
             work=(100.0, 12.0, 1.0),
         ),
         Method(
@@ -88,6 +101,47 @@ METHODS: dict[str, Method] = {
             applies=_uncoupled,
             work=(220.0, 0.0, 0.0),
         ),
+        Method(
+            "oke",
+            oke,
+            ("mass_matrix",),
+            "trees, couplings",
+            "T. R. Kane, D. A. Levinson. The use of Kane's dynamical equations in robotics. "
+            "The International Journal of Robotics Research 2(3), 3-21, 1983.",
+            work=(100.0, 40.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "vke",
+            vke,
+            ("mass_matrix",),
+            "trees, couplings",
+            FIJANY,
+            work=(100.0, 70.0, 0.0),
+            regrouped=False,
+        ),
+        Method(
+            "oneb",
+            oneb,
+            ("mass_matrix",),
+            "trees, couplings",
+            WALKER,
+            work=(0.0, 120.0, 0.0),
+            regrouped=False,
+        ),
+        Method("vneb", vneb, ("mass_matrix",), "trees, couplings", FIJANY, work=(100.0, 70.0, 0.0)),
+        Method(
+            "ocrb",
+            ocrb,
+            ("mass_matrix",),
+            "trees, couplings",
+            WALKER,
+            work=(130.0, 20.0, 0.0),
+            regrouped=False,
+        ),
+        Method("vcrb", vcrb, ("mass_matrix",), "trees, couplings", BEJCZY, work=(110.0, 17.0, 0.0)),
+        Method("vneb_parallel", vneb_parallel, ("mass_matrix",), "trees, couplings", FIJANY, work=(100.0, 120.0, 0.0)),
+        Method("vcrb_parallel", vcrb_parallel, ("mass_matrix",), "trees, couplings", BEJCZY, work=(300.0, 20.0, 0.0)),
         Method(
             "kinematics",
             kinematics,
