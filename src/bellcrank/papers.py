@@ -114,7 +114,11 @@ class Row:
 
 
 # The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
-ROWS: tuple[Row, ...] = ()
+ROWS: tuple[Row, ...] = (
+    Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "walker", "ocrb", "mass_matrix", ("q",), own=False),
+)
 
 
 @cache

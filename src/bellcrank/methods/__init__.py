@@ -194,10 +194,14 @@ class MethodTable:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
+        solves = {m.name: wrap(", ".join(m.solves), 22) for m in METHODS.values()}
+        taken = sum(
+            max(map(len, column))
+            for column in (METHODS, [line for cell in solves.values() for line in cell], [m.topology for m in self])
+        )
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, 46, break_on_hyphens=False)
-            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], source]
-            rows += zip_longest(*cells, fillvalue="")
+            source = wrap(m.citation, 100 - taken - 3 * 2, break_on_hyphens=False)
+            rows += zip_longest([m.name], solves[m.name], [m.topology], source, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 
     __repr__ = __str__

@@ -19,6 +19,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia, about_centre
 from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, SYM_ZERO, ZERO, Mat, Sym, Vec
 
 
@@ -28,6 +29,15 @@ class Column:
     k: int  # its element of v
     c: int  # its place among the link's own
     Z: Motion
+
+
+def transforms(tree: Tree, q: Vector) -> list[Transform]:
+    """From every parent's frame to the child's."""
+    found = []
+    for link in tree.links:
+        step("X", link.name)
+        found.append(link.transform(q))
+    return found
 
 
 def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[Column]]:

@@ -65,23 +65,23 @@ def totals(
     tree: Tree,
     up: Levels,
     terms: Mapping[int, Any],
-    label: tuple[str, str],
+    what: str,
+    pr: str,
     brought: Callable[[Any, int, int], Any] = lambda x, d, j: x,
 ) -> dict[int, Any]:
     """Of every body: the sum of its own term and of all it carries (of those that have one).
 
-    `brought(x, d, j)` is what the term x of body d looks like from body j.
+    `brought(x, d, j)` is what the term x of body d looks like from body j; `what` and `pr` are for the labels.
     """
-    what, of = label
     for eta, low in enumerate(up):
         parts: dict[int, list[Any]] = {j: [x] for j, x in terms.items()}
         for d, x in terms.items():
             if low[d] in parts:
                 j = low[d]
-                step(f"{what}{eta}", tree.links[j].name + of)
+                step(f"{what}{eta}{pr}", tree.links[j].name)
                 parts[j].append(brought(x, d, j))
         terms = {}
         for j, some in parts.items():
-            step(f"{what}{eta}", tree.links[j].name + of)
+            step(f"{what}{eta}{pr}", tree.links[j].name)
             terms[j] = balanced(some)
     return dict(terms)

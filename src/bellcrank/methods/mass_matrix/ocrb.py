@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.methods.mass_matrix.columns import Central, Matrix, central, columns, path
+from bellcrank.methods.mass_matrix.columns import Central, Matrix, central, columns, path, transforms
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -45,21 +45,20 @@ def composite(parts: list[Central]) -> Central:
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    X = [link.transform(q) for link in tree.links]
+    X = transforms(tree, q)
     z = columns(tree, q)
     parts = [[central(link.inertia)] for link in tree.links]
     A = Matrix(tree)
     for j, link in reversed(list(enumerate(tree.links))):
         step("J", link.name)
         whole = composite(parts[j])
-        M, c, J = whole.m, whole.S, whole.J
         if link.parent >= 0:
             parts[link.parent].append(seen_by_parent(whole, X[j]))
         for a in z[j]:
             step("F", link.name)
-            F = (a.Z.lin + a.Z.ang.cross(c)) * M  # 2.10
-            N = J @ a.Z.ang
-            f = Force(N + c.cross(F), F)
+            F = (a.Z.lin + a.Z.ang.cross(whole.S)) * whole.m  # 2.10
+            N = whole.J @ a.Z.ang
+            f = Force(N + whole.S.cross(F), F)
             A.felt(a, z[j], f)
             for above, i in pairwise(path(tree, j)):
                 step("f", link.name)

@@ -15,7 +15,7 @@ zero and folded, which is the first of the four redundancies that the slides rem
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Matrix, carried, central, columns
+from bellcrank.methods.mass_matrix.columns import Matrix, carried, central, columns, transforms
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -23,7 +23,7 @@ from bellcrank.spatial.motion import Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    X = [link.transform(q) for link in tree.links]
+    X = transforms(tree, q)
     Z = columns(tree, q)
     bodies = [central(link.inertia) for link in tree.links]
     A, outward = Matrix(tree), carried(tree)

@@ -33,14 +33,14 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     for i, link in enumerate(tree.links):
         step("K", link.name)
         K[i] = FullRotation(R[i]).inertia(link.inertia)
-    K = totals(tree, up, K, ("K", ""), lambda x, d, j: Shift(p[d] - p[j]).inertia(x))  # M(i), H(i), K(i)
+    K = totals(tree, up, K, "K", "", lambda x, d, j: Shift(p[d] - p[j]).inertia(x))  # M(i), H(i), K(i)
     A = Matrix(tree)
     for i, link in enumerate(tree.links):
         for z in Z[i]:
             step("f", link.name)
             f = K[i] @ z.Z  # f(i) = Z(i) x H(i), n(i) = K(i) Z(i)
             for j in path(tree, i):
-                step("a", f"{tree.links[j].name},{link.name}")
+                step(f"a({link.name})", tree.links[j].name)
                 n = f.ang if i == j else f.ang + (p[i] - p[j]).cross(f.lin)  # P(i,j): 4.31
                 A.felt(z, Z[j], Force(n, f.lin))  # a_ji = Z(j) . (n(i) + P(i,j) x f(i)): 4.32
     return A.square()

@@ -34,25 +34,25 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     A, outward = Matrix(tree), carried(tree)
     for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
         w = z.Z.ang
-        column = f",{tree.links[i].name}" + (f".{z.k}" if len(Z[i]) > 1 else "")
+        pr = f"({tree.links[i].name}{z.c or ''})"  # the processors of column i
         F, N = {}, {}
         for j in outward[i]:  # step 2
             link = tree.links[j]
-            step("V", link.name + column)
+            step("V" + pr, link.name)
             V = z.Z.lin if i == j else z.Z.lin + w.cross(p[j] - p[i])  # 2a
-            step("F", link.name + column)
+            step("F" + pr, link.name)
             F[j] = w.cross(H[j]) + V * link.inertia.m  # 2b
-            step("N", link.name + column)
+            step("N" + pr, link.name)
             N[j] = R[j] @ (link.inertia.I @ (R[j].T @ w)) + H[j].cross(V)  # 2c
-        F = totals(tree, up, F, ("F", column))  # step 3: 1
+        F = totals(tree, up, F, "F", pr)  # step 3: 1
         carries: dict[int, list[int]] = {j: [] for j in outward[i]}
         for j in outward[i][1:]:
             carries[tree.links[j].parent].append(j)
         for j in outward[i]:
-            step("PxF", tree.links[j].name + column)
+            step("PxF" + pr, tree.links[j].name)
             N[j] = N[j] + balanced([ZERO, *(P[c].cross(F[c]) for c in carries[j])])  # 3a
-        N = totals(tree, up, N, ("N", column))  # 3b
+        N = totals(tree, up, N, "N", pr)  # 3b
         for j in outward[i]:
-            step("a", tree.links[j].name + column)
+            step("a" + pr, tree.links[j].name)
             A.felt(z, Z[j], Force(N[j], F[j]))  # 2, the second of that number
     return A.square()
