@@ -126,6 +126,9 @@ ROWS: tuple[Row, ...] = (
     Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
     Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
     Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",), own=False),
+    Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "walker", "ocrb", "mass_matrix", ("q",), own=False),
 )
 
 

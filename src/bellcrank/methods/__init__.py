@@ -16,6 +16,7 @@ from typing import Any
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.methods import aba, bae_hwang, crba, featherstone, kinematics, rnea, walker_orin
+from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -61,6 +62,19 @@ def estimate(by: Method, tree: Tree) -> float:
     return total
 
 
+WALKER = (
+    "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+    "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982."
+)
+FIJANY = (
+    "A. Fijany. Serial and parallel computation of Kane's equations for multibody dynamics. "
+    "Jet Propulsion Laboratory, California Institute of Technology, 1989."
+)
+BEJCZY = (
+    "A. Fijany, A. Bejczy. A class of parallel algorithms for the computation of the manipulator inertia matrix. "
+    "IEEE Transactions on Robotics and Automation 5(5), 600-615, 1989."
+)
+
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
@@ -77,8 +91,7 @@ METHODS: dict[str, Method] = {
             crba,
             ("forward_dynamics", "mass_matrix"),
             "trees, couplings",
-            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
-            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+            WALKER,
             work=(100.0, 12.0, 1.0),
         ),
         Method(
@@ -120,6 +133,47 @@ METHODS: dict[str, Method] = {
             "Advances in Design Automation, ASME DE-Vol. 14, 1988.",
             work=(200.0, 11.0, 0.0),
         ),
+        Method(
+            "oke",
+            oke,
+            ("mass_matrix",),
+            "trees, couplings",
+            "T. R. Kane, D. A. Levinson. The use of Kane's dynamical equations in robotics. "
+            "The International Journal of Robotics Research 2(3), 3-21, 1983.",
+            work=(300.0, 40.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "vke",
+            vke,
+            ("mass_matrix",),
+            "trees, couplings",
+            FIJANY,
+            work=(300.0, 70.0, 0.0),
+            regrouped=False,
+        ),
+        Method(
+            "oneb",
+            oneb,
+            ("mass_matrix",),
+            "trees, couplings",
+            WALKER,
+            work=(300.0, 80.0, 0.0),
+            regrouped=False,
+        ),
+        Method("vneb", vneb, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 70.0, 0.0)),
+        Method(
+            "ocrb",
+            ocrb,
+            ("mass_matrix",),
+            "trees, couplings",
+            WALKER,
+            work=(350.0, 60.0, 0.0),
+            regrouped=False,
+        ),
+        Method("vcrb", vcrb, ("mass_matrix",), "trees, couplings", BEJCZY, work=(110.0, 17.0, 0.0)),
+        Method("vneb_parallel", vneb_parallel, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 120.0, 0.0)),
+        Method("vcrb_parallel", vcrb_parallel, ("mass_matrix",), "trees, couplings", BEJCZY, work=(350.0, 60.0, 0.0)),
         Method(
             "kinematics",
             kinematics,
@@ -172,10 +226,14 @@ class MethodTable:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
+        solves = {m.name: wrap(", ".join(m.solves), 22) for m in METHODS.values()}
+        taken = sum(
+            max(map(len, column))
+            for column in (METHODS, [line for cell in solves.values() for line in cell], [m.topology for m in self])
+        )
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, 46, break_on_hyphens=False)
-            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], source]
-            rows += zip_longest(*cells, fillvalue="")
+            source = wrap(m.citation, 100 - taken - 3 * 2, break_on_hyphens=False)
+            rows += zip_longest([m.name], solves[m.name], [m.topology], source, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 
     __repr__ = __str__
