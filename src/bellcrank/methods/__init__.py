@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods import aba, angeles, crba, hemami, kinematics, ness, rnea
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -87,6 +87,36 @@ METHODS: dict[str, Method] = {
             "The International Journal of Robotics Research 2(1), 13-30, 1983.",
             applies=_uncoupled,
             work=(220.0, 0.0, 0.0),
+        ),
+        Method(
+            "ness",
+            ness,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "D. Wong. Parallel implementation of multibody dynamics for real-time simulation. "
+            "PhD thesis, University of British Columbia, 1991.",
+            work=(100.0, 60.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "angeles",
+            angeles,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "J. Angeles, O. Ma. Dynamic simulation of n-axis serial robotic manipulators using a natural orthogonal "
+            "complement. The International Journal of Robotics Research 7(5), 32-47, 1988.",
+            work=(150.0, 50.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "hemami",
+            hemami,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "H. Hemami. A state space model for interconnected rigid bodies. "
+            "IEEE Transactions on Automatic Control AC-27(2), 376-382, 1982.",
+            work=(200.0, 80.0, 6.0),
+            regrouped=False,
         ),
         Method(
             "kinematics",
