@@ -9,7 +9,8 @@ Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work 
     Jbar  factor of a body's central inertia, J = Jbar^T Jbar; mbar likewise of its mass
     P     diag(Jbar, mbar) T, so that M = P^T P
 
-Departs: trees and all joints, as Wong has them. Jbar is lower triangular, which leaves one element where the axis is z.
+Departs: trees and all joints, as Wong has them. Jbar is lower triangular, so that it makes
+one number of an axis along z; bodies may be thin or points.
 """
 
 from __future__ import annotations
@@ -23,27 +24,26 @@ from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, sqrt, step
 from bellcrank.spatial.motion import Force, Motion
-from bellcrank.spatial.vector import Mat, Sym, Vec
+from bellcrank.spatial.vector import ZERO, Mat, Sym, vec
 
-FLAT = 1e-14  # a moment of inertia below this, of the largest, is rounding: the body is thin
+NOTHING = 1e-14  # of the body's moments about its joint: a central moment below this is rounding
+SMALL = 1e-4  # of the largest pivot: below this, another row comes first
 
 
-def factor(J: Sym) -> Mat:
-    """Jbar, from its last row up; a row without length is zero."""
-    least = FLAT * (J.xx + J.yy + J.zz)
-
-    def root(x: Scalar) -> Scalar:
-        return sqrt(x) if x > least else 0.0
-
-    def over(x: Scalar, by: Scalar) -> Scalar:
-        return x / by if by else 0.0
-
-    zz = root(J.zz)
-    zx, zy = over(J.xz, zz), over(J.yz, zz)
-    yy = root(J.yy - zy * zy)
-    yx = over(J.xy - zx * zy, yy)
-    xx = root(J.xx - zx * zx - yx * yx)
-    return Mat(Vec(xx, 0.0, 0.0), Vec(yx, yy, 0.0), Vec(zx, zy, zz))
+def factor(I: Sym, J: Sym) -> Mat:
+    """Jbar, row by row: z first, unless the body is so thin that J.zz is little more than rounding."""
+    left = [list(row) for row in J.rows]
+    rows = [ZERO] * 3
+    for row in (2, 1, 0):
+        most = max(left[k][k] for k in range(3))
+        if most <= NOTHING * (I.xx + I.yy + I.zz):
+            break  # a rod or a point
+        pivot = max(k for k in range(3) if left[k][k] >= SMALL * most)
+        root = sqrt(left[pivot][pivot])
+        r = [x / root for x in left[pivot]]
+        rows[row] = vec(r)
+        left = [[0.0 if pivot in (i, j) else left[i][j] - r[i] * r[j] for j in range(3)] for i in range(3)]
+    return Mat(*rows)
 
 
 def inertia_matrix(tree: Tree, q: Vector) -> Rows:
@@ -51,7 +51,7 @@ def inertia_matrix(tree: Tree, q: Vector) -> Rows:
     for link, twists in zip(tree.links, transformation(tree, q), strict=True):
         step("P", link.name)
         m, _, J = central(link.inertia)
-        Jbar, mbar = factor(J), sqrt(m)
+        Jbar, mbar = factor(link.inertia.I, J), sqrt(m)
         P.append({k: Motion(Jbar @ t.ang, t.lin * mbar) for k, t in twists.items()})
     return projected(tree, P, [{k: Force(p.ang, p.lin) for k, p in row.items()} for row in P])
 

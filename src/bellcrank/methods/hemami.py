@@ -2,7 +2,7 @@
 Automatic Control AC-27 (2), 1982, with the relative joint rates of H. J. Buchner; equation numbers are those of Wong
 1991, section 2.2.4. Rotations are in body coordinates, translations in the inertial frame.
 
-Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^3), span O(depth).
+Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
 
     A_i    rotation of body i against the ground      C      w = C v, in body coordinates
     k_i    from centre of mass i to joint i           l_i    from the parent's centre of mass to joint i
