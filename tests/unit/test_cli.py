@@ -17,7 +17,7 @@ import bellcrank as bc
 from bellcrank import cli
 from bellcrank.cli import app, screen
 from bellcrank.cli.bibtex import bibtex
-from bellcrank.methods import METHODS, QUANTITIES
+from bellcrank.methods import METHODS, QUANTITIES, candidates
 
 SOURCE = Path(cli.__file__).parents[2]
 ARM = """<robot name="arm">
@@ -117,7 +117,9 @@ def test_count() -> None:
 def test_count_all() -> None:
     rows = data("count", "excavator", "--all")["rows"]
     assert {row["quantity"] for row in rows} == set(QUANTITIES)
-    assert [row["method"] for row in rows if row["quantity"] == "forward_dynamics"] == ["crba", "aba"]
+    able = [m.name for m in candidates("forward_dynamics", bc.zoo.excavator().tree)]
+    assert [row["method"] for row in rows if row["quantity"] == "forward_dynamics"] == able
+    assert {"crba", "aba"} <= set(able)
     assert "pose, velocity and jacobian of boom" in good("count", "excavator", "--all", "--frame", "boom")
 
 
@@ -173,8 +175,7 @@ def test_printed_c_compiles(tmp_path: Path) -> None:
 def test_bench() -> None:
     found = data("bench", "pendulum", "--rows", "512", "-q", "forward_dynamics", "-q", "pose", "--frame", "tip")
     assert [(t["quantity"], t["method"]) for t in found["seconds"]] == [
-        ("forward_dynamics", "crba"),
-        ("forward_dynamics", "aba"),
+        *(("forward_dynamics", m.name) for m in candidates("forward_dynamics", bc.zoo.pendulum().tree)),
         ("pose", "kinematics"),
     ]
     for t in found["seconds"]:
@@ -185,14 +186,13 @@ def test_bench() -> None:
 
 
 def test_bench_gives_every_core_enough_to_do() -> None:
-    found = data("bench", "pendulum", "--rows", "16", "-q", "mass_matrix")
+    args = ("bench", "pendulum", "--rows", "16", "-q", "mass_matrix", "--method", "crba")
+    found = data(*args)
     enough = 2 * found["cores"] * bc.kernel(bc.zoo.pendulum(), "mass_matrix").signature.rows_per_thread
     assert found["seconds"][0]["rows_all_cores"] >= enough
     if found["cores"] > 1:
         rows = found["seconds"][0]["rows_all_cores"]
-        assert f"each of 16 states, on {found['cores']} cores of {rows}, so" in good(
-            "bench", "pendulum", "--rows", "16", "-q", "mass_matrix"
-        )
+        assert f"each of 16 states, on {found['cores']} cores of {rows}, so" in good(*args)
 
 
 def test_bench_leaves_the_cache_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

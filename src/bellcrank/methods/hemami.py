@@ -45,8 +45,8 @@ class Kinematics:
 def kinematics(tree: Tree, q: Vector) -> Kinematics:
     at = Kinematics([], [], [], [], [], [])
     for i, link in enumerate(tree.links):
-        X, p = link.transform(q), link.parent
         step("A", link.name)
+        X, p = link.transform(q), link.parent
         turn, shift = X.pose(IDENTITY, ZERO)
         at.A.append(X.pose(at.A[p], ZERO)[0] if p >= 0 else turn)
         at.k.append(-central(link.inertia)[1])
@@ -98,10 +98,10 @@ def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[C
     dQ: list[Vec] = []  # U^-1 (dQ w + dB v)
     forces = []
     for i, link in enumerate(tree.links):
+        step("w", link.name)
         X, p = link.transform(q), link.parent
         m, _, J = central(link.inertia)
         vJ, aJ = along(link.subspace(q), own(link, v)), link.bias(q, v)
-        step("w", link.name)
         carried = X.down(w[p]) if p >= 0 else ZERO
         w.append(carried + vJ.ang)  # 2.35
         dC.append((X.down(dC[p]) if p >= 0 else ZERO) + carried.cross(vJ.ang) + aJ.ang)

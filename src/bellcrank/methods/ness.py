@@ -43,8 +43,8 @@ def transformation(tree: Tree, q: Vector) -> list[Columns]:
     path: list[list[Hinge]] = []
     H: list[Columns] = []
     for link in tree.links:
-        X, (_, centre, _) = link.transform(q), central(link.inertia)
         step("c", link.name)
+        X, (_, centre, _) = link.transform(q), central(link.inertia)
         path.append([])
         for far in path[link.parent] if link.parent >= 0 else ():
             axes = [(k, Motion(X.down(c.ang), X.down(c.lin))) for k, c in far.axes]  # 3.10
