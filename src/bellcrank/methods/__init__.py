@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, bae_hwang, crba, featherstone, kinematics, rnea, walker_orin
+from bellcrank.methods import aba, angeles, bae_hwang, crba, featherstone, hemami, kinematics, ness, rnea, walker_orin
 from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
@@ -174,6 +174,36 @@ METHODS: dict[str, Method] = {
         Method("vcrb", vcrb, ("mass_matrix",), "trees, couplings", BEJCZY, work=(110.0, 17.0, 0.0)),
         Method("vneb_parallel", vneb_parallel, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 120.0, 0.0)),
         Method("vcrb_parallel", vcrb_parallel, ("mass_matrix",), "trees, couplings", BEJCZY, work=(350.0, 60.0, 0.0)),
+        Method(
+            "ness",
+            ness,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "D. Wong. Parallel implementation of multibody dynamics for real-time simulation. "
+            "PhD thesis, University of British Columbia, 1991.",
+            work=(100.0, 60.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "angeles",
+            angeles,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "J. Angeles, O. Ma. Dynamic simulation of n-axis serial robotic manipulators using a natural orthogonal "
+            "complement. The International Journal of Robotics Research 7(5), 32-47, 1988.",
+            work=(150.0, 50.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "hemami",
+            hemami,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "H. Hemami. A state space model for interconnected rigid bodies. "
+            "IEEE Transactions on Automatic Control AC-27(2), 376-382, 1982.",
+            work=(200.0, 80.0, 6.0),
+            regrouped=False,
+        ),
         Method(
             "kinematics",
             kinematics,

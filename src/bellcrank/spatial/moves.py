@@ -19,6 +19,8 @@ from bellcrank.spatial.vector import Mat, Sym, Vec
 
 
 class Move(Protocol):
+    def down(self, v: Vec) -> Vec: ...
+    def point(self, p: Vec) -> Vec: ...
     def motion(self, m: Motion) -> Motion: ...
     def acceleration(self, m: Acceleration) -> Acceleration: ...
     def force(self, f: Force) -> Force: ...
@@ -41,6 +43,9 @@ class Rotation(ABC):
 
     @abstractmethod
     def up_mat(self, H: Mat) -> Mat: ...
+
+    def point(self, p: Vec) -> Vec:
+        return self.down(p)
 
     def motion(self, m: Motion) -> Motion:
         return Motion(self.down(m.ang), self.down(m.lin))
@@ -152,6 +157,12 @@ class Shift:
 
     r: Vec
 
+    def down(self, v: Vec) -> Vec:
+        return v
+
+    def point(self, p: Vec) -> Vec:
+        return p - self.r
+
     def motion(self, m: Motion) -> Motion:
         return Motion(m.ang, m.lin + m.ang.cross(self.r))
 
@@ -212,6 +223,18 @@ class Transform:
 
     def __add__(self, o: Transform) -> Transform:
         return Transform([*self.moves, *o.moves])
+
+    def down(self, v: Vec) -> Vec:
+        """A direction, as the child sees it."""
+        for move in self.moves:
+            v = move.down(v)
+        return v
+
+    def point(self, p: Vec) -> Vec:
+        """A place, as the child sees it."""
+        for move in self.moves:
+            p = move.point(p)
+        return p
 
     def motion(self, m: Motion) -> Motion:
         for move in self.moves:
