@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods import aba, crba, denoc, kinematics, rnea
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -72,7 +72,7 @@ METHODS: dict[str, Method] = {
         Method(
             "crba",
             crba,
-            ("forward_dynamics", "mass_matrix"),
+            ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix"),
             "trees, couplings",
             "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
             "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
@@ -87,6 +87,16 @@ METHODS: dict[str, Method] = {
             "The International Journal of Robotics Research 2(1), 13-30, 1983.",
             applies=_uncoupled,
             work=(220.0, 0.0, 0.0),
+        ),
+        Method(
+            "denoc",
+            denoc,
+            ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix"),
+            "trees",
+            "S. K. Saha. A decomposition of the manipulator inertia matrix. "
+            "IEEE Transactions on Robotics and Automation 13(2), 301-304, 1997.",
+            applies=_uncoupled,
+            work=(240.0, 20.0, 0.5),
         ),
         Method(
             "kinematics",
