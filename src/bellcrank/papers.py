@@ -114,7 +114,14 @@ class Row:
 
 
 # The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
-ROWS: tuple[Row, ...] = ()
+ROWS: tuple[Row, ...] = (
+    # Saha 2001, table I
+    Row("forward_dynamics", "saha", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "featherstone", "denoc", "accelerations", ("q", "phi"), own=False),
+    Row("forward_dynamics", "valasek", "denoc", "accelerations", ("q", "phi"), own=False),
+    Row("forward_dynamics", "brandl", "aba", "forward_dynamics", ("q", "v", "tau"), own=False),
+    Row("forward_dynamics", "walker_orin_featherstone", "crba", "accelerations", ("q", "phi"), own=False),
+)
 
 
 @cache
