@@ -70,13 +70,13 @@ def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
             step("eta", links[link.parent].name)
             eta[link.parent] = eta[link.parent] + link.transform(q).force(eta[i])  # 13
 
-    mu: list[Motion] = []
+    mu: list[Motion] = []  # B and C
     for i, link in enumerate(links):
         step("mu", link.name)
         mu.append(link.transform(q).motion(mu[link.parent]) if link.parent >= 0 else NO_MOTION)  # 15
         for p, k in zip(S[i], link.v_index, strict=True):
-            tilde = hat[k] * inverse_m[k]  # B
-            theta[k] = tilde - mu[i].dot(psi[k])  # 14, C
+            tilde = hat[k] * inverse_m[k]
+            theta[k] = tilde - mu[i].dot(psi[k])  # 14
             mu[i] = p * theta[k] + mu[i]  # 15
     return theta
 

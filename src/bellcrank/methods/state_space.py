@@ -2,7 +2,7 @@
 
 The matrix is factorised along the tree after R. Featherstone, Efficient factorization of the joint-space inertia matrix
 for branched kinematic trees, Int. J. Robotics Research 24, 2005: M = L^T D L, no square roots and no fill-in, work
-O(n depth^2), span O(depth).
+O(n depth^2), span O(depth). Its inverse is L^-1 D^-1 L^-T, as sparse as the tree allows. (U of M = U D U^T is L^T.)
 """
 
 from __future__ import annotations
