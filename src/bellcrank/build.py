@@ -101,7 +101,7 @@ def graph(
 def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
     check(mechanism, request)
-    if request.quantity == "forward_dynamics":
+    if request.quantity in ("forward_dynamics", "inverse_mass_matrix", "mass_matrix_factors"):
         movable.check(mechanism)
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)

@@ -153,6 +153,12 @@ ROWS: tuple[Row, ...] = (
     Row("forward_dynamics", "angeles", "angeles", "forward_dynamics", ("q", "v", "tau"), own=False),
     Row("angeles_parts", "inertia_matrix", "angeles", "mass_matrix", ("q",), own=False),
     Row("angeles_parts", "force_vector", "angeles", "bias", ("q", "v"), own=False),
+    # Saha 2001, table I
+    Row("forward_dynamics", "saha", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "featherstone", "denoc", "accelerations", ("q", "phi"), own=False),
+    Row("forward_dynamics", "valasek", "denoc", "accelerations", ("q", "phi"), own=False),
+    Row("forward_dynamics", "brandl", "aba", "forward_dynamics", ("q", "v", "tau"), own=False),
+    Row("forward_dynamics", "walker_orin_featherstone", "crba", "accelerations", ("q", "phi"), own=False),
 )
 
 

@@ -29,25 +29,26 @@ void planar2r_forward_dynamics(const double *restrict q, const double *restrict 
     const double f_upper_3 = sin_q_1 * f_lower_3;
     const double f_upper_4 = f_lower_2 + f_upper_3;
     const double f_upper_5 = f_upper_2 - f_upper_4;
+    /* tau - C */
+    const double tau_C_1 = tau[0] - f_upper_5;
+    const double tau_C_2 = tau[1] + f_lower_2;
     /* F[lower] */
     const double F_lower_1 = 0.25 * cos_q_1;
     const double F_lower_2 = 0.1875 + F_lower_1;
     /* Ic[upper] */
     const double Ic_upper_1 = 0.5 * cos_q_1;
     const double Ic_upper_2 = 1.9375 + Ic_upper_1;
-    /* tau - C */
-    const double tau_C_1 = tau[0] - f_upper_5;
-    const double tau_C_2 = tau[1] + f_lower_2;
     /* L[lower] */
     const double L_lower_1 = 5.333333333333333 * F_lower_2;
     const double L_lower_2 = F_lower_2 * L_lower_1;
     const double L_lower_3 = Ic_upper_2 - L_lower_2;
-    const double L_lower_4 = tau_C_2 * L_lower_1;
-    const double L_lower_5 = tau_C_1 - L_lower_4;
     /* L[upper] */
     const double L_upper_1 = 1.0 / L_lower_3;
+    /* L[lower] */
+    const double L_lower_4 = tau_C_2 * L_lower_1;
+    const double L_lower_5 = tau_C_1 - L_lower_4;
     /* a[upper] */
-    const double a_upper_1 = L_lower_5 * L_upper_1;
+    const double a_upper_1 = L_upper_1 * L_lower_5;
     /* a[lower] */
     const double a_lower_1 = 5.333333333333333 * tau_C_2;
     const double a_lower_2 = L_lower_1 * a_upper_1;

@@ -63,7 +63,7 @@ define internal void @state_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %i
   %v46 = fsub double %x39, %v45
   %t47 = fneg double %v26
   %v48 = call double @llvm.fma.f64(double %v43, double %t47, double %v46)
-  %v49 = fmul double %v48, %v38
+  %v49 = fmul double %v38, %v48
   %v50 = fmul double 0x4015555555555555, %v43
   %t51 = fneg double %v49
   %v52 = call double @llvm.fma.f64(double %v26, double %t51, double %v50)
@@ -173,7 +173,7 @@ define internal void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %i
   %v83 = fsub <4 x double> %s77, %v82
   %t84 = fneg <4 x double> %v50
   %v85 = call <4 x double> @llvm.fma.v4f64(<4 x double> %v80, <4 x double> %t84, <4 x double> %v83)
-  %v86 = fmul <4 x double> %v85, %v62
+  %v86 = fmul <4 x double> %v62, %v85
   %v87 = fmul <4 x double> splat (double 0x4015555555555555), %v80
   %t88 = fneg <4 x double> %v86
   %v89 = call <4 x double> @llvm.fma.v4f64(<4 x double> %v50, <4 x double> %t88, <4 x double> %v87)

@@ -442,6 +442,9 @@ def test_what_can_move_without_moving_inertia_is_refused(kind: str, inertia: tup
     m = b.build()
     with pytest.raises(ModelError, match='"eye" can move without moving any inertia'):
         m.forward_dynamics(*m.random(0))
+    for name in ("inverse_mass_matrix", "mass_matrix_factors"):
+        with pytest.raises(ModelError, match='"eye" can move without moving any inertia'):
+            getattr(m, name)(m.random(0)[0])
     assert np.isfinite(m.mass_matrix(m.random(0)[0])).all()
 
 

@@ -15,7 +15,19 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, angeles, bae_hwang, crba, featherstone, hemami, kinematics, ness, rnea, walker_orin
+from bellcrank.methods import (
+    aba,
+    angeles,
+    bae_hwang,
+    crba,
+    denoc,
+    featherstone,
+    hemami,
+    kinematics,
+    ness,
+    rnea,
+    walker_orin,
+)
 from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
@@ -89,7 +101,7 @@ METHODS: dict[str, Method] = {
         Method(
             "crba",
             crba,
-            ("forward_dynamics", "mass_matrix"),
+            ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix"),
             "trees, couplings",
             WALKER,
             work=(100.0, 12.0, 1.0),
@@ -203,6 +215,16 @@ METHODS: dict[str, Method] = {
             "IEEE Transactions on Automatic Control AC-27(2), 376-382, 1982.",
             work=(200.0, 80.0, 6.0),
             regrouped=False,
+        ),
+        Method(
+            "denoc",
+            denoc,
+            ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix"),
+            "trees",
+            "S. K. Saha. A decomposition of the manipulator inertia matrix. "
+            "IEEE Transactions on Robotics and Automation 13(2), 301-304, 1997.",
+            applies=_uncoupled,
+            work=(240.0, 20.0, 0.5),
         ),
         Method(
             "kinematics",

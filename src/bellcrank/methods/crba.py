@@ -2,7 +2,8 @@
 J. Dyn. Sys. Meas. Control 104, 1982, method 3; equation numbers are those of Wong 1991, section 2.2.1. The
 factorisation along the tree is that of state_space.py.
 
-Solves: mass_matrix, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+Solves: mass_matrix, mass_matrix_factors, inverse_mass_matrix, forward_dynamics. Any tree, coupled joints too. Work
+O(n depth^2), span O(depth).
 
     Ic_i  inertia of body i and all it carries       F      force that a unit acceleration of a joint needs
     M     mass matrix, lower triangle by rows
@@ -16,7 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.methods.rnea import rigid_forces
-from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, solve, square
+from bellcrank.methods.state_space import (
+    Rows,
+    coordinate_names,
+    factors,
+    inverse,
+    inverted,
+    right_hand_side,
+    solve,
+    square,
+    upper,
+)
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -84,9 +95,25 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     return square(composite(tree, q))
 
 
+def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    L, D, _ = factors(composite(tree, q), coordinate_names(tree))
+    return upper(L, D)
+
+
+def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    names = coordinate_names(tree)
+    L, _, inverse_D = factors(composite(tree, q), names)
+    return inverse(inverted(L, names), inverse_D, names)
+
+
+def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
+    """M^-1 phi."""
+    return solve(composite(tree, q), phi, coordinate_names(tree))
+
+
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     """M^-1 (tau + passive - bias)."""
     C = rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench)
-    return solve(composite(tree, q), right_hand_side(tree, q, v, tau, C), coordinate_names(tree))
+    return accelerations(tree, q, right_hand_side(tree, q, v, tau, C))

@@ -24,6 +24,8 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames"),
         Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames"),
         Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
+        Quantity("inverse_mass_matrix", ("q",), "M^-1, nv x nv"),
+        Quantity("mass_matrix_factors", ("q",), "U above the diagonal and D on it, M = U D U^T"),
         Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
         Quantity("gravity_torque", ("q",), "forces that hold it still"),
         Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),

@@ -2,7 +2,7 @@
 
 The matrix is factorised along the tree after R. Featherstone, Efficient factorization of the joint-space inertia matrix
 for branched kinematic trees, Int. J. Robotics Research 24, 2005: M = L^T D L, no square roots and no fill-in, work
-O(n depth^2), span O(depth).
+O(n depth^2), span O(depth). Its inverse is L^-1 D^-1 L^-T, as sparse as the tree allows. (U of M = U D U^T is L^T.)
 """
 
 from __future__ import annotations
@@ -37,28 +37,72 @@ def coordinate_names(tree: Tree) -> list[str]:
     return [names[k] for k in range(tree.nv)]
 
 
-def solve(M: Rows, b: Vector, names: Sequence[str]) -> list[Scalar]:
-    """x with M x = b by M = L^T D L, eliminating from the leaves."""
-    n = len(b)
-    M, x = [dict(row) for row in M], list(b)
+def factors(M: Rows, names: Sequence[str]) -> tuple[Rows, list[Scalar], list[Scalar]]:
+    """L below its unit diagonal, D and 1/D, with M = L^T D L: eliminated from the leaves."""
+    n = len(M)
+    M = [dict(row) for row in M]
     L: Rows = [{} for _ in range(n)]
-    D: list[Scalar] = [0.0] * n  # inverted
+    D, inverse_D = [0.0] * n, [0.0] * n
     for k in reversed(range(n)):
         step("L", names[k])
-        D[k] = 1.0 / M[k].pop(k)
+        D[k] = M[k].pop(k)
+        inverse_D[k] = 1.0 / D[k]
         for i, m in M[k].items():
-            L[k][i] = m * D[k]
+            L[k][i] = m * inverse_D[k]
         for i in M[k]:
             for j in M[k]:
                 if j <= i:
                     M[i][j] = M[i].get(j, 0.0) - L[k][i] * M[k][j]
-            x[i] = x[i] - L[k][i] * x[k]
-    for k in range(n):
+    return L, D, inverse_D
+
+
+def solve(M: Rows, b: Vector, names: Sequence[str]) -> list[Scalar]:
+    """x with M x = b."""
+    L, _, inverse_D = factors(M, names)
+    x = list(b)
+    for k in reversed(range(len(x))):
+        step("L", names[k])
+        for i, l in L[k].items():
+            x[i] = x[i] - l * x[k]
+    for k in range(len(x)):
         step("a", names[k])
-        x[k] = x[k] * D[k]
+        x[k] = x[k] * inverse_D[k]
         for i, l in L[k].items():
             x[k] = x[k] - l * x[i]
     return x
+
+
+def upper(L: Rows, D: Vector) -> list[list[Scalar]]:
+    """U = L^T above the diagonal and D on it, M = U D U^T."""
+    n = len(D)
+    return [[D[i] if i == j else L[j].get(i, 0.0) for j in range(n)] for i in range(n)]
+
+
+def inverted(L: Rows, names: Sequence[str]) -> Rows:
+    """L^-1 below its unit diagonal."""
+    W: Rows = []
+    for k, row in enumerate(L):
+        step("L^-1", names[k])
+        W.append({})
+        for i, l in row.items():
+            for j, w in {**W[i], i: 1.0}.items():
+                W[-1][j] = W[-1].get(j, 0.0) - l * w
+    return W
+
+
+def inverse(W: Rows, inverse_D: Vector, names: Sequence[str]) -> list[list[Scalar]]:
+    """M^-1 = W D^-1 W^T, with W = L^-1 as `inverted` gives it; only where two coordinates have a carrier in common."""
+    W = [{**row, k: 1.0} for k, row in enumerate(W)]
+    out: Rows = []
+    for k, row in enumerate(W):
+        step("M^-1", names[k])
+        scaled = {i: w * inverse_D[i] for i, w in row.items()}
+        out.append({})
+        for j in range(k + 1):
+            for i, w in W[j].items():
+                if i in scaled:
+                    out[k][j] = out[k].get(j, 0.0) + w * scaled[i]
+    return square(out)
 
 
 def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:

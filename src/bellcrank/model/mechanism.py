@@ -29,6 +29,8 @@ class Quantities:
     forward_dynamics: Callable[..., Array]
     inverse_dynamics: Callable[..., Array]
     mass_matrix: Callable[..., Array]
+    inverse_mass_matrix: Callable[..., Array]
+    mass_matrix_factors: Callable[..., Array]
     bias: Callable[..., Array]
     gravity_torque: Callable[..., Array]
     passive_torque: Callable[..., Array]
