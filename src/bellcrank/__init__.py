@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bellcrank.build import kernel
     from bellcrank.emit.kernel import Kernel
     from bellcrank.graph import Graph
+    from bellcrank.printed import equations
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -23,6 +24,7 @@ _LAZY = {
     "kernel": ("bellcrank.build", "kernel"),
     "Kernel": ("bellcrank.emit.kernel", "Kernel"),
     "Graph": ("bellcrank.graph", "Graph"),
+    "equations": ("bellcrank.printed", "equations"),
 }
 
 
@@ -59,6 +61,7 @@ __all__ = [
     "ReadError",
     "TraceError",
     "__version__",
+    "equations",
     "from_dh",
     "from_saha",
     "from_wong",

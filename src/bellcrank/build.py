@@ -1,4 +1,4 @@
-"""From a mechanism to a kernel: the only file that knows both towers. A list of stages, each with input and output.
+"""From a mechanism to a kernel: the file that knows both towers. A list of stages, each with input and output.
 
     Mechanism --tree--> Tree --traced--> Graph --source--> text --compiled--> object code --Library--> Kernel
 

@@ -56,10 +56,11 @@ def generated(name: str) -> dict[str, str]:
     texts = {f"{name}.txt": str(g), f"{name}.ll": ll}
     for file, text in c99.source(g).items():
         texts[name + Path(file).suffix] = text.replace(__version__, "VERSION")
+    texts[f"{name}.tex"] = bc.equations(make(), "latex").replace(__version__, "VERSION")
     return {file: text.rstrip() + "\n" for file, text in texts.items()}
 
 
-@pytest.mark.parametrize("kind", [".txt", ".ll", ".h", ".c"])
+@pytest.mark.parametrize("kind", [".txt", ".ll", ".h", ".c", ".tex"])
 @pytest.mark.parametrize("name", CASES)
 def test_text(name: str, kind: str) -> None:
     file = HERE / f"{name}{kind}"

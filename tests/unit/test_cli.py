@@ -153,6 +153,9 @@ def test_count_all_skips_the_hopeless_and_says_so() -> None:
         ("dot", "digraph"),
         ("json", '"op": "mul"'),
         ("asm", ".globl"),
+        ("latex", r"\mathrm{mass\_matrix}_{44} &= 386"),
+        ("python", "def mass_matrix(q):"),
+        ("sympy", "mass_matrix = Matrix([["),
     ],
 )
 def test_emit(target: str, word: str, tmp_path: Path) -> None:
@@ -172,6 +175,21 @@ def test_emit_to_a_file(tmp_path: Path) -> None:
     written = data("emit", "pendulum", "--target", "c", "--out", str(tmp_path / "swing.c"))["written"]
     assert sorted(Path(p).name for p in written) == ["swing.c", "swing.h"]
     assert "void swing(" in (tmp_path / "swing.c").read_text()
+
+
+def test_equations_of_motion(tmp_path: Path) -> None:
+    assert r"M_{11} &= 4 + 3\,c_{2} + c_{3} + c_{23}" in good("emit", "planar3r", "--target", "latex")
+    assert "def h(q, v):" in good("emit", "planar3r", "-t", "python")
+    assert "h = Matrix([h_1, h_2, h_3])" in good("emit", "planar3r", "-t", "sympy")
+    assert "void planar3r_M(const double q[3], double M[3][3])" in good(
+        "emit", "planar3r", "-t", "c", "-q", "equations"
+    )
+    found = data("emit", "planar3r", "-t", "latex")
+    assert (found["quantity"], list(found["files"])) == ("equations", ["planar3r_equations.tex"])
+    good("emit", "planar3r", "-t", "latex", "--out", str(tmp_path / "arm.tex"))
+    assert (tmp_path / "arm.tex").read_text().startswith(r"\documentclass")
+    assert "in steps" in good("emit", "planar3r", "-t", "latex", "--terms", "3")
+    assert r"g_{4} &= 3.55 \times 10^{3}\,c_{234}" in good("emit", "excavator", "-t", "latex", "--digits", "3")
 
 
 def test_emitted_c_names_the_columns() -> None:
@@ -265,6 +283,8 @@ def test_every_reference_has_a_form_of_bibtex() -> None:
         (["count", "excavator", "-q", "pose", "-f", "buckt"], ['mean "bucket"']),
         (["emit", "excavator", "-t", "cuda"], ['no target "cuda"', "llvm"]),
         (["emit", "excavator", "-t", "c", "--dtype", "float16"], ['no dtype "float16"']),
+        (["emit", "excavator", "-t", "latex", "--method", "aba"], ["take no --method"]),
+        (["emit", "excavator", "-t", "latex", "--digits", "99"], ["digits is 99", "from 1 to 17"]),
         (["emit", "pendulum", "-t", "dot", "--out", "/proc/none/x.dot"], ["cannot be written"]),
         (["bench", "pendulum", "-q", "nonsense"], ['no quantity "nonsense"']),
         (["cite", "excavator", "-m", "abba"], ['mean "aba"']),

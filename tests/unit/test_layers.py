@@ -32,10 +32,11 @@ BELOW = {
     # compiler: knows nothing of mechanics
     "graph": set(),
     "emit": {"graph"},
-    # the bridge
+    # the bridge, and a second one beside it that only prints
     "build": {"spatial", "model", "methods", "graph", "emit"},
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
+    "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

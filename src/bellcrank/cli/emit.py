@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,6 @@ from bellcrank.cli import (
     JsonOpt,
     MechanismArg,
     MethodOpt,
-    QuantityOpt,
     app,
     mechanism,
     screen,
@@ -25,42 +24,61 @@ from bellcrank.cli import (
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 
-TARGETS = ("llvm", "c", "graph", "dot", "json", "asm")
+TARGETS = ("llvm", "c", "graph", "dot", "json", "asm", "latex", "python", "sympy")
+TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations for people, and what their files end in
 
 
 @app.command()
 def emit(
     name: MechanismArg,
     target: Annotated[str, typer.Option("--target", "-t", metavar="NAME", help=f"{', '.join(TARGETS)}.")],
-    quantity_name: QuantityOpt = "forward_dynamics",
+    quantity_name: Annotated[
+        str, typer.Option("--quantity", "-q", metavar="NAME", help="What; equations is M, h, g and f.")
+    ] = "",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
     dtype: DtypeOpt = "float64",
+    digits: Annotated[int, typer.Option(metavar="N", help="Of numbers to read.", show_default=False)] = 0,
+    terms: Annotated[int, typer.Option(metavar="N", help="Longest entry to write out.")] = 60,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="A file or folder to write.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "error",
     json: JsonOpt = False,
 ) -> None:
-    """Generated text: LLVM IR, C99, assembly.
+    """Generated text: LLVM IR, C99, assembly, equations.
 
     Printed, or written with --out. C is a header and a source; printed, they are one text that a C compiler accepts.
     graph is the data flow as assignments; dot and json are the same for Graphviz and for other programs.
+    latex, python and sympy are equations to read: those of motion, or those of --quantity. C has the former too, as
+    --quantity equations.
     """
-    from bellcrank import build
+    from bellcrank import build, printed
 
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
     if dtype not in build.DTYPES:
         raise InputError(unknown("dtype", dtype, build.DTYPES))
     m = mechanism(name, base, check)
+    quantity_name = quantity_name or ("equations" if target in TO_READ else "forward_dynamics")
     stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}" if out is None or not out.suffix else out.stem)
     with screen.working(f"tracing {quantity_name} of {m.name}") as say:
-        by, graph = build.chosen(m, build.Request(quantity_name, method_name, frame))
+        if quantity_name == "equations":
+            if method_name != "auto" or frame:
+                raise InputError("the equations of motion take no --method and no --frame; a --quantity does.")
+            by, graph = "crba, rnea", printed.graph(m)
+        else:
+            chosen, graph = build.chosen(m, build.Request(quantity_name, method_name, frame))
+            by = chosen.name
         say(f"writing {target}")
-        files = _texts(m, graph, target, dtype, stem)
+        if target in TO_READ or (target, quantity_name) == ("c", "equations"):
+            text = printed.text(m, graph, target, digits, terms, frame, alone=out is not None)
+            files = {stem + TO_READ.get(target, ".c"): text}
+        else:
+            files = _texts(m, graph, target, dtype, stem)
     written = _write(files, out) if out is not None else []
     if json:
-        about = {"mechanism": m.name, "quantity": quantity_name, "method": by.name, "target": target, "dtype": dtype}
+        about: dict[str, Any] = {"mechanism": m.name, "quantity": quantity_name, "method": by}
+        about |= {"target": target, "dtype": dtype}
         screen.data(about | ({"files": files} if out is None else {"written": written}))
     elif out is not None:
         for path in written:
