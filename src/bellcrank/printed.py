@@ -16,7 +16,7 @@ from bellcrank.emit import equations as page
 from bellcrank.emit.formula import Sheet
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
-from bellcrank.methods import method, quantity, shape_of
+from bellcrank.methods import METHODS, method, quantity, shape_of
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.spatial.vector import ZERO
@@ -43,7 +43,7 @@ DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # of a number that ha
 def graph(mechanism: Mechanism) -> Graph:
     """The four blocks of the equations of motion as one graph."""
     build.check(mechanism, build.Request("bias"))
-    tree = build.tree(mechanism, "bias")
+    tree = build.tree(mechanism, "bias", METHODS["rnea"])
     weightless = replace(tree, gravity=ZERO)
     M = method("crba", "mass_matrix", tree).function("mass_matrix")
     bias = method("rnea", "bias", tree).function("bias")
