@@ -76,6 +76,17 @@ def test_bias_is_the_change_of_the_subspace(name: str, angle0: float) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_drive_and_constraint_share_all_forces_between_them(name: str) -> None:
+    kind = make(name)
+    q, _, _ = state(kind)
+    S, drive, bears = kind.subspace(q), kind.drive(q), kind.constraint(q)
+    close([[s.dot(f) for f in drive] for s in S], np.eye(kind.nv) if S else [], 1e-14)
+    assert len(bears) == 6 - kind.nv
+    assert all(abs(s.dot(f)) < 1e-14 for s in S for f in bears)
+    assert np.linalg.cond([[*f.ang, *f.lin] for f in (*drive, *bears)]) < 2
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_neutral_is_no_motion(name: str) -> None:
     kind = KINDS[name]()
     close(four(kind.transform(kind.neutral())), np.eye(4), 0)

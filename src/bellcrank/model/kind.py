@@ -15,9 +15,11 @@ from typing import ClassVar
 
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import NO_INERTIA, Inertia
-from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import AXES, SYM_ZERO, ZERO, Vec, diagonal
+
+UNIT_FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,21 @@ class Kind(ABC):
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """(dS/dt) v; zero where S is constant."""
         return NO_MOTION
+
+    def drive(self, q: Sequence[Scalar]) -> list[Force]:
+        """Forces on F that do unit work along one column of S each and none along the others: how tau acts on bodies.
+
+        As here where the columns are orthonormal.
+        """
+        return [Force(s.ang, s.lin) for s in self.subspace(q)]
+
+    def constraint(self, q: Sequence[Scalar]) -> list[Force]:
+        """The 6 - nv forces on F that do no work along S: what the joint can bear.
+
+        As here where every column of S is a coordinate axis: the axes that are left.
+        """
+        S = self.subspace(q)
+        return [f for f in UNIT_FORCES if all(isinstance(x := s.dot(f), float) and x == 0.0 for s in S)]
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """dq/dt."""

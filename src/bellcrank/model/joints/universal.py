@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bellcrank.model.kind import Kind, point_mass, turn_z
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform, Turn
 from bellcrank.spatial.vector import AXES, ZERO, Vec
 
@@ -21,6 +21,10 @@ class Universal(Kind):
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         return [Motion(Vec(0.0, sin(q[1]), cos(q[1])), ZERO), Motion(AXES[0], ZERO)]
+
+    def constraint(self, q: Sequence[Scalar]) -> list[Force]:
+        across = Vec(0.0, cos(q[1]), -sin(q[1]))  # to both axes
+        return [Force(across, ZERO), *(Force(ZERO, e) for e in AXES)]
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         k = v[0] * v[1]
