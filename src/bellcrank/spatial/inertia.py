@@ -30,6 +30,16 @@ class Inertia:
         """The force that moves the body so: f = m a + K h, n = I dw + w x I w + h x a."""
         return Force(euler_moment(self.I, m) + self.h.cross(m.a), m.a * self.m + m.K @ self.h)
 
+    @property
+    def centre(self) -> Vec:
+        """h / m; the origin where there is no mass."""
+        return ZERO if isinstance(self.m, float) and self.m == 0.0 else self.h * (1.0 / self.m)
+
+    @property
+    def I_centre(self) -> Sym:
+        """Second moments about the centre of mass: `about_centre` undone."""
+        return self.I - about_centre(self.m, self.centre, SYM_ZERO).I
+
     def kinetic_energy(self, v: Motion) -> Scalar:
         return 0.5 * v.dot(self @ v)
 
