@@ -54,7 +54,8 @@ def check(mechanism: Mechanism, request: Request) -> None:
     elif request.frame:
         raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
     if request.wrenches and q.option != "frames":
-        raise InputError(f"{q.name} takes no wrenches; forward_dynamics and inverse_dynamics do.")
+        able = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
+        raise InputError(f"{q.name} takes no wrenches; {able} do.")
     for name in request.wrenches:
         mechanism.frame(name)
     if request.method != "auto":
@@ -100,7 +101,7 @@ def graph(
 def chosen(mechanism: Mechanism, request: Request) -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph costs least."""
     check(mechanism, request)
-    if request.quantity == "forward_dynamics":
+    if "tau" in quantity(request.quantity).inputs:  # accelerations are sought, on the way at least
         movable.check(mechanism)
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods import aba, crba, kinematics, newton_euler_symbolic, reaction_equations, reactions, rnea
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -89,6 +89,36 @@ METHODS: dict[str, Method] = {
             work=(220.0, 0.0, 0.0),
         ),
         Method(
+            "reactions",
+            reactions,
+            ("reactions",),
+            "trees, couplings",
+            "J. Y. S. Luh, M. W. Walker, R. P. C. Paul. On-line computational scheme for mechanical manipulators. "
+            "ASME Journal of Dynamic Systems, Measurement, and Control 102(2), 69-76, 1980.",
+            work=(350.0, 0.0, 0.0),
+        ),
+        Method(
+            "newton_euler_symbolic",
+            newton_euler_symbolic,
+            ("mass_matrix", "bias", "forward_dynamics"),
+            "trees, couplings",
+            "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
+            "University of Stuttgart, Institute B of Mechanics, 1992.",
+            work=(400.0, 40.0, 4.0),
+            regrouped=False,
+        ),
+        Method(
+            "reaction_equations",
+            reaction_equations,
+            ("reactions",),
+            "trees, massive bodies",
+            "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
+            "University of Stuttgart, Institute B of Mechanics, 1992.",
+            applies=reaction_equations.applies,
+            work=(1500.0, 0.0, 0.0),
+            regrouped=False,
+        ),
+        Method(
             "kinematics",
             kinematics,
             (
@@ -141,8 +171,8 @@ class MethodTable:
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, 46, break_on_hyphens=False)
-            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], source]
+            source = wrap(m.citation, 35, break_on_hyphens=False)
+            cells = [[m.name], wrap(", ".join(m.solves), 22), wrap(m.topology, 16), source]
             rows += zip_longest(*cells, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 

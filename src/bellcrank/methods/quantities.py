@@ -26,6 +26,13 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
         Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
         Quantity("gravity_torque", ("q",), "forces that hold it still"),
+        Quantity(
+            "reactions",
+            ("q", "v", "tau"),
+            "[force, moment] that each joint passes on to its body",
+            option="frames",
+            regrouped=False,
+        ),
         Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),
         Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
         Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),

@@ -31,6 +31,7 @@ class Quantities:
     mass_matrix: Callable[..., Array]
     bias: Callable[..., Array]
     gravity_torque: Callable[..., Array]
+    reactions: Callable[..., Array]
     passive_torque: Callable[..., Array]
     kinetic_energy: Callable[..., Array]
     potential_energy: Callable[..., Array]
