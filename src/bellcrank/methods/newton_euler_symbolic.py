@@ -5,17 +5,17 @@ d'Alembert's principle takes the constraint forces out of all of them at once: M
 q = J^T qbar. The equations of reaction (7) are in reaction_equations.py.
 
 Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth). The three
-modules M, k and q share S, r, J and nothing else, which is what the paper's strategies live on.
+modules M, k and q share S, r, J and I and nothing else, which is what the paper's strategies live on.
 
     S_i, r_i     rotation and centre of mass of body i       J_Ti, J_Ri   its Jacobians, by coordinate
     m_i, I_i     mass, and inertia about r_i                 w, dw, a     angular velocity; dw_i and a_i at zero ydd
     kbar_i       Coriolis and centrifugal force and moment   qbar_i       applied force and moment
     y, yd, ydd   the paper's coordinates are our q, v, a     u            the paper's control inputs are our tau
 
-Departs: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of (1), and the
-columns of J from the parent's. Drives, springs and friction enter q as they are, since J^T of a pair of forces along an
-axis is the force itself. M is factorised by state_space.py instead of Cholesky's way, without square roots.
-The print has J_T for J_R in the angular parts of (2).
+Departs: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of (1). Drives,
+springs and friction enter q as they are, since J^T of a pair of forces along an axis is the force itself. M is
+factorised by state_space.py instead of Cholesky's way, without square roots. The scan has J_T for J_R in the angular
+parts of (2).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion, euler_moment
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Sym, Vec
+from bellcrank.spatial.vector import IDENTITY, SYM_ZERO, ZERO, Mat, Sym, Vec
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +39,36 @@ class Free:
 
     S: Mat
     p: Vec  # where its joint's frame stands
+    c: Vec  # from there to r
     r: Vec
     m: Scalar
     I: Sym
-    J: dict[int, Motion]  # columns of J_R (ang) and J_T (lin); zero for coordinates that do not move it
+    axes: list[tuple[int, Vec, Motion]]  # that move it: coordinate, a point of the axis, velocity there
+    J: dict[int, Motion]  # columns of J_R (ang) and J_T (lin), by coordinate
+
+
+GROUND = Free(IDENTITY, ZERO, ZERO, ZERO, 0.0, SYM_ZERO, [], {})
 
 
 def cut_free(tree: Tree, q: Vector) -> list[Free]:
     bodies: list[Free] = []
     for link in tree.links:
+        up, centre = bodies[link.parent] if link.parent >= 0 else GROUND, link.inertia.centre
         step("S", link.name)
-        up = bodies[link.parent] if link.parent >= 0 else Free(IDENTITY, ZERO, ZERO, 0.0, link.inertia.I, {})
         S, p = link.transform(q).pose(up.S, up.p)  # 1
-        r = p + S @ link.inertia.centre  # 1
+        c = S @ centre
+        r = p + c  # 1
         step("J", link.name)
-        d = Shift(r - up.r)
-        J = {k: d.motion(column) for k, column in up.J.items()}  # 2
+        J: dict[int, Motion] = {}
+        axes = list(up.axes)
+        for k, at, s in up.axes:
+            J[k] = J.get(k, NO_MOTION) + Shift(r - at).motion(s)  # 2
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            own_column = Shift(r - p).motion(Motion(S @ s.ang, S @ s.lin))  # 2
-            J[k] = J.get(k, NO_MOTION) + own_column
+            ang = S @ s.ang
+            axes.append((k, p, Motion(ang, S @ s.lin)))
+            J[k] = J.get(k, NO_MOTION) + Motion(ang, S @ (s.lin + s.ang.cross(centre)))  # 2
         step("I", link.name)
-        bodies.append(Free(S, p, r, link.inertia.m, FullRotation(S).up_sym(link.inertia.I_centre), J))
+        bodies.append(Free(S, p, c, r, link.inertia.m, FullRotation(S).up_sym(link.inertia.I_centre), axes, J))
     return bodies
 
 
@@ -85,11 +94,11 @@ def coriolis(tree: Tree, bodies: Sequence[Free], q: Vector, v: Vector) -> list[F
     for link, body in zip(tree.links, bodies, strict=True):
         step("k", link.name)
         up = A[link.parent] if link.parent >= 0 else Acceleration(ZERO, ZERO, ZERO)
-        at = bodies[link.parent].r if link.parent >= 0 else ZERO
+        at = bodies[link.parent].r if link.parent >= 0 else GROUND.r
         vJ, c = along(link.subspace(q), own(link, v)), link.bias(q, v)
         vJ, c = Motion(body.S @ vJ.ang, body.S @ vJ.lin), Motion(body.S @ c.ang, body.S @ c.lin)
         through = Shift(body.p - at).acceleration(up).through_joint(vJ, c)
-        A.append(Shift(body.r - body.p).acceleration(through))  # 2, w dw a
+        A.append(Shift(body.c).acceleration(through))  # 2, w dw a
         kbar.append(Force(euler_moment(body.I, A[-1]), A[-1].a * body.m))  # 3
     return kbar
 
@@ -102,7 +111,7 @@ def applied(
     for link, body, f in zip(tree.links, bodies, external(tree, q, frames, wrench), strict=True):
         step("q", link.name)
         lin, ang = body.S @ f.lin, body.S @ f.ang
-        qbar.append(Force(ang - (body.r - body.p).cross(lin), lin + tree.gravity * body.m))  # 3
+        qbar.append(Force(ang - body.c.cross(lin), lin + tree.gravity * body.m))  # 3
     return qbar
 
 

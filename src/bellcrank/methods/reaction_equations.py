@@ -56,7 +56,7 @@ def distribution(tree: Tree, bodies: Sequence[Free], i: int, f: Force) -> Column
     """A column of Qbar: f about joint i's frame and in its axes, on the child and back on the parent."""
     link, body = tree.links[i], bodies[i]
     lin, ang = body.S @ f.lin, body.S @ f.ang
-    column = {i: Force(ang - (body.r - body.p).cross(lin), lin)}
+    column = {i: Force(ang - body.c.cross(lin), lin)}
     if link.parent >= 0:
         column[link.parent] = Force((bodies[link.parent].r - body.p).cross(lin) - ang, -lin)
     return column
