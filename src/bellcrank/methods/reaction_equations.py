@@ -7,7 +7,7 @@ accelerations, because no constraint force does work: Qbar^T J = 0. What is left
 and does not wait for the equations of motion: the two can be computed side by side.
 
 Solves: reactions. Trees of bodies with mass and inertia, whose joints do not share coordinates. N has 6 - nv rows for a
-joint and is sparse: only joints on the same body meet. Work O(n), span O(depth).
+joint and is sparse: only joints on the same body meet. Work O(n) where few do, span O(depth).
 
     g      constraint forces, joint by joint        Qbar      how each acts on the bodies: on the child, and back on
     Qb     one column of Qbar, by body                         the parent
