@@ -170,8 +170,9 @@ class MethodTable:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
+        left = 100 - max(map(len, METHODS)) - 22 - 16 - 3 * 2
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, 35, break_on_hyphens=False)
+            source = wrap(m.citation, min(46, left), break_on_hyphens=False)
             cells = [[m.name], wrap(", ".join(m.solves), 22), wrap(m.topology, 16), source]
             rows += zip_longest(*cells, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)

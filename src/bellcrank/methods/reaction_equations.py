@@ -83,8 +83,8 @@ def equations(
     driven = [NO_FORCE] * len(bodies)
     for i, link in enumerate(tree.links):
         step("Qbar", link.name)
-        y = link.coordinates(q)
-        for f, k in zip(link.kind.drive(y), link.v_index, strict=True):
+        W, T = link.kind.forces(link.coordinates(q))
+        for f, k in zip(W, link.v_index, strict=True):
             drive = tau[k] + passive[k]
             if link.armature:
                 held.append(Held(i, f, distribution(tree, bodies, i, f), 1.0 / link.armature, drive))
@@ -92,7 +92,7 @@ def equations(
             driven[i] = driven[i] + f * drive
             for at, x in distribution(tree, bodies, i, f * drive).items():
                 qbar[at] = qbar[at] + x
-        held += [Held(i, f, distribution(tree, bodies, i, f)) for f in link.kind.constraint(y)]
+        held += [Held(i, f, distribution(tree, bodies, i, f)) for f in T]
 
     inverse = []
     for link, body in zip(tree.links, bodies, strict=True):

@@ -19,8 +19,6 @@ from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import AXES, SYM_ZERO, ZERO, Vec, diagonal
 
-UNIT_FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))
-
 
 @dataclass(frozen=True)
 class Kind(ABC):
@@ -43,24 +41,19 @@ class Kind(ABC):
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         """Columns of S: the velocity of F for each unit of v."""
 
+    def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
+        """The six forces that a joint passes on, about F: (W, T). Each W does unit power along its own column of S and
+        none along the others, each T none at all.
+
+        Here for columns that are coordinate axes of F.
+        """
+        columns = [(*s.ang, *s.lin) for s in self.subspace(q)]
+        free = [next(i for i, x in enumerate(s) if isinstance(x, float) and x == 1.0) for s in columns]
+        return [FORCES[i] for i in free], [f for i, f in enumerate(FORCES) if i not in free]
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """(dS/dt) v; zero where S is constant."""
         return NO_MOTION
-
-    def drive(self, q: Sequence[Scalar]) -> list[Force]:
-        """Forces on F that do unit work along one column of S each and none along the others: how tau acts on bodies.
-
-        As here where the columns are orthonormal.
-        """
-        return [Force(s.ang, s.lin) for s in self.subspace(q)]
-
-    def constraint(self, q: Sequence[Scalar]) -> list[Force]:
-        """The 6 - nv forces on F that do no work along S: what the joint can bear.
-
-        As here where every column of S is a coordinate axis: the axes that are left.
-        """
-        S = self.subspace(q)
-        return [f for f in UNIT_FORCES if all(isinstance(x := s.dot(f), float) and x == 0.0 for s in S)]
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """dq/dt."""
@@ -104,6 +97,7 @@ def shift_z(d: Scalar) -> list[Move]:
 
 TURN_Z = Motion(AXES[2], ZERO)
 SLIDE_Z = Motion(ZERO, AXES[2])
+FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))  # moments, then forces, along x, y, z
 
 
 def turned_alike(inertia: Inertia) -> Inertia:

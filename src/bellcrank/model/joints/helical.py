@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.model.kind import SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
+from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import AXES, ZERO
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,9 @@ class Helical(Kind):
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         return [TURN_Z + SLIDE_Z * self.pitch]
 
-    def drive(self, q: Sequence[Scalar]) -> list[Force]:
-        return [Force(AXES[2], ZERO)]
-
-    def constraint(self, q: Sequence[Scalar]) -> list[Force]:
-        x, y, z = AXES
-        thread = Force(z * -self.pitch, z)  # pushes along the screw and holds it back from turning
-        return [Force(x, ZERO), Force(y, ZERO), Force(ZERO, x), Force(ZERO, y), thread]
+    def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
+        mx, my, mz, fx, fy, fz = FORCES
+        return [mz], [mx, my, fx, fy, fz - mz * self.pitch]
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         return moved_along_alike(inertia)
