@@ -55,7 +55,8 @@ def check(mechanism: Mechanism, request: Request) -> None:
     elif request.frame:
         raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
     if request.wrenches and q.option != "frames":
-        raise InputError(f"{q.name} takes no wrenches; forward_dynamics and inverse_dynamics do.")
+        able = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
+        raise InputError(f"{q.name} takes no wrenches; {able} do.")
     for name in request.wrenches:
         mechanism.frame(name)
     if request.method != "auto":
@@ -101,7 +102,7 @@ def graph(
 def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
     check(mechanism, request)
-    if request.quantity in ("forward_dynamics", "inverse_mass_matrix", "mass_matrix_factors"):
+    if quantity(request.quantity).inverts:
         movable.check(mechanism)
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)

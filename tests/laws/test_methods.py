@@ -12,8 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bellcrank.methods import METHODS, QUANTITIES, Method, aba, crba, rnea
+from bellcrank.graph import trace
+from bellcrank.methods import METHODS, QUANTITIES, Method, aba, crba, kinematics, rnea
 from bellcrank.model import Mechanism, Tree, regrouped
+from bellcrank.spatial.vector import IDENTITY, ZERO
 from trees import close, state, trees
 
 TOLERANCE = 1e-10
@@ -42,6 +44,45 @@ def factors(tree: Tree, q: Any) -> Any:
     return out
 
 
+def origin(tree: Tree, q: Any, frame: str) -> Any:
+    return np.array(kinematics.pose(tree, q, frame), dtype=float)[:3, 3]
+
+
+def reactions(tree: Tree, q: Any, v: Any, tau: Any, frames: Any = (), wrench: Any = ()) -> Any:
+    """The rate of every body's momentum about the world's origin, by the graph's own derivative along the motion.
+
+    A joint passes on that rate, less gravity and wrenches, for its body and for all that the body carries.
+    """
+    a = forward_dynamics(tree, q, v, tau, frames, wrench)
+    rate = np.array(kinematics.rate(tree, q, v), dtype=float)
+
+    def momenta(t: Any) -> Any:
+        """[linear, angular] of each body at q + t dq/dt and v + t a."""
+        x, u = [c + d * t for c, d in zip(q, rate)], [c + d * t for c, d in zip(v, a)]
+        rows = []
+        for link, V, (R, p) in zip(tree.links, kinematics.velocities(tree, x, u), kinematics.poses(tree, x)):
+            f = link.inertia @ V
+            lin = R @ f.lin
+            rows.append([*lin, *(R @ f.ang + p.cross(lin))])
+        return rows
+
+    rates = trace("momenta", lambda t: {"h": momenta(t)}, {"t": ()}).jacobian("h", "t").evaluate(t=0.0)["dh_dt"]
+    R_WG, _ = tree.ground.pose(IDENTITY, ZERO)
+    g = R_WG @ tree.gravity
+    carried = rates.copy()
+    for i, (link, (R, p)) in enumerate(zip(tree.links, kinematics.poses(tree, q))):
+        h = p * link.inertia.m + R @ link.inertia.h
+        carried[i] -= np.array([*(g * link.inertia.m), *h.cross(g)], dtype=float)
+    for name, w in zip(frames, wrench):
+        carried[tree.frames[name][0]] -= [*w[:3], *(np.cross(origin(tree, q, name), w[:3]) + w[3:])]
+    for i, link in reversed(list(enumerate(tree.links))):
+        if link.parent >= 0:
+            carried[link.parent] += carried[i]
+    for i, link in enumerate(tree.links):  # about the body's own frame instead of the world's origin
+        carried[i, 3:] -= np.cross(origin(tree, q, link.name), carried[i, :3])
+    return carried
+
+
 REFERENCE = {
     "forward_dynamics": forward_dynamics,
     "inverse_dynamics": rnea.inverse_dynamics,
@@ -50,6 +91,7 @@ REFERENCE = {
     "gravity_torque": rnea.gravity_torque,
     "inverse_mass_matrix": lambda tree, q: np.linalg.inv(np.array(crba.mass_matrix(tree, q), dtype=float)),
     "mass_matrix_factors": factors,
+    "reactions": reactions,
 }
 PAIRS = [(m, name) for m in METHODS.values() for name in m.solves if name in REFERENCE]
 
@@ -65,17 +107,17 @@ def test_agrees_with_the_reference(by: Method, name: str, m: Mechanism, seed: in
     close(by.function(name)(tree, *inputs), REFERENCE[name](m.tree, *inputs), TOLERANCE)
 
 
-PUSHED = [m for m in METHODS.values() if "forward_dynamics" in m.solves]
+PUSHED = [(m, name) for m, name in PAIRS if name in ("forward_dynamics", "reactions")]
 
 
-@pytest.mark.parametrize("by", PUSHED, ids=[m.name for m in PUSHED])
+@pytest.mark.parametrize(("by", "name"), PUSHED, ids=[f"{m.name}-{name}" for m, name in PUSHED])
 @settings(max_examples=15)
 @given(m=everything, seed=seeds)
-def test_wrenches_are_felt_alike(by: Method, m: Mechanism, seed: int) -> None:
+def test_wrenches_are_felt_alike(by: Method, name: str, m: Mechanism, seed: int) -> None:
     assume(by.applies(m.tree))
     q, v, tau = state(m, seed)
     frames = [f"f{len(m.bodies) - 1}", "f0"]
     wrench = np.random.default_rng(seed).normal(size=(2, 6)).tolist()
-    tree = regrouped(m.tree) if by.regrouped else m.tree
-    ours = by.function("forward_dynamics")(tree, q, v, tau, frames, wrench)
-    close(ours, forward_dynamics(m.tree, q, v, tau, frames, wrench), TOLERANCE)
+    tree = regrouped(m.tree) if by.regrouped and QUANTITIES[name].regrouped else m.tree
+    ours = by.function(name)(tree, q, v, tau, frames, wrench)
+    close(ours, REFERENCE[name](m.tree, q, v, tau, frames, wrench), TOLERANCE)

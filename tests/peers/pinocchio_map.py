@@ -7,6 +7,7 @@ were not added depth-first: M is taken from columns of its inverse dynamics inst
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,21 @@ class Peer:
         if self.model.nv != self.mechanism.nv:
             return np.linalg.solve(self.mass_matrix(), tau - self.bias())
         return self.G.T @ pin.aba(self.model, self.data, self.q, self.v, self.G @ tau)
+
+    def reactions(self, a: Array, wrenches: Mapping[str, Array] | None = None) -> Array:
+        """[force, moment] of every joint, from the forces that its inverse dynamics passes through them."""
+        pushed = pin.StdVec_Force([pin.Force.Zero() for _ in self.model.joints])
+        pin.framesForwardKinematics(self.model, self.data, self.q)
+        for frame, w in (wrenches or {}).items():
+            f = self.model.frames[self._id(frame)]
+            aligned = pin.SE3(self.data.oMf[self._id(frame)].rotation.T, np.zeros(3))  # world axes, seen in the frame
+            pushed[f.parentJoint] += f.placement.act(aligned.act(pin.Force(w)))
+        pin.rnea(self.model, self.data, self.q, self.v, self.G @ a, pushed)
+        rows = []
+        for j in self.mechanism.joints:
+            i = self.model.getJointId(j.name)
+            rows.append(pin.SE3(self.data.oMi[i].rotation, np.zeros(3)).act(self.data.f[i]).vector)
+        return np.array(rows)
 
     def kinetic_energy(self) -> float:
         return float(pin.computeKineticEnergy(self.model, self.data, self.q, self.v))

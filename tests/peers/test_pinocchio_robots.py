@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.methods import aba, crba, kinematics, movable, rnea
+from bellcrank.methods import aba, crba, kinematics, movable, reactions, rnea
 from bellcrank.model import Mechanism, regrouped
 
 pin = pytest.importorskip("pinocchio")
@@ -43,6 +43,11 @@ def pair(path: str, base: str) -> tuple[Mechanism, Peer]:
     m = bc.read(ROBOTS / path, base=base, check="warn", right_angles=0.0).frictionless()
     root = [pin.JointModelFreeFlyer(), m.joints[0].name] if base == "floating" else []
     return m, Peer(pin.buildModelFromUrdf(str(ROBOTS / path), *root), m)
+
+
+def some_wrench(seed: int) -> Array:
+    """A wrench: [force, moment]."""
+    return np.random.default_rng(seed).uniform(-9, 9, 6)
 
 
 def singular(M: Array) -> bool:
@@ -90,6 +95,12 @@ def test_robot(path: str, base: str) -> None:
     if not tree.coupled:
         near(aba.forward_dynamics(felt, q, v, tau), peer.forward_dynamics(TAU), digits)
 
+    # One wrench in the middle, one at the end; theirs from our accelerations, so that M^-1 is not asked twice.
+    wrenches = {links[len(links) // 2]: some_wrench(1), links[-1]: some_wrench(2)}
+    pushed = list(wrenches), [w.tolist() for w in wrenches.values()]
+    a = (crba if tree.coupled else aba).forward_dynamics(felt, q, v, tau, *pushed)
+    near(reactions.reactions(tree, q, v, tau, *pushed), peer.reactions(np.array(a), wrenches))
+
 
 # An arm, a gripper with a coupled finger, a humanoid, a hand, a quadruped: through tracing, LLVM and the call path.
 COMPILED = [
@@ -112,6 +123,7 @@ def test_robot_compiled(path: str, base: str) -> None:
         "bias": m.bias(q, v),
         "forward_dynamics": m.forward_dynamics(q, v, tau),
         "inverse_dynamics": m.inverse_dynamics(q, v, tau),
+        "reactions": m.reactions(q, v, tau),
         "pose": m.pose(q, tool),
         "jacobian": m.jacobian(q, tool),
         "kinetic_energy": m.kinetic_energy(q, v),
@@ -122,6 +134,7 @@ def test_robot_compiled(path: str, base: str) -> None:
     for i in (0, 7, rows - 1):
         peer.at(q[i], v[i])
         arguments = {"forward_dynamics": [tau[i]], "inverse_dynamics": [tau[i]], "pose": [tool], "jacobian": [tool]}
+        arguments["reactions"] = [got["forward_dynamics"][i]]
         for name, x in got.items():
             near(x[i], getattr(peer, name)(*arguments.get(name, [])), 1e-9)
     # The call for one state is other machine code.

@@ -249,6 +249,18 @@ def test_parallel_axes(seed: int) -> None:
     c = dense(com)
     close(dense(about_centre(1.7, com, I)), dense(Shift(com).inertia(central)), 1e-14)
     close(dense(about_centre(1.7, com, I).I), dense(I) + 1.7 * (c @ c * np.eye(3) - np.outer(c, c)), 1e-14)
+    close(dense(about_centre(1.7, com, I).centre), dense(com), 1e-14)
+    close(dense(about_centre(1.7, com, I).I_centre), dense(I), 1e-14)
+
+
+@given(seeds)
+def test_inverse_of_a_symmetric_matrix(seed: int) -> None:
+    S = some_sym(rng_of(seed)) + diagonal(3.0, 4.0, 5.0)
+    close(dense(S.inverse) @ dense(S), np.eye(3), 1e-14)
+
+
+def test_the_centre_of_nothing_is_the_origin() -> None:
+    assert NO_INERTIA.centre is ZERO
 
 
 @given(seeds, st.booleans())

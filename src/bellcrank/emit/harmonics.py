@@ -40,9 +40,7 @@ def _waves(powers: tuple[tuple[int, int, int], ...]) -> list[tuple[tuple[Wave, .
     product: dict[tuple[tuple[int, int], ...], complex] = {(): 1.0}
     for angle, sine, cosine in powers:
         spectrum = _spectrum(sine, cosine)
-        product = {
-            (*key, (angle, k)) if k else key: x * y for key, x in product.items() for k, y in spectrum.items()
-        }
+        product = {(*key, (angle, k)) if k else key: x * y for key, x in product.items() for k, y in spectrum.items()}
     found: list[tuple[tuple[Wave, ...], float]] = []
     for key, z in product.items():
         if not key:

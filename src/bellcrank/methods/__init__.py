@@ -25,9 +25,12 @@ from bellcrank.methods import (
     hemami,
     kinematics,
     ness,
+    newton_euler_symbolic,
+    reaction_equations,
+    reactions,
     rnea,
     walker_orin,
-)
+)  # fmt: skip
 from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
@@ -225,6 +228,36 @@ METHODS: dict[str, Method] = {
             "IEEE Transactions on Robotics and Automation 13(2), 301-304, 1997.",
             applies=_uncoupled,
             work=(240.0, 20.0, 0.5),
+        ),
+        Method(
+            "reactions",
+            reactions,
+            ("reactions",),
+            "trees, couplings",
+            "J. Y. S. Luh, M. W. Walker, R. P. C. Paul. On-line computational scheme for mechanical manipulators. "
+            "ASME Journal of Dynamic Systems, Measurement, and Control 102(2), 69-76, 1980.",
+            work=(350.0, 0.0, 0.0),
+        ),
+        Method(
+            "newton_euler_symbolic",
+            newton_euler_symbolic,
+            ("mass_matrix", "bias", "forward_dynamics"),
+            "trees, couplings",
+            "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
+            "University of Stuttgart, Institute B of Mechanics, 1992.",
+            work=(400.0, 40.0, 4.0),
+            regrouped=False,
+        ),
+        Method(
+            "reaction_equations",
+            reaction_equations,
+            ("reactions",),
+            "trees, massive bodies",
+            "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
+            "University of Stuttgart, Institute B of Mechanics, 1992.",
+            applies=reaction_equations.applies,
+            work=(1500.0, 0.0, 0.0),
+            regrouped=False,
         ),
         Method(
             "kinematics",

@@ -16,18 +16,27 @@ class Quantity:
     what: str
     option: str = ""  # "frame": needs one; "frames": takes wrenches on any
     regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
+    inverts: bool = False  # needs M^-1, on the way at least: methods/movable.py sees to it that there is one
 
 
 QUANTITIES: dict[str, Quantity] = {
     row.name: row
     for row in (
-        Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames"),
+        Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames", inverts=True),
         Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames"),
         Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
-        Quantity("inverse_mass_matrix", ("q",), "M^-1, nv x nv"),
-        Quantity("mass_matrix_factors", ("q",), "U above the diagonal and D on it, M = U D U^T"),
+        Quantity("inverse_mass_matrix", ("q",), "M^-1, nv x nv", inverts=True),
+        Quantity("mass_matrix_factors", ("q",), "U above the diagonal and D on it, M = U D U^T", inverts=True),
         Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
         Quantity("gravity_torque", ("q",), "forces that hold it still"),
+        Quantity(
+            "reactions",
+            ("q", "v", "tau"),
+            "[force, moment] that each joint passes on to its body",
+            option="frames",
+            regrouped=False,
+            inverts=True,
+        ),
         Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),
         Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
         Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),

@@ -20,14 +20,14 @@ from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Acceleration
+from bellcrank.spatial.motion import Acceleration, Force
 from bellcrank.spatial.vector import ZERO
 
 
-def rigid_forces(
+def joint_forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
-) -> list[Scalar]:
-    """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
+) -> list[Force]:
+    """f of every joint: all that passes through it, constraint and drive alike."""
     A: list[Acceleration] = []
     f = []
     base = Acceleration(ZERO, ZERO, -tree.gravity)
@@ -41,14 +41,23 @@ def rigid_forces(
         )  # 1.5, 1.6, 2.1
         step("f", link.name)
         f.append(link.inertia.newton_euler(A[i]) - outer[i])  # 1.11, 1.12
+    for i, link in reversed(list(enumerate(tree.links))):
+        if link.parent >= 0:
+            step("f", tree.links[link.parent].name)
+            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 2.2
+    return f
+
+
+def rigid_forces(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
+    f = joint_forces(tree, q, v, a, frames, wrench)
     tau: list[Scalar] = [0.0] * tree.nv
     for i, link in reversed(list(enumerate(tree.links))):
         step("tau", link.name)
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
             tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 2.3
-        if link.parent >= 0:
-            step("f", tree.links[link.parent].name)
-            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 2.2
     return tau
 
 

@@ -33,6 +33,7 @@ class Quantities:
     mass_matrix_factors: Callable[..., Array]
     bias: Callable[..., Array]
     gravity_torque: Callable[..., Array]
+    reactions: Callable[..., Array]
     passive_torque: Callable[..., Array]
     kinetic_energy: Callable[..., Array]
     potential_energy: Callable[..., Array]
