@@ -49,6 +49,16 @@ def derivative(f: Any, x: list[float], direction: list[float]) -> Array:
     return g.jacobian("y", "t").evaluate(t=0.0)["dy_dt"]
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_forces_that_work_and_forces_that_do_not(name: str) -> None:
+    kind = make(name)
+    q, _, _ = state(kind)
+    S, (W, T) = kind.subspace(q), kind.forces(q)
+    power = [[s.dot(f) for f in (*W, *T)] for s in S]
+    close(np.reshape(power, (kind.nv, 6)), np.eye(kind.nv, 6), 1e-15)
+    assert np.linalg.matrix_rank(np.array([[*f.ang, *f.lin] for f in (*W, *T)], float)) == 6
+
+
 @pytest.mark.parametrize(("name", "angle0"), VARIANTS)
 def test_subspace_is_the_derivative_of_the_pose(name: str, angle0: float) -> None:
     kind = make(name, angle0)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.methods import aba, absolute, crba, joint_coordinates, joint_coordinates_recursive, kinematics, rnea
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
@@ -87,6 +87,37 @@ METHODS: dict[str, Method] = {
             "The International Journal of Robotics Research 2(1), 13-30, 1983.",
             applies=_uncoupled,
             work=(220.0, 0.0, 0.0),
+        ),
+        Method(
+            "joint_coordinates",
+            joint_coordinates,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "P. E. Nikravesh, G. Gim, A. Arabyan, U. Rein. Systematic generation of multibody equations of motion "
+            "suitable for recursive and parallel manipulation. University of Arizona, NASA N90-22992, 1989.",
+            work=(300.0, 40.0, 8.0),
+            regrouped=False,
+        ),
+        Method(
+            "joint_coordinates_recursive",
+            joint_coordinates_recursive,
+            ("forward_dynamics",),
+            "trees",
+            "R. A. Wehage. Application of matrix partitioning and recursive projection to O(n) solution of constraint "
+            "equations of motion. 20th ASME Mechanisms Conference, Orlando, 1988.",
+            applies=_uncoupled,
+            work=(500.0, 0.0, 0.0),
+            regrouped=False,
+        ),
+        Method(
+            "absolute",
+            absolute,
+            ("forward_dynamics",),
+            "trees of bodies with mass",
+            "P. E. Nikravesh. Computer-Aided Analysis of Mechanical Systems. Prentice Hall, 1988.",
+            applies=absolute.applies,
+            work=(1500.0, 0.0, 0.0),
+            regrouped=False,
         ),
         Method(
             "kinematics",

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import NO_INERTIA, Inertia
-from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import AXES, SYM_ZERO, ZERO, Vec, diagonal
 
@@ -40,6 +40,16 @@ class Kind(ABC):
     @abstractmethod
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         """Columns of S: the velocity of F for each unit of v."""
+
+    def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
+        """The six forces that a joint passes on, about F: (W, T). Each W does unit power along its own column of S and
+        none along the others, each T none at all.
+
+        Here for columns that are coordinate axes of F.
+        """
+        columns = [(*s.ang, *s.lin) for s in self.subspace(q)]
+        free = [next(i for i, x in enumerate(s) if isinstance(x, float) and x == 1.0) for s in columns]
+        return [FORCES[i] for i in free], [f for i, f in enumerate(FORCES) if i not in free]
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """(dS/dt) v; zero where S is constant."""
@@ -87,6 +97,7 @@ def shift_z(d: Scalar) -> list[Move]:
 
 TURN_Z = Motion(AXES[2], ZERO)
 SLIDE_Z = Motion(ZERO, AXES[2])
+FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))  # moments, then forces, along x, y, z
 
 
 def turned_alike(inertia: Inertia) -> Inertia:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.model.kind import SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
+from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
 
 
@@ -24,6 +24,10 @@ class Helical(Kind):
 
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         return [TURN_Z + SLIDE_Z * self.pitch]
+
+    def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
+        mx, my, mz, fx, fy, fz = FORCES
+        return [mz], [mx, my, fx, fy, fz - mz * self.pitch]
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         return moved_along_alike(inertia)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.model.kind import Kind, point_mass, turn_z
+from bellcrank.model.kind import FORCES, Kind, point_mass, turn_z
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform, Turn
 from bellcrank.spatial.vector import AXES, ZERO, Vec
 
@@ -25,6 +25,10 @@ class Universal(Kind):
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         k = v[0] * v[1]
         return Motion(Vec(0.0, cos(q[1]) * k, -(sin(q[1]) * k)), ZERO)
+
+    def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
+        c, s = cos(q[1]), sin(q[1])
+        return [Force(Vec(0.0, s, c), ZERO), FORCES[0]], [Force(Vec(0.0, c, -s), ZERO), *FORCES[3:]]
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         return point_mass(inertia)
