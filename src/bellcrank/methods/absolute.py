@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.centres import Passed, Placed, central, invertible, passed, placed
+from bellcrank.methods.centres import Passed, Placed, central, invertible, passed, placed, still
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.state_space import Rows, solve
 from bellcrank.methods.sweep import Vector, Wrenches, external
@@ -29,7 +29,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Acceleration, Force, Motion
 from bellcrank.spatial.moves import FullRotation
-from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Sym, Vec
+from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Sym
 
 
 def applies(tree: Tree) -> bool:
@@ -147,15 +147,11 @@ def _constraints(body: Placed, idle: Sequence[Force]) -> list[Force]:
     """T about the body's centre. Where three forces (or moments) span them all, they are written in common axes, as
     r_1 + s_1 - r_4 - s_4 = 0 is: then M^-1 T has zeros.
     """
-    forces = [T for T in idle if _still(T.ang)]
-    moments = [T for T in idle if _still(T.lin)]
+    forces = [T for T in idle if still(T.ang)]
+    moments = [T for T in idle if still(T.lin)]
     out = [Force(-(body.d.cross(e)), e) for e in AXES] if len(forces) == 3 else [body.force(T) for T in forces]
     out += [Force(e, ZERO) for e in AXES] if len(moments) == 3 else [body.force(T) for T in moments]
     return out + [body.force(T) for T in idle if T not in forces and T not in moments]
-
-
-def _still(x: Vec) -> bool:
-    return all(isinstance(e, float) and e == 0.0 for e in x)
 
 
 def _combined(forces: Sequence[Force], amounts: Vector) -> Force:

@@ -9,6 +9,7 @@ Common axes are those of the internal ground frame, in which the gravity of a Tr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.methods.sweep import Vector, along, own
@@ -17,7 +18,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Sym, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Sym, Vec, vec
 
 # Moments below this part of what they were about F are the rounding of our own difference.
 NOISE = 1e-14
@@ -31,6 +32,7 @@ class Placed:
     M: Inertia
     u: list[Motion]
     du: Motion  # what their change in F alone adds to the acceleration: (dS/dt) v
+    fixed: bool  # the columns stand still in common axes instead of turning with the body: see `placed`
 
     @property
     def d(self) -> Vec:
@@ -61,7 +63,11 @@ def _clean(x: Scalar, large: Scalar) -> Scalar:
     return 0.0 if isinstance(x, float) and isinstance(large, float) and abs(x) < NOISE * large else x
 
 
-def placed(tree: Tree, q: Vector, v: Vector | None = None) -> list[Placed]:
+def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False) -> list[Placed]:
+    """With `common`, joints that turn (or slide) freely have their columns along the common axes, where most of them
+    is zeros and ones: the block of a ball joint is then [-d~; 1]. `to_common` and `from_common` change velocities,
+    forces and accelerations accordingly.
+    """
     found: list[Placed] = []
     for link in tree.links:
         step("A", link.name)
@@ -73,14 +79,53 @@ def placed(tree: Tree, q: Vector, v: Vector | None = None) -> list[Placed]:
         step("J", link.name)
         M = Inertia(link.inertia.m, ZERO, FullRotation(A).up_sym(J))
         step("u", link.name)
-        u = [_turned(A, s) for s in link.subspace(q)]
+        S = link.subspace(q)
+        fixed = common and _free(S) and not link.armature  # a rotor's own axes turn
+        u = S if fixed else [_turned(A, s) for s in S]
         du = _turned(A, link.bias(q, v if v is not None else [0.0] * tree.nv))
-        found.append(Placed(A, p, r, M, u, du))
+        found.append(Placed(A, p, r, M, u, du, fixed))
     return found
 
 
 def _turned(A: Mat, m: Motion) -> Motion:
     return Motion(A @ m.ang, A @ m.lin)
+
+
+def _free(S: list[Motion]) -> bool:
+    """Whether the columns are all three turns, or all three slides, or both."""
+    turns, slides = sum(still(s.lin) for s in S), sum(still(s.ang) for s in S)
+    return turns in (0, 3) and slides in (0, 3) and turns + slides == len(S)
+
+
+def still(x: Vec) -> bool:
+    return all(isinstance(e, float) and e == 0.0 for e in x)
+
+
+def to_common(tree: Tree, bodies: Sequence[Placed], x: Vector) -> list[Scalar]:
+    """A velocity or force on the coordinates, along the common axes where the columns are."""
+    out = list(x)
+    for link, body in zip(tree.links, bodies, strict=True):
+        step("common", link.name)
+        for three in _threes(link, body):
+            for k, e in zip(three, body.A @ vec([x[k] for k in three]), strict=True):
+                out[k] = e
+    return out
+
+
+def from_common(tree: Tree, bodies: Sequence[Placed], w: Sequence[Vec], v: Vector, a: Vector) -> list[Scalar]:
+    """Accelerations along the bodies' own axes again: those turn with w, so A^T (a - w x v)."""
+    out = list(a)
+    for link, body, wj in zip(tree.links, bodies, w, strict=True):
+        step("common", link.name)
+        for three in _threes(link, body):
+            turning = wj.cross(vec([v[k] for k in three]))
+            for k, e in zip(three, body.A.T @ (vec([a[k] for k in three]) - turning), strict=True):
+                out[k] = e
+    return out
+
+
+def _threes(link: Link, body: Placed) -> list[tuple[int, ...]]:
+    return [link.v_index[c : c + 3] for c in range(0, len(link.v_index), 3)] if body.fixed else []
 
 
 @dataclass(slots=True, eq=False)
@@ -102,8 +147,9 @@ def passed(tree: Tree, bodies: list[Placed], v: Vector) -> list[Passed]:
         G = Shift(b.r - (bodies[link.parent].r if link.parent >= 0 else ZERO))
         step("gamma", link.name)
         wj, ds = wi + h.ang, seen_from(b.du, b.d)
-        moved = wi.cross(G.r) + h.lin  # the rate of G.r; H turns with body j
-        gamma = Motion(wi.cross(h.ang) + ds.ang, wi.cross(moved) + wj.cross(h.lin) + ds.lin)  # 30
+        turning = Motion(ZERO, h.ang.cross(wj.cross(b.d))) if b.fixed else Motion(wi.cross(h.ang), wj.cross(h.lin))
+        rate = wi.cross(G.r) + h.lin  # of G.r
+        gamma = Motion(ZERO, wi.cross(rate)) + turning + ds  # 30
         found.append(Passed(G, H, gamma, wj))
     return found
 

@@ -8,29 +8,37 @@ Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work 
     v_i   [r', w] of body i, absolute                      M_i      its inertia, in common axes (centres.py)
     Mbar  B^T M B, lower triangle by rows                  f        B^T (g - M B' theta')
 
-Departs: the columns of one joint are summed before B' theta' is formed; -f is called bias, and the gyroscopic terms of
-g are part of Newton and Euler's M v' there; the factorisation is L^T D L along the tree (state_space.py).
+Departs: our v of a ball or a floating joint is in the body's axes; the paper's, in common axes, is used where only the
+accelerations are asked for (centres.py). The columns of one joint are summed before B' theta' is formed; -f is called
+bias, and the gyroscopic terms of g are part of Newton's and Euler's M v' there; the factorisation is L^T D L along the
+tree (state_space.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.methods.centres import path, placed, seen_from
+from bellcrank.methods.centres import Placed, from_common, path, placed, seen_from, to_common
 from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, solve, square
 from bellcrank.methods.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
+from bellcrank.spatial.vector import ZERO
+
+Blocks = dict[int, Motion]  # of one body, by coordinate
 
 
-def velocity_transformation(tree: Tree, q: Vector) -> list[dict[int, Motion]]:
+def velocity_transformation(tree: Tree, q: Vector) -> list[Blocks]:
     """B of v = B theta': by body, the block of every coordinate that moves it."""
-    bodies = placed(tree, q)
-    B: list[dict[int, Motion]] = []
+    return assembled(tree, placed(tree, q))
+
+
+def assembled(tree: Tree, bodies: Sequence[Placed]) -> list[Blocks]:
+    B: list[Blocks] = []
     for i, link in enumerate(tree.links):
         step("B", link.name)
-        row: dict[int, Motion] = {}
+        row: Blocks = {}
         for j in path(tree, i):
             d = bodies[i].r - bodies[j].p
             for u, k in zip(bodies[j].u, tree.links[j].v_index, strict=True):
@@ -39,14 +47,13 @@ def velocity_transformation(tree: Tree, q: Vector) -> list[dict[int, Motion]]:
     return B
 
 
-def projected(tree: Tree, q: Vector) -> Rows:
+def projected(tree: Tree, bodies: Sequence[Placed], B: Sequence[Blocks]) -> Rows:
     """The lower triangle of Mbar."""
-    B = velocity_transformation(tree, q)
     Mbar: Rows = [{} for _ in range(tree.nv)]
     for link in tree.links:
         for k in link.v_index:
             Mbar[k][k] = Mbar[k].get(k, 0.0) + link.armature
-    for link, body, Bi in zip(tree.links, placed(tree, q), B, strict=True):
+    for link, body, Bi in zip(tree.links, bodies, B, strict=True):
         step("Mbar", link.name)
         for k, block in Bi.items():
             MB = body.M @ block
@@ -56,34 +63,30 @@ def projected(tree: Tree, q: Vector) -> Rows:
     return Mbar
 
 
-def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    return square(projected(tree, q))
-
-
-def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """-f."""
-    bodies, B = placed(tree, q, v), velocity_transformation(tree, q)
-    V, u, du, p = (
-        [],
-        [],
-        [],
-        [],
-    )  # of each body its velocity; of its joint u theta', the rate of that, the point's velocity
-    for link, body, Bi in zip(tree.links, bodies, B, strict=True):
+def velocities(tree: Tree, B: Sequence[Blocks], theta: Vector) -> list[Motion]:
+    V = []
+    for link, Bi in zip(tree.links, B, strict=True):
         step("v", link.name)
-        V.append(along(list(Bi.values()), [v[k] for k in Bi]))  # 5
+        V.append(along(list(Bi.values()), [theta[k] for k in Bi]))  # 5
+    return V
+
+
+def held(tree: Tree, bodies: Sequence[Placed], B: Sequence[Blocks], V: Sequence[Motion], theta: Vector) -> list[Scalar]:
+    """-f."""
+    u, du, p = [], [], []  # of each joint: u theta', the rate of that, and its point's velocity
+    for link, body, Vj in zip(tree.links, bodies, V, strict=True):
         step("u'", link.name)
-        uj, w = along(body.u, own(link, v)), V[-1].ang
+        uj, w = along(body.u, own(link, theta)), Vj.ang
         u.append(uj)
-        du.append(Motion(w.cross(uj.ang), w.cross(uj.lin)) + body.du)
-        p.append(V[-1].lin - w.cross(body.d))
+        du.append(NO_MOTION if body.fixed else Motion(w.cross(uj.ang), w.cross(uj.lin)) + body.du)
+        p.append(Vj.lin - w.cross(body.d))
     f: list[Scalar] = [0.0] * tree.nv
     for i, link in enumerate(tree.links):
         step("B' theta'", link.name)
         a = NO_MOTION
         for j in path(tree, i):
             turned = u[j].ang.cross(V[i].lin - p[j])
-            a = a + seen_from(du[j], bodies[i].r - bodies[j].p) + Motion(NO_MOTION.ang, turned)
+            a = a + seen_from(du[j], bodies[i].r - bodies[j].p) + Motion(ZERO, turned)
         step("f", link.name)
         F = bodies[i].M.newton_euler(Acceleration(V[i].ang, a.ang, a.lin - tree.gravity))
         for k, block in B[i].items():
@@ -91,9 +94,25 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     return f
 
 
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    bodies = placed(tree, q)
+    return square(projected(tree, bodies, assembled(tree, bodies)))
+
+
+def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    bodies = placed(tree, q, v)
+    B = assembled(tree, bodies)
+    return held(tree, bodies, B, velocities(tree, B, v), v)
+
+
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     """theta'' of Mbar theta'' = f."""
-    f = right_hand_side(tree, q, v, tau, bias(tree, q, v), frames, wrench)
-    return solve(projected(tree, q), f, coordinate_names(tree))  # 8
+    bodies = placed(tree, q, v, common=True)
+    B, theta = assembled(tree, bodies), to_common(tree, bodies, v)
+    V = velocities(tree, B, theta)
+    pushed = to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv, frames, wrench))
+    f = [t - h for t, h in zip(pushed, held(tree, bodies, B, V, theta), strict=True)]
+    a = solve(projected(tree, bodies, B), f, coordinate_names(tree))  # 8
+    return from_common(tree, bodies, [Vj.ang for Vj in V], theta, a)

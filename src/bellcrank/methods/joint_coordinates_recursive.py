@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.methods.centres import passed, placed
-from bellcrank.methods.kinematics import passive_torque
+from bellcrank.methods.centres import from_common, passed, placed, to_common
+from bellcrank.methods.state_space import right_hand_side
 from bellcrank.methods.sweep import Vector, Wrenches, external
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -28,14 +28,15 @@ from bellcrank.spatial.vector import ZERO
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    links, bodies = tree.links, placed(tree, q, v)
-    by, outer, passive = passed(tree, bodies, v), external(tree, q, frames, wrench), passive_torque(tree, q, v)
+    links, bodies = tree.links, placed(tree, q, v, common=True)
+    v, pushed = to_common(tree, bodies, v), to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv))
+    by, outer = passed(tree, bodies, v), external(tree, q, frames, wrench)
     M, g = [], []
-    for link, b, at, pushed in zip(links, bodies, by, outer, strict=True):
+    for link, b, at, force in zip(links, bodies, by, outer, strict=True):
         step("g", link.name)
         gyroscopic = b.M.newton_euler(Acceleration(at.w, ZERO, ZERO))
         M.append(articulated(b.M))
-        g.append(Force(ZERO, tree.gravity * b.M.m) + b.force(pushed) - gyroscopic)  # 4
+        g.append(Force(ZERO, tree.gravity * b.M.m) + b.force(force) - gyroscopic)  # 4
 
     U, D, f = {}, {}, {}
     for j, link in reversed(list(enumerate(links))):
@@ -43,7 +44,7 @@ def forward_dynamics(
             step("U", link.name)
             U[k] = M[j] @ h
             D[k] = 1.0 / (h.dot(U[k]) + link.armature)
-            f[k] = (tau[k] + passive[k]) + h.dot(g[j])
+            f[k] = pushed[k] + h.dot(g[j])
             step("M", link.name)
             M[j] = M[j].freed(h, U[k], D[k], blind=False)
             g[j] = g[j] - U[k] * (f[k] * D[k])
@@ -61,4 +62,4 @@ def forward_dynamics(
         for h, k in zip(by[j].H, link.v_index, strict=True):
             theta[k] = (f[k] - dv[j].dot(U[k])) * D[k]
             dv[j] = dv[j] + h * theta[k]
-    return theta
+    return from_common(tree, bodies, [at.w for at in by], v, theta)
