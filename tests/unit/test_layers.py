@@ -36,6 +36,7 @@ BELOW = {
     "build": {"spatial", "model", "methods", "graph", "emit"},
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
+    "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

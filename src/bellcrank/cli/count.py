@@ -98,11 +98,7 @@ def _all_counted(m: Mechanism, frame: str) -> list[dict[str, Any]]:
 
 
 def _counted(quantity_name: str, method_name: str, graph: bc.Graph) -> dict[str, Any]:
-    from bellcrank.graph.ops import OPS
-
-    c = graph.count()
-    work = sum(OPS[n.op].cost for n in graph.nodes if n.op != "input")
-    span = graph.span()
+    c, work, span = graph.count(), graph.work(), graph.span()
     return {
         "quantity": quantity_name,
         "method": method_name,

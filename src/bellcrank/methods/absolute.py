@@ -28,7 +28,7 @@ from bellcrank.methods.sweep import Vector, Wrenches, external
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Acceleration, Force, Motion
-from bellcrank.spatial.moves import FullRotation
+from bellcrank.spatial.moves import FullRotation, Shift
 from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Sym
 
 
@@ -46,11 +46,24 @@ class Row:
     E: Scalar = 0.0
 
 
+def constraints(tree: Tree, q: Vector, bodies: Sequence[Placed]) -> tuple[list[Row], list[list[Force]]]:
+    """D, and W of each joint about the centre of its body."""
+    D: list[Row] = []
+    W: list[list[Force]] = []
+    for j, (link, body) in enumerate(zip(tree.links, bodies, strict=True)):
+        step("D", link.name)
+        working, idle = link.kind.forces(link.coordinates(q))
+        W.append([body.force(w) for w in working])
+        D += [Row(j, _both(tree, bodies, j, T)) for T in _common(body, idle)]
+        D += [Row(j, _both(tree, bodies, j, w), 1.0 / link.armature) for w in W[j] if link.armature]
+    return D, W
+
+
 @dataclass(slots=True, eq=False)
 class Solved:
     bodies: list[Placed]
     by: list[Passed]
-    W: list[list[Force]]  # of each joint, about the centre of its body
+    W: list[list[Force]]
     dv: list[Motion]
     passes: list[Force]  # all that a joint passes on to its body, about the body's centre
 
@@ -60,36 +73,25 @@ def solved(
 ) -> Solved:
     links, bodies = tree.links, placed(tree, q, v)
     by, outer, passive = passed(tree, bodies, v), external(tree, q, frames, wrench), passive_torque(tree, q, v)
-    inverse = []
-    for link, body in zip(links, bodies, strict=True):
+    D, W = constraints(tree, q, bodies)
+    inverse, drive, g = [], [], []
+    for j, (link, body) in enumerate(zip(links, bodies, strict=True)):
         step("1/M", link.name)
         inverse.append((FullRotation(body.A).up_sym(_inverted(central(link.inertia)[1])), 1.0 / body.M.m))
-
-    def freely(i: int, f: Force) -> Motion:
-        """M_i^-1 f."""
-        return Motion(inverse[i][0] @ f.ang, f.lin * inverse[i][1])
-
-    def both(j: int, f: Force) -> dict[int, Force]:
-        """A force of joint j as its two bodies feel it."""
-        return {j: f} if links[j].parent < 0 else {j: f, links[j].parent: NO_FORCE - by[j].G.force(f)}
-
-    W, D, drive, g = [], [], [], []
-    for j, (link, body) in enumerate(zip(links, bodies, strict=True)):
-        step("D", link.name)
-        working, idle = link.kind.forces(link.coordinates(q))
-        W.append([body.force(w) for w in working])
-        D += [Row(j, both(j, T)) for T in _constraints(body, idle)]
-        D += [Row(j, both(j, w), 1.0 / link.armature) for w in W[j] if link.armature]
         step("g", link.name)
         drive.append(_combined(W[j], [tau[k] + passive[k] for k in link.v_index]))
         gyroscopic = body.M.newton_euler(Acceleration(by[j].w, ZERO, ZERO))
         g.append(Force(ZERO, tree.gravity * body.M.m) + body.force(outer[j]) - gyroscopic)
 
+    def freely(i: int, f: Force) -> Motion:
+        """M_i^-1 f."""
+        return Motion(inverse[i][0] @ f.ang, f.lin * inverse[i][1])
+
     def accelerations(passes: Sequence[Force]) -> list[Motion]:
         total = list(g)
         for j, f in enumerate(passes):
             step("v'", links[j].name)
-            for i, felt in both(j, f).items():
+            for i, felt in _both(tree, bodies, j, f).items():
                 total[i] = total[i] + felt
         return [freely(i, f) for i, f in enumerate(total)]  # 4
 
@@ -143,9 +145,15 @@ def reactions(
     return out
 
 
-def _constraints(body: Placed, idle: Sequence[Force]) -> list[Force]:
-    """T about the body's centre. Where three forces (or moments) span them all, they are written in common axes, as
-    r_1 + s_1 - r_4 - s_4 = 0 is: then M^-1 T has zeros.
+def _both(tree: Tree, bodies: Sequence[Placed], j: int, f: Force) -> dict[int, Force]:
+    """A force of joint j as its two bodies feel it."""
+    i = tree.links[j].parent
+    return {j: f} if i < 0 else {j: f, i: NO_FORCE - Shift(bodies[j].r - bodies[i].r).force(f)}
+
+
+def _common(body: Placed, idle: Sequence[Force]) -> list[Force]:
+    """T about the body's centre. Where three forces (or moments) span them all, they are taken along the common axes, as
+    in r_1 + s_1 - r_4 - s_4 = 0: then they have zeros.
     """
     forces = [T for T in idle if still(T.ang)]
     moments = [T for T in idle if still(T.lin)]
