@@ -1,6 +1,6 @@
 """The experiments of nikravesh1989, sections 4 and 5, on our graphs: from how many joints on a recursive form pays, and
-how much many processors could gain. What comes out is in tests/papers/test_nikravesh1989.py; `python -m bench.nikravesh`
-prints it with the times beside it.
+how much many processors could gain. What comes out is in tests/papers/test_nikravesh1989.py, and with the times beside
+it in `python -m bench.nikravesh`.
 
 An arm is counted in three ways. "folded" is how we compile it: its numbers are constants, and zeros and ones are gone.
 "unfolded" is a program for any arm with these joints: every number of the tree is an input. "dense" is the same, but

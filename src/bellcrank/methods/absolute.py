@@ -152,8 +152,8 @@ def _both(tree: Tree, bodies: Sequence[Placed], j: int, f: Force) -> dict[int, F
 
 
 def _common(body: Placed, idle: Sequence[Force]) -> list[Force]:
-    """T about the body's centre. Where three forces (or moments) span them all, they are taken along the common axes, as
-    in r_1 + s_1 - r_4 - s_4 = 0: then they have zeros.
+    """T about the body's centre. Where three forces (or moments) span them all, they are taken along the common axes,
+    as in r_1 + s_1 - r_4 - s_4 = 0: then they have zeros.
     """
     forces = [T for T in idle if still(T.ang)]
     moments = [T for T in idle if still(T.lin)]
