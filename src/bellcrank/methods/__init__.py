@@ -106,14 +106,14 @@ METHODS: dict[str, Method] = {
             "R. A. Wehage. Application of matrix partitioning and recursive projection to O(n) solution of constraint "
             "equations of motion. 20th ASME Mechanisms Conference, Orlando, 1988.",
             applies=_uncoupled,
-            work=(500.0, 0.0, 0.0),
+            work=(700.0, 0.0, 0.0),
             regrouped=False,
         ),
         Method(
             "absolute",
             absolute,
             ("forward_dynamics",),
-            "trees of bodies with mass",
+            "trees, no point masses",
             "P. E. Nikravesh. Computer-Aided Analysis of Mechanical Systems. Prentice Hall, 1988.",
             applies=absolute.applies,
             work=(1500.0, 0.0, 0.0),
@@ -171,9 +171,10 @@ class MethodTable:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
+        left = 100 - max(map(len, METHODS)) - 22 - 16 - 3 * 2
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, 46, break_on_hyphens=False)
-            cells = [[m.name], wrap(", ".join(m.solves), 22), [m.topology], source]
+            source = wrap(m.citation, min(46, left), break_on_hyphens=False)
+            cells = [[m.name], wrap(", ".join(m.solves), 22), wrap(m.topology, 16), source]
             rows += zip_longest(*cells, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 
