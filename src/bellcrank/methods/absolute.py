@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.centres import Passed, Placed, central, invertible, passed, placed, still
+from bellcrank.methods.centres import Passed, Placed, invertible, passed, placed, still
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.state_space import Rows, solve
 from bellcrank.methods.sweep import Vector, Wrenches, external
@@ -29,7 +29,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Acceleration, Force, Motion
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Sym
+from bellcrank.spatial.vector import AXES, IDENTITY, ZERO
 
 
 def applies(tree: Tree) -> bool:
@@ -77,7 +77,7 @@ def solved(
     inverse, drive, g = [], [], []
     for j, (link, body) in enumerate(zip(links, bodies, strict=True)):
         step("1/M", link.name)
-        inverse.append((FullRotation(body.A).up_sym(_inverted(central(link.inertia)[1])), 1.0 / body.M.m))
+        inverse.append((FullRotation(body.A).up_sym(link.inertia.I_centre.inverse), 1.0 / body.M.m))
         step("g", link.name)
         drive.append(_combined(W[j], [tau[k] + passive[k] for k in link.v_index]))
         gyroscopic = body.M.newton_euler(Acceleration(by[j].w, ZERO, ZERO))
@@ -167,10 +167,3 @@ def _combined(forces: Sequence[Force], amounts: Vector) -> Force:
     for f, x in zip(forces, amounts, strict=True):
         total = total + f * x
     return total
-
-
-def _inverted(J: Sym) -> Sym:
-    a, b, c = J.rows
-    x, y, z = b.cross(c), c.cross(a), a.cross(b)
-    over = 1.0 / a.dot(x)
-    return Sym(x.x * over, y.y * over, z.z * over, x.y * over, x.z * over, y.z * over)

@@ -18,10 +18,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Sym, Vec, vec
-
-# Moments below this part of what they were about F are the rounding of our own difference.
-NOISE = 1e-14
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 
 @dataclass(slots=True, eq=False)
@@ -49,20 +46,6 @@ def seen_from(m: Motion, d: Vec) -> Motion:
     return Motion(m.ang, m.lin + m.ang.cross(d))
 
 
-def central(inertia: Inertia) -> tuple[Vec, Sym]:
-    """Centre of mass in F, and the inertia about it in F's axes; F's origin for a body without mass."""
-    if isinstance(inertia.m, float) and inertia.m == 0.0:
-        return ZERO, inertia.I
-    c = inertia.h * (1.0 / inertia.m)
-    J, I = Shift(-c).inertia(inertia).I, inertia.I
-    large = [I.xx + I.yy + I.zz] * 6
-    return c, Sym(*map(_clean, (J.xx, J.yy, J.zz, J.xy, J.xz, J.yz), large))
-
-
-def _clean(x: Scalar, large: Scalar) -> Scalar:
-    return 0.0 if isinstance(x, float) and isinstance(large, float) and abs(x) < NOISE * large else x
-
-
 def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False) -> list[Placed]:
     """With `common`, joints that turn (or slide) freely have their columns along the common axes, where most of them
     is zeros and ones: the block of a ball joint is then [-d~; 1]. `to_common` and `from_common` change velocities,
@@ -74,10 +57,9 @@ def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False)
         up = found[link.parent] if link.parent >= 0 else None
         A, p = link.transform(q).pose(*((up.A, up.p) if up is not None else (IDENTITY, ZERO)))
         step("r", link.name)
-        c, J = central(link.inertia)
-        r = p + A @ c
+        r = p + A @ link.inertia.centre
         step("J", link.name)
-        M = Inertia(link.inertia.m, ZERO, FullRotation(A).up_sym(J))
+        M = Inertia(link.inertia.m, ZERO, FullRotation(A).up_sym(link.inertia.I_centre))
         step("u", link.name)
         S = link.subspace(q)
         fixed = common and _free(S) and not link.armature  # a rotor's own axes turn
@@ -165,7 +147,7 @@ def path(tree: Tree, i: int) -> list[int]:
 
 def invertible(link: Link) -> bool:
     """Whether M_i^-1 exists: the body has mass, and no moment of inertia is (next to) nothing."""
-    _, J = central(link.inertia)
+    J = link.inertia.I_centre
     a, b, c = J.rows
     det, trace = a.dot(b.cross(c)), J.xx + J.yy + J.zz
     return bool(link.inertia.m > 0.0 and det > 1e-9 * trace**3)

@@ -8,6 +8,9 @@ from bellcrank.scalar import Scalar
 from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec, cross_matrix, diagonal
 
+# Moments about a centre of mass below this part of what they were elsewhere are rounding.
+NOISE = 1e-14
+
 
 @dataclass(slots=True, eq=False)
 class Inertia:
@@ -29,6 +32,22 @@ class Inertia:
     def newton_euler(self, m: Acceleration) -> Force:
         """The force that moves the body so: f = m a + K h, n = I dw + w x I w + h x a."""
         return Force(euler_moment(self.I, m) + self.h.cross(m.a), m.a * self.m + m.K @ self.h)
+
+    @property
+    def centre(self) -> Vec:
+        """h / m; the origin where there is no mass."""
+        return ZERO if isinstance(self.m, float) and self.m == 0.0 else self.h * (1.0 / self.m)
+
+    @property
+    def I_centre(self) -> Sym:
+        """Second moments about the centre of mass: `about_centre` undone, less the rounding of the difference."""
+        I, J = self.I, self.I - about_centre(self.m, self.centre, SYM_ZERO).I
+        large = I.xx + I.yy + I.zz
+
+        def clean(x: Scalar) -> Scalar:
+            return 0.0 if isinstance(x, float) and isinstance(large, float) and abs(x) < NOISE * large else x
+
+        return Sym(clean(J.xx), clean(J.yy), clean(J.zz), clean(J.xy), clean(J.xz), clean(J.yz))
 
     def kinetic_energy(self, v: Motion) -> Scalar:
         return 0.5 * v.dot(self @ v)

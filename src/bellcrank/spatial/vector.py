@@ -77,6 +77,14 @@ class Sym:
         a, b, c = self.rows
         return Vec(a.dot(v), b.dot(v), c.dot(v))
 
+    @property
+    def inverse(self) -> Sym:
+        """Rows that are across two of the three, over the determinant."""
+        a, b, c = self.rows
+        x, y, z = b.cross(c), c.cross(a), a.cross(b)
+        d = 1.0 / a.dot(x)
+        return Sym(x.x * d, y.y * d, z.z * d, x.y * d, x.z * d, y.z * d)
+
 
 def diagonal(x: Scalar, y: Scalar, z: Scalar) -> Sym:
     return Sym(x, y, z, 0.0, 0.0, 0.0)
