@@ -18,9 +18,10 @@ import numpy as np
 
 from bellcrank.emit import cache as store
 from bellcrank.emit import entry, llvm
+from bellcrank.emit.costs import costs
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel, Signature
-from bellcrank.emit.load import Library, compiled
+from bellcrank.emit.load import Library, code_size, compiled
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
 from bellcrank.methods import QUANTITIES, Method, candidates, method, movable, quantity, shape_of
@@ -97,8 +98,8 @@ def graph(
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches)))[1]
 
 
-def chosen(mechanism: Mechanism, request: Request) -> tuple[Method, Graph]:
-    """The method asked for, or by "auto" the one whose graph costs least."""
+def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tuple[Method, Graph]:
+    """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
     check(mechanism, request)
     if request.quantity == "forward_dynamics":
         movable.check(mechanism)
@@ -106,18 +107,12 @@ def chosen(mechanism: Mechanism, request: Request) -> tuple[Method, Graph]:
         by = method(request.method, request.quantity, mechanism.tree)
         return by, traced(mechanism, request, by)
     graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
-    return min(graphs, key=lambda pair: cost(pair[1]))
+    return graphs[0] if len(graphs) == 1 else min(graphs, key=lambda pair: costs(dtype).predicted(pair[1]))
 
 
-def cost(g: Graph) -> float:
-    """What "auto" compares: operations, with divisions, roots and functions at about what they take in vector code."""
-    c = g.count()
-    return c.arithmetic + 4 * (c["div"] + c["sqrt"]) + 12 * c["trig"] + 20 * c["exp"] + c["select"]
-
-
-def rows_per_thread(g: Graph) -> int:
-    """States that take about 100 us: below that, waking a thread costs more than it brings. (25 operations a ns.)"""
-    return max(16, round(100_000 * 25 / (cost(g) + 75)))
+def rows_per_thread(g: Graph, dtype: str) -> int:
+    """States that take about 100 us: below that, waking a thread costs more than it brings."""
+    return max(16, round(1e-4 / costs(dtype).predicted(g)))
 
 
 def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
@@ -125,7 +120,7 @@ def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
     text = llvm.source(g, host().lanes(dtype), dtype)
     outputs = [array.shape for array in g.outputs.values()]
     if len(outputs) == 1 and g.inputs:
-        limit = 2**62 if threads == 1 else 2 * rows_per_thread(g)
+        limit = 2**62 if threads == 1 else 2 * rows_per_thread(g, dtype)
         text += "\n" + entry.definition(list(g.inputs.values()), outputs[0], dtype, limit)
     return text
 
@@ -164,7 +159,7 @@ def kernel(
 
     @cache
     def made() -> tuple[Method, Graph]:
-        return chosen(mechanism, request)
+        return chosen(mechanism, request, dtype)
 
     @cache
     def text() -> str:
@@ -179,7 +174,8 @@ def kernel(
             "method": by.name,
             "inputs": {key: list(shape) for key, shape in g.inputs.items()},
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
-            "rows_per_thread": rows_per_thread(g),
+            "rows_per_thread": rows_per_thread(g, dtype) if threads > 1 else 0,
+            "code_size": code_size(code),
         }
         store.save(f"{index}.json", json.dumps(facts).encode())
     q, v = mechanism.columns
@@ -189,7 +185,7 @@ def kernel(
         {key: tuple(shape) for key, shape in facts["inputs"].items()},
         {key: tuple(shape) for key, shape in facts["outputs"].items()},
         dtype,
-        facts["rows_per_thread"],
+        facts["rows_per_thread"] or Signature.rows_per_thread,
         {key: columns[key] for key in facts["inputs"] if key in columns},
     )
     extend = None
@@ -205,6 +201,7 @@ def kernel(
         graph=lambda: made()[1],
         source=text,
         cached=cached,
+        code_size=facts["code_size"],
         extend=extend,
     )
 

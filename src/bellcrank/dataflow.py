@@ -10,8 +10,7 @@ B^T M B is multiplied out as full matrices, zero blocks and both triangles inclu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import repeat
+from dataclasses import dataclass, replace
 
 from bellcrank import build
 from bellcrank.graph import Graph, trace
@@ -24,7 +23,7 @@ from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
-from bellcrank.spatial.vector import Mat, Sym, Vec
+from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec
 
 # Every operation takes the same time.
 ALIKE: Mapping[str, float] = dict.fromkeys(("div", "sqrt", "sin", "cos"), 1.0)
@@ -92,12 +91,28 @@ def _traced(m: Mechanism, body: Callable[..., dict[str, object]]) -> Graph:
     return trace(m.name, body, {"q": (m.nq,), "v": (m.nv,), "tau": (m.nv,), "number": (many,)})
 
 
+@dataclass(slots=True, eq=False)
+class _Given(Inertia):
+    """As a program gets it: mass, centre of mass, and moments about that."""
+
+    c: Vec
+    J: Sym
+
+    @property
+    def centre(self) -> Vec:
+        return self.c
+
+    @property
+    def I_centre(self) -> Sym:
+        return self.J
+
+
 def _any_arm(tree: Tree, numbers: Numbers) -> Tree:
     """The same joints in the same order; where they stand and what they carry are inputs."""
     links = []
     for link in tree.links:
         moves: list[Move] = [FullRotation(Mat(*(_vec(numbers) for _ in range(3)))), Shift(_vec(numbers))]
-        inertia = Inertia(next(numbers), _vec(numbers), Sym(*(next(numbers) for _ in repeat(None, 6))))
+        inertia = _Given(next(numbers), ZERO, SYM_ZERO, _vec(numbers), Sym(*(next(numbers) for _ in range(6))))
         links.append(replace(link, placement=Transform(moves), inertia=inertia))
     return replace(tree, links=tuple(links), gravity=_vec(numbers))
 

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -100,21 +100,68 @@ class Row:
     method: str  # ours
     function: str  # of the method's module
     inputs: tuple[str, ...]
-    own: bool = True  # the paper's own method, as opposed to one it quotes
+    scope: str = ""  # what the count contains, where that is not plain from the table
+    own: bool = True  # our form of that very method, which must not need more; or a method that does the same work
+    given: str = ""  # a function of q whose work the paper counts elsewhere: what is shared with it is free
+
+    @property
+    def paper(self) -> str:
+        """Where the number is printed."""
+        return PAPERS[self.table]
 
     @property
     def printed(self) -> Mapping[str, Any]:
         return published()["counts"][self.table][self.key]  # type: ignore[no-any-return]
 
     def traced(self, n: int) -> Graph:
-        by, form = METHODS[self.method], tree(n, METHODS[self.method].regrouped)
-        f: Callable[..., Any] = getattr(by.module, self.function)
-        shapes = dict.fromkeys(self.inputs, (n,))
-        return trace(f"{self.key}.{self.function}", lambda **x: {"out": f(form, *x.values())}, shapes)
+        f = self._of(n, self.function)
+        return trace(f"{self.key}.{self.function}", lambda **x: {"out": f(*x.values())}, self._shapes(n))
+
+    def tally(self, n: int) -> tuple[int, int]:
+        """M and A."""
+        if not self.given:
+            return tally(self.traced(n))
+        f, g = self._of(n, self.function), self._of(n, self.given)
+        both = trace(self.key, lambda **x: {"given": g(x["q"]), "out": f(*x.values())}, self._shapes(n))
+        (M, A), (M0, A0) = tally(both), tally(trace(self.key, lambda q: {"given": g(q)}, {"q": (n,)}))
+        return M - M0, A - A0
+
+    def _of(self, n: int, function: str) -> Callable[..., Any]:
+        by = METHODS[self.method]
+        return partial(getattr(by.module, function), tree(n, by.regrouped))
+
+    def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        return {x: (n, n) if x == "M" else (n,) for x in self.inputs}
 
 
 # The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
-ROWS: tuple[Row, ...] = ()
+ROWS: tuple[Row, ...] = (
+    Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "walker_orin_featherstone", "walker_orin", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
+    Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
+    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",), own=False),
+    Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "walker", "ocrb", "mass_matrix", ("q",), own=False),
+    # wong1991
+    Row("forward_dynamics", "wong", "ness", "forward_dynamics", ("q", "v", "tau")),
+    Row("wong_parts", "inertia_matrix", "ness", "mass_matrix", ("q",)),
+    Row("wong_parts", "force_vector", "ness", "bias", ("q", "v"), given="mass_matrix"),
+    Row("wong_parts", "cholesky", "ness", "accelerations", ("M", "b"), own=False),
+    Row("mass_matrix", "lilly_I", "ness", "mass_matrix", ("q",), own=False),
+    Row("forward_dynamics", "angeles", "angeles", "forward_dynamics", ("q", "v", "tau"), own=False),
+    Row("angeles_parts", "inertia_matrix", "angeles", "mass_matrix", ("q",), own=False),
+    Row("angeles_parts", "force_vector", "angeles", "bias", ("q", "v"), own=False),
+)
+
+
+PAPERS = {
+    "forward_dynamics": "saha2001, wong1991",
+    "wong_parts": "wong1991",
+    "angeles_parts": "wong1991",
+    "mass_matrix": "fijany1989, wong1991",
+}
 
 
 @cache
@@ -153,10 +200,17 @@ class Compared:
     def theirs(self, n: int) -> Fraction:
         return parsed(self.row.printed["M"])(n) + parsed(self.row.printed["A"])(n)
 
+    def facts(self) -> dict[str, Any]:
+        """For --json."""
+        at = {n: {"published": float(self.theirs(n)), "traced": self.ours(n)} for n in (6, 10)}
+        about = {"published": self.row.key, "paper": self.row.paper, "method": self.row.method, "scope": self.row.scope}
+        traced = {"M": str(self.M), "A": str(self.A), "from_n": self.since}
+        return about | {"print": dict(self.row.printed), "traced": traced, "at": at}
+
 
 @cache
 def compared(row: Row, sizes: tuple[int, ...] = SIZES) -> Compared:
-    counts = {n: tally(row.traced(n)) for n in sizes}
+    counts = {n: row.tally(n) for n in sizes}
     M, m = fitted({n: c[0] for n, c in counts.items()})
     A, a = fitted({n: c[1] for n, c in counts.items()})
     return Compared(row, M, A, max(m, a), counts)

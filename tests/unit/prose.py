@@ -18,6 +18,7 @@ UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECKED = re.compile(r"^((\S.*?)\s+# -> (.*))$", re.MULTILINE)
 COLUMNS = 96
+MEASURED = re.compile(r"\d+\.\d (ns|kB)")  # differs from computer to computer, and from run to run
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -41,7 +42,9 @@ def run_python(page: Path) -> None:
 
 
 def run_console(page: Path, folder: Path) -> None:
-    """Runs a page's `$ commands`; what they print must be what the page shows, spaces aside and `...` for anything."""
+    """Runs a page's `$ commands`; what they print must be what the page shows: spaces, times and sizes aside, and `...`
+    for anything.
+    """
     text = page.read_text("utf-8")
     for block in blocks(page, "console"):
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
@@ -52,10 +55,18 @@ def run_console(page: Path, folder: Path) -> None:
                 continue
             if shown.strip():
                 flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-                same = doctest.OutputChecker().check_output(shown.strip() + "\n", printed.strip() + "\n", flags)
+                expected, got = (
+                    re.sub(r"-{5,}", "-----", MEASURED.sub(r"# \1", x)).strip() + "\n" for x in (shown, printed)
+                )
+                same = doctest.OutputChecker().check_output(expected, got, flags)
                 assert same, f"{page.name}: {command} prints\n{printed}\n(BELLCRANK_UPDATE=1 writes it into the page)"
     if UPDATE:
         page.write_text(text, "utf-8")
+
+
+def lasting(text: str) -> str:
+    """What is the same on every computer."""
+    return re.sub(r"-{5,}", "-----", MEASURED.sub(r"# \1", text)).strip() + "\n"
 
 
 def shell(command: str, folder: Path) -> str:

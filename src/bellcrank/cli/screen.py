@@ -1,7 +1,7 @@
 """What the command line puts on the screen: tables that fit the terminal, JSON, progress, errors.
 
 Results go to stdout and everything else to stderr, so that stdout can always be piped. A table never shortens a number:
-where it is too wide, its text columns wrap, then its optional columns go, then every row becomes a block of lines.
+where it is too wide, its text columns wrap, then its optional columns go one by one, then each row becomes a block.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     rows = [[visible(cell) for cell in row] for row in rows]
     natural = [max(_width(cell) for cell in (c.name, *(row[i] for row in rows))) for i, c in enumerate(columns)]
     shown = range(len(columns))
-    for keep in (list(shown), [i for i in shown if not columns[i].optional]):
+    spare = [i for i in reversed(shown) if columns[i].optional]  # the last one goes first
+    for gone in range(len(spare) + 1):
+        keep = [i for i in shown if i not in spare[:gone]]
         widths = _fitted([columns[i] for i in keep], [natural[i] for i in keep], console.width)
         if widths is not None:
             _print(console, [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], widths)

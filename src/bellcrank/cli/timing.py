@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank import build
 from bellcrank.emit import cache as store
+from bellcrank.emit.costs import costs
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel
 from bellcrank.model import Mechanism
@@ -51,14 +52,14 @@ def cores() -> int:
 def measure(
     mechanism: Mechanism, quantity: str, method: str = "auto", frame: str = "", dtype: str = "float64", rows: int = ROWS
 ) -> Timing:
-    host(), store.package_fingerprint()  # loading LLVM is not compiling
+    host(), store.package_fingerprint(), costs(dtype)  # loading LLVM and learning what things cost is not compiling
     with _empty_cache():
         make = partial(build.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
         made, cold = _once(lambda: make(replace(mechanism)))  # a copy, that has derived nothing yet
         _, warm = _once(lambda: make(replace(mechanism)), repeats=3)
         wide = make(mechanism, threads=cores()) if cores() > 1 else made
     one, many = _arguments(mechanism, made, ()), _arguments(mechanism, made, (rows,))
-    enough = max(rows, 4 * cores() * made.signature.rows_per_thread)  # with fewer, some threads are left asleep
+    enough = max(rows, 4 * cores() * wide.signature.rows_per_thread)  # with fewer, some threads are left asleep
     batch = _call(made, many) / rows
     return Timing(
         quantity,
@@ -71,6 +72,11 @@ def measure(
         _call(wide, _arguments(mechanism, made, (enough,))) / enough if cores() > 1 else batch,
         enough,
     )
+
+
+def batch(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:
+    """Seconds for each of many states, one thread."""
+    return _call(kernel, _arguments(mechanism, kernel, (rows,))) / rows
 
 
 @contextmanager

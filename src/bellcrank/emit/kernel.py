@@ -60,11 +60,12 @@ class Kernel:
         graph: Callable[[], Graph],
         source: Callable[[], str],
         cached: bool = False,
+        code_size: int = 0,
         recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
         extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
     ) -> None:
         self.signature, self.library, self.method, self.threads = signature, library, method, threads
-        self.from_cache = cached
+        self.from_cache, self.code_size = cached, code_size
         self._graph, self._source, self._extend, self._recipe = graph, source, extend, recipe
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
@@ -88,6 +89,13 @@ class Kernel:
     @cached_property
     def source(self) -> str:
         return self._source()
+
+    @property
+    def predicted(self) -> float:
+        """Seconds of one state in a batch on one core, by the cost model of this computer (emit/costs.py)."""
+        from bellcrank.emit.costs import costs
+
+        return costs(self.signature.dtype).predicted(self.graph)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Machine code does not travel; what made it does, and finds it in the cache."""

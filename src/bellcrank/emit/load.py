@@ -81,6 +81,12 @@ def compile_text(text: str) -> bytes:
     return bytes(target_machine().emit_object(module))
 
 
+def code_size(object_code: bytes) -> int:
+    """Bytes of machine code, constants and tables aside."""
+    sections = llvm().ObjectFileRef.from_data(object_code).sections()
+    return sum(section.size() for section in sections if section.is_text())
+
+
 def assembly(text: str) -> str:
     """What the processor will read, for people who want to look."""
     return str(target_machine().emit_assembly(llvm().parse_assembly(text)))

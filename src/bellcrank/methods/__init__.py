@@ -15,12 +15,30 @@ from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import aba, absolute, crba, joint_coordinates, joint_coordinates_recursive, kinematics, rnea
+from bellcrank.methods import (
+    aba,
+    absolute,
+    angeles,
+    bae_hwang,
+    crba,
+    featherstone,
+    hemami,
+    joint_coordinates,
+    joint_coordinates_recursive,
+    kinematics,
+    ness,
+    rnea,
+    walker_orin,
+)  # fmt: skip
+from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
-__all__ = ["METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity", "candidates", "method", "quantity", "shape_of"]
+__all__ = [
+    "METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity",
+    "candidates", "estimate", "method", "quantity", "shape_of",
+]  # fmt: skip
 
 
 def _trees(tree: Tree) -> bool:
@@ -58,6 +76,19 @@ def estimate(by: Method, tree: Tree) -> float:
     return total
 
 
+WALKER = (
+    "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+    "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982."
+)
+FIJANY = (
+    "A. Fijany. Serial and parallel computation of Kane's equations for multibody dynamics. "
+    "Jet Propulsion Laboratory, California Institute of Technology, 1989."
+)
+BEJCZY = (
+    "A. Fijany, A. Bejczy. A class of parallel algorithms for the computation of the manipulator inertia matrix. "
+    "IEEE Transactions on Robotics and Automation 5(5), 600-615, 1989."
+)
+
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
@@ -74,8 +105,7 @@ METHODS: dict[str, Method] = {
             crba,
             ("forward_dynamics", "mass_matrix"),
             "trees, couplings",
-            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
-            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+            WALKER,
             work=(100.0, 12.0, 1.0),
         ),
         Method(
@@ -87,6 +117,106 @@ METHODS: dict[str, Method] = {
             "The International Journal of Robotics Research 2(1), 13-30, 1983.",
             applies=_uncoupled,
             work=(220.0, 0.0, 0.0),
+        ),
+        Method(
+            "walker_orin",
+            walker_orin,
+            ("forward_dynamics", "mass_matrix"),
+            "trees, couplings",
+            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+            work=(150.0, 12.0, 1.0),
+            regrouped=False,
+        ),
+        Method(
+            "featherstone",
+            featherstone,
+            ("forward_dynamics",),
+            "trees",
+            "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
+            "The International Journal of Robotics Research 2(1), 13-30, 1983.",
+            applies=_uncoupled,
+            work=(420.0, 0.0, 0.0),
+        ),
+        Method(
+            "bae_hwang",
+            bae_hwang,
+            ("mass_matrix",),
+            "trees, couplings",
+            "D. S. Bae, R. S. Hwang, E. J. Haug. A recursive formulation for real-time dynamic simulation. "
+            "Advances in Design Automation, ASME DE-Vol. 14, 1988.",
+            work=(200.0, 11.0, 0.0),
+        ),
+        Method(
+            "oke",
+            oke,
+            ("mass_matrix",),
+            "trees, couplings",
+            "T. R. Kane, D. A. Levinson. The use of Kane's dynamical equations in robotics. "
+            "The International Journal of Robotics Research 2(3), 3-21, 1983.",
+            work=(300.0, 40.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "vke",
+            vke,
+            ("mass_matrix",),
+            "trees, couplings",
+            FIJANY,
+            work=(300.0, 70.0, 0.0),
+            regrouped=False,
+        ),
+        Method(
+            "oneb",
+            oneb,
+            ("mass_matrix",),
+            "trees, couplings",
+            WALKER,
+            work=(300.0, 80.0, 0.0),
+            regrouped=False,
+        ),
+        Method("vneb", vneb, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 70.0, 0.0)),
+        Method(
+            "ocrb",
+            ocrb,
+            ("mass_matrix",),
+            "trees, couplings",
+            WALKER,
+            work=(350.0, 60.0, 0.0),
+            regrouped=False,
+        ),
+        Method("vcrb", vcrb, ("mass_matrix",), "trees, couplings", BEJCZY, work=(110.0, 17.0, 0.0)),
+        Method("vneb_parallel", vneb_parallel, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 120.0, 0.0)),
+        Method("vcrb_parallel", vcrb_parallel, ("mass_matrix",), "trees, couplings", BEJCZY, work=(350.0, 60.0, 0.0)),
+        Method(
+            "ness",
+            ness,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "D. Wong. Parallel implementation of multibody dynamics for real-time simulation. "
+            "PhD thesis, University of British Columbia, 1991.",
+            work=(100.0, 60.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "angeles",
+            angeles,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "J. Angeles, O. Ma. Dynamic simulation of n-axis serial robotic manipulators using a natural orthogonal "
+            "complement. The International Journal of Robotics Research 7(5), 32-47, 1988.",
+            work=(150.0, 50.0, 6.0),
+            regrouped=False,
+        ),
+        Method(
+            "hemami",
+            hemami,
+            ("forward_dynamics", "mass_matrix", "bias"),
+            "trees, couplings",
+            "H. Hemami. A state space model for interconnected rigid bodies. "
+            "IEEE Transactions on Automatic Control AC-27(2), 376-382, 1982.",
+            work=(200.0, 80.0, 6.0),
+            regrouped=False,
         ),
         Method(
             "joint_coordinates",
@@ -171,11 +301,14 @@ class MethodTable:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
-        left = 100 - max(map(len, METHODS)) - 22 - 16 - 3 * 2
+        solves = {m.name: wrap(", ".join(m.solves), 22) for m in METHODS.values()}
+        taken = sum(
+            max(map(len, column))
+            for column in (METHODS, [line for cell in solves.values() for line in cell], [m.topology for m in self])
+        )
         for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, min(46, left), break_on_hyphens=False)
-            cells = [[m.name], wrap(", ".join(m.solves), 22), wrap(m.topology, 16), source]
-            rows += zip_longest(*cells, fillvalue="")
+            source = wrap(m.citation, 100 - taken - 3 * 2, break_on_hyphens=False)
+            rows += zip_longest([m.name], solves[m.name], [m.topology], source, fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 
     __repr__ = __str__

@@ -19,6 +19,8 @@ from bellcrank.spatial.vector import Mat, Sym, Vec
 
 
 class Move(Protocol):
+    def down(self, v: Vec) -> Vec: ...
+    def point(self, p: Vec) -> Vec: ...
     def motion(self, m: Motion) -> Motion: ...
     def acceleration(self, m: Acceleration) -> Acceleration: ...
     def force(self, f: Force) -> Force: ...
@@ -41,6 +43,9 @@ class Rotation(ABC):
 
     @abstractmethod
     def up_mat(self, H: Mat) -> Mat: ...
+
+    def point(self, p: Vec) -> Vec:
+        return self.down(p)
 
     def motion(self, m: Motion) -> Motion:
         return Motion(self.down(m.ang), self.down(m.lin))
@@ -133,9 +138,14 @@ class FullRotation(Rotation):
         return self.R @ v
 
     def up_sym(self, S: Sym) -> Sym:
-        RS = [S @ row for row in self.R.rows]
+        """R S R^T, with a multiple of 1 taken out that no rotation changes: then one element of S is zero, and the last
+        of the result is what the others leave of the trace. 31 multiplications instead of 45.
+        """
         a, b, c = self.R.rows
-        return Sym(RS[0].dot(a), RS[1].dot(b), RS[2].dot(c), RS[0].dot(b), RS[0].dot(c), RS[1].dot(c))
+        T = Sym(S.xx - S.zz, S.yy - S.zz, 0.0, S.xy, S.xz, S.yz)
+        Ta, Tb = T @ a, T @ b
+        xx, yy = Ta.dot(a) + S.zz, Tb.dot(b) + S.zz
+        return Sym(xx, yy, (S.xx + S.yy + S.zz) - xx - yy, Ta.dot(b), Ta.dot(c), Tb.dot(c))
 
     def up_mat(self, H: Mat) -> Mat:
         return self.R.times(H).times(self.R.T)
@@ -146,6 +156,12 @@ class Shift:
     """The child's origin is at r from the parent's, with the same axes."""
 
     r: Vec
+
+    def down(self, v: Vec) -> Vec:
+        return v
+
+    def point(self, p: Vec) -> Vec:
+        return p - self.r
 
     def motion(self, m: Motion) -> Motion:
         return Motion(m.ang, m.lin + m.ang.cross(self.r))
@@ -207,6 +223,18 @@ class Transform:
 
     def __add__(self, o: Transform) -> Transform:
         return Transform([*self.moves, *o.moves])
+
+    def down(self, v: Vec) -> Vec:
+        """A direction, as the child sees it."""
+        for move in self.moves:
+            v = move.down(v)
+        return v
+
+    def point(self, p: Vec) -> Vec:
+        """A place, as the child sees it."""
+        for move in self.moves:
+            p = move.point(p)
+        return p
 
     def motion(self, m: Motion) -> Motion:
         for move in self.moves:

@@ -1,0 +1,143 @@
+"""The tables of methods side by side: on one mechanism, and on the papers' general chain beside what they print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bellcrank import build
+from bellcrank.cli import screen, timing
+from bellcrank.cli.screen import Column
+from bellcrank.emit.costs import costs
+from bellcrank.graph import Graph
+from bellcrank.methods import METHODS, QUANTITIES, Method, Quantity, estimate
+from bellcrank.model import Mechanism
+
+TRACED = 60_000  # rough operations of what is still traced for a table; what is far behind and larger is left out
+
+
+def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any]:
+    c, work, span = graph.count(), graph.work(), graph.span()
+    return {
+        "quantity": quantity_name,
+        "method": method_name,
+        "count": dict(c.by_kind),
+        "total": c.arithmetic,
+        "work": work,
+        "span": span,
+        "parallelism": work / span if span else 0.0,
+        "nodes": len(graph.nodes),
+    }
+
+
+def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: bool) -> None:
+    """Every quantity (or one) by every method that applies: counted, predicted, compiled and timed."""
+    frame = frame or list(m.frames)[-1]
+    asked = [QUANTITIES[quantity_name]] if quantity_name else list(QUANTITIES.values())
+    jobs, left_out = _jobs(m, asked)
+    rows = []
+    with screen.working(f"tracing {m.name}") as say:
+        for i, (q, by) in enumerate(jobs):
+            say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
+            rows.append(_row(m, q, by, frame if q.option == "frame" else "", measure))
+    for q in asked:
+        group = [row for row in rows if row["quantity"] == q.name]
+        best = min(group, key=lambda row: row["predicted"])
+        for row in group:
+            row["choice"] = row is best and len(group) > 1
+    order = list(QUANTITIES)
+    rows.sort(key=lambda row: (order.index(row["quantity"]), row["total"]))
+    if json:
+        screen.data({"mechanism": m.name, "frame": frame, "rows": rows, "left_out": left_out})
+        return
+    framed = any(q.option == "frame" for q in asked)
+    screen.line(
+        f"{m.name}: {_what(asked)}{f' (of {frame} where a frame is asked for)' if framed else ''}", style="bold"
+    )
+    screen.line()
+    _table(rows, measure)
+    screen.line()
+    screen.line(
+        "* is what auto takes, by predicted time. Span: an addition 1, a division 4, a sine or cosine 8.", "dim"
+    )
+    screen.line("Times: for each of many states, one core; code is that of one state and of batches.", "dim")
+    if left_out:
+        screen.line(f"Far behind and left out (ask with -q and -m): {', '.join(left_out)}.", "dim")
+
+
+def _what(asked: list[Quantity]) -> str:
+    return f"{asked[0].name} by every method" if len(asked) == 1 else "every quantity by every method"
+
+
+def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Method]], list[str]]:
+    jobs, left_out = [], []
+    for q in asked:
+        able = [by for by in METHODS.values() if q.name in by.solves and by.applies(m.tree)]
+        least = min(estimate(by, m.tree) for by in able)
+        for by in able:
+            work = estimate(by, m.tree)
+            if work > TRACED and work > 3 * least:
+                left_out.append(f"{q.name} by {by.name}")
+            else:
+                jobs.append((q, by))
+    return jobs, left_out
+
+
+def _row(m: Mechanism, q: Quantity, by: Method, frame: str, measure: bool) -> dict[str, Any]:
+    graph = build.graph(m, q.name, by.name, frame)
+    row = counted(q.name, by.name, graph) | {"predicted": costs().predicted(graph)}
+    if measure:
+        kernel = build.kernel(m, q.name, by.name, frame=frame)
+        row |= {"code_size": kernel.code_size, "measured": timing.batch(m, kernel)}
+    return row
+
+
+def _table(rows: list[dict[str, Any]], measured: bool) -> None:
+    kinds = ("mul", "add", "div", "sqrt", "trig")
+    shown = [k for k in kinds if k in ("mul", "add") or any(row["count"][k] for row in rows)]
+    head = [Column("quantity", wrap=True), Column("method")]
+    head += [Column(k, right=True, optional=True) for k in shown]
+    head += [Column("total", right=True), Column("span", right=True), Column("parallel", right=True, optional=True)]
+    head += [Column("code", right=True, optional=True)] if measured else []
+    head += [Column("predicted", right=True)] + ([Column("measured", right=True)] if measured else [])
+    cells, last = [], ""
+    for row in rows:
+        c = row["count"] | {"add": row["count"]["add"] + row["count"]["sub"]}
+        line = [row["quantity"] if row["quantity"] != last else "", row["method"] + " *" * row["choice"]]
+        line += [str(c[k]) for k in shown] + [str(row["total"]), f"{row['span']:g}", f"{row['parallelism']:.1f}"]
+        line += [f"{row['code_size'] / 1000:.1f} kB"] if measured else []
+        line += [f"{1e9 * row['predicted']:.1f} ns"] + ([f"{1e9 * row['measured']:.1f} ns"] if measured else [])
+        cells.append(line)
+        last = row["quantity"]
+    screen.table(head, cells)
+
+
+def with_papers(json: bool) -> None:
+    """Traced against published, multiplications and additions apart."""
+    from bellcrank import papers
+
+    found = []
+    with screen.working("tracing chains of 2 to 12 joints") as say:
+        for i, row in enumerate(papers.ROWS):
+            say(f"{i + 1} of {len(papers.ROWS)}: {row.key} by {row.method}")
+            found.append(papers.compared(row))
+    if json:
+        screen.data([c.facts() for c in found])
+        return
+    screen.line("General chain of n revolute joints: operations published and traced", style="bold")
+    screen.line()
+    head = [
+        Column("published as", wrap=True), Column("our method", wrap=True), Column(""), Column("multiplications"),
+        Column("additions"), Column("n = 6", right=True), Column("n = 10", right=True),
+    ]  # fmt: skip
+    cells = []
+    for c in found:
+        printed, at = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]
+        cells.append((f"{c.row.paper} {c.row.key}", c.row.method, "print", printed["M"], printed["A"], *at))
+        ours = [f"{c.ours(n)} ({c.ours(n) / float(c.theirs(n)):.2f})" for n in (6, 10)]
+        cells.append((c.row.scope, c.row.function, "traced", str(c.M), str(c.A), *ours))
+    screen.table(head, cells)
+    screen.line()
+    for c in found:
+        if "note" in c.row.printed:
+            screen.line(f"{c.row.key}: {c.row.printed['note']}.", "dim")
+    screen.line("Negations, sines and cosines are free; divisions count as multiplications (docs/methods.md).", "dim")

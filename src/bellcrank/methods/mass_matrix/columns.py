@@ -1,0 +1,134 @@
+"""What the mass matrix algorithms share: columns (the axes of the joints), one fixed frame, bodies about their centres,
+and the matrix as it fills.
+
+A slide's joint has one axis Z(j). Here a joint has a Column for each of its axes, and a column's Z is what a unit of
+its coordinate does to the joint's frame, turning and sliding. The fixed frame is that of the first body: M does not
+change when the whole mechanism is moved, and what hangs on the ground beside it has nothing to do with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.methods.state_space import Rows, square
+from bellcrank.methods.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import Inertia, about_centre
+from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import IDENTITY, SYM_ZERO, ZERO, Mat, Sym, Vec
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    link: int
+    k: int  # its element of v
+    c: int  # its place among the link's own
+    Z: Motion
+
+
+def transforms(tree: Tree, q: Vector) -> list[Transform]:
+    """From every parent's frame to the child's."""
+    found = []
+    for link in tree.links:
+        step("X", link.name)
+        found.append(link.transform(q))
+    return found
+
+
+def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[Column]]:
+    """The columns of every link, in its own frame or turned by R."""
+    found: list[list[Column]] = []
+    for i, link in enumerate(tree.links):
+        step("Z", link.name)
+        found.append([])
+        for c, (s, k) in enumerate(zip(link.subspace(q), link.v_index, strict=True)):
+            found[i].append(Column(i, k, c, Motion(R[i] @ s.ang, R[i] @ s.lin) if R else s))
+    return found
+
+
+def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
+    """R(i) from body i's axes to the fixed ones, and P(i) from its parent's origin to its own, in fixed axes."""
+    R: list[Mat] = []
+    P: list[Vec] = []
+    for link in tree.links:
+        step("R", link.name)
+        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(R[link.parent], ZERO)
+        R.append(r)
+        P.append(p)
+    return R, P
+
+
+def carried(tree: Tree) -> list[list[int]]:
+    """Of every link: itself and all it carries, parents before children."""
+    found = [[i] for i in range(len(tree.links))]
+    for i in reversed(range(len(found))):
+        if tree.links[i].parent >= 0:
+            found[tree.links[i].parent] += found[i]
+    return [sorted(links) for links in found]
+
+
+def path(tree: Tree, i: int) -> list[int]:
+    """From link i down to the one on the ground."""
+    found = []
+    while i >= 0:
+        found.append(i)
+        i = tree.links[i].parent
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Central:
+    """A body as Kane and Walker see it: mass, centre from the frame's origin, inertia about the centre."""
+
+    m: Scalar
+    S: Vec
+    J: Sym
+
+
+def central(body: Inertia) -> Central:
+    if isinstance(body.m, float) and body.m == 0.0:  # no mass, no centre: the origin will do
+        return Central(body.m, ZERO, body.I)
+    S = body.h * (1.0 / body.m)
+    return Central(body.m, S, body.I - about_centre(body.m, S, SYM_ZERO).I)
+
+
+def balanced(terms: Sequence[Any]) -> Any:
+    """The sum of one or more terms, in pairs: as long as the logarithm of their number."""
+    while len(terms) > 1:
+        terms = [sum(terms[i + 1 : i + 2], terms[i]) for i in range(0, len(terms), 2)]
+    return terms[0]
+
+
+class Matrix:
+    """a(i, j), filled by pairs of columns."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.terms: dict[tuple[int, int], list[Scalar]] = defaultdict(list)
+
+    def put(self, a: Column, b: Column, x: Scalar) -> None:
+        """What one column feels of the other, each pair once: those that share a coordinate meet on the diagonal, from
+        both sides.
+        """
+        twice = a is not b and a.k == b.k
+        self.terms[max(a.k, b.k), min(a.k, b.k)].append(x + x if twice else x)
+
+    def felt(self, a: Column, others: Sequence[Column], f: Force) -> None:
+        """What the columns of a joint feel of the force f there, that a unit of column a makes."""
+        for b in others:
+            if a.link != b.link or b.c <= a.c:
+                self.put(a, b, b.Z.dot(f))
+
+    def square(self) -> list[list[Scalar]]:
+        rows: Rows = [{} for _ in range(self.tree.nv)]
+        for link in self.tree.links:
+            for k in link.v_index:
+                self.terms[k, k].append(link.armature)
+        for (k, j), terms in self.terms.items():
+            rows[k][j] = balanced(terms)
+        return square(rows)

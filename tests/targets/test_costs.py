@@ -1,0 +1,68 @@
+"""The cost model: what it sees in a graph, that it is remembered, and that `auto` listens to it.
+
+How well it predicts is measured in bench/, not here.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import bellcrank as bc
+from bellcrank import build
+from bellcrank.emit import costs as model
+from bellcrank.emit.costs import SAMPLES, Costs, Parts, costs, parts, sample
+from bellcrank.graph import trace
+from bellcrank.scalar import cos, exp, sin, sqrt
+
+
+def test_parts_of_a_graph() -> None:
+    def body(x, y):  # type: ignore[no-untyped-def]
+        return {"z": [sin(x[0]) * cos(x[0]) + sin(x[1]), exp(y) / sqrt(x[0]), x[2].tan()]}
+
+    p = parts(trace("f", body, {"x": (4,), "y": ()}))
+    assert p == Parts(arithmetic=2, roots=2, angles=2, calls=2, recalls=0, reads=4, writes=3)
+
+
+def test_values_that_wait_are_recalled() -> None:
+    def body(x):  # type: ignore[no-untyped-def]
+        y = x[0] * x[1]
+        for _ in range(200):
+            y = y * x[1] + 1.0
+        return {"y": y * x[0]}
+
+    assert parts(trace("f", body, {"x": (2,)})).recalls == 1
+
+
+@pytest.mark.parametrize("numbers", SAMPLES)
+def test_samples_have_what_they_are_for(numbers: tuple[int, ...]) -> None:
+    wanted, got = Parts(*numbers), parts(sample(Parts(*numbers)))
+    assert (got.angles, got.roots, got.calls, got.reads, got.writes) == (
+        wanted.angles, wanted.roots, wanted.calls, wanted.reads, wanted.writes,
+    )  # fmt: skip
+    assert 0.9 * wanted.arithmetic <= got.arithmetic <= wanted.arithmetic + 100
+    assert got.recalls >= wanted.recalls / 2
+
+
+def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    costs.cache_clear()
+    first = costs()
+    assert first.arithmetic > 0
+    assert first.angles > first.arithmetic
+    assert first.predicted(build.graph(bc.zoo.puma600(), "forward_dynamics", "aba")) > 0
+    costs.cache_clear()
+    monkeypatch.setattr(model, "_calibrated", lambda dtype: pytest.fail("it was measured again"))
+    assert costs() == first
+    costs.cache_clear()
+
+
+def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is dear and whatever free, the method it takes is the cheapest."""
+    m = bc.zoo.chain(10)
+    graphs = {by: build.graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
+    for weights in (Parts(1, 0, 0, 0, 0, 0, 0, 0), Parts(0, 1, 0, 0, 0, 0, 0, 0), Parts(0, 0, 0, 0, 1, 0, 0, 0)):
+        table = Costs(*vars(weights).values())
+        monkeypatch.setattr(build, "costs", lambda dtype, table=table: table)
+        by, _ = build.chosen(m, build.Request("forward_dynamics"))
+        least = min(table.predicted(g) for g in graphs.values())
+        assert table.predicted(build.graph(m, "forward_dynamics", by.name)) <= least
