@@ -37,6 +37,7 @@ BELOW = {
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
+    "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

@@ -17,7 +17,7 @@ from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 
 Array = np.ndarray[Any, Any]
-PAPERS = ("puma600", "puma_saha", "stanford", "torso", "excavator", "planar3r")
+PAPERS = ("puma600", "puma_saha", "stanford", "torso", "excavator", "planar3r", "slider_fourbar")
 
 
 def mass_matrix(m: Mechanism, q: Array) -> Array:

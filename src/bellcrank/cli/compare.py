@@ -9,17 +9,14 @@ from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import Column
 from bellcrank.emit.costs import costs
 from bellcrank.graph import Graph
-from bellcrank.graph.ops import OPS
-from bellcrank.methods import METHODS, QUANTITIES, Method, Quantity, estimate
+from bellcrank.methods import QUANTITIES, Method, Quantity, able, estimate
 from bellcrank.model import Mechanism
 
-TRACED = 60_000  # rough operations of what is still traced for a table; what is far behind and larger is left out
+TRACED = 30_000  # rough operations of what a table still has; what is larger and three times behind is left out
 
 
 def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any]:
-    c = graph.count()
-    work = sum(OPS[n.op].cost for n in graph.nodes if n.op != "input")
-    span = graph.span()
+    c, work, span = graph.count(), graph.work(), graph.span()
     return {
         "quantity": quantity_name,
         "method": method_name,
@@ -74,11 +71,10 @@ def _what(asked: list[Quantity]) -> str:
 def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Method]], list[str]]:
     jobs, left_out = [], []
     for q in asked:
-        able = [by for by in METHODS.values() if q.name in by.solves and by.applies(m.tree)]
-        least = min(estimate(by, m.tree) for by in able)
-        for by in able:
-            work = estimate(by, m.tree)
-            if work > TRACED and work > 3 * least:
+        found = able(q.name, m.tree)
+        work = {by.name: estimate(by.name, q.name, m.tree) if len(found) > 1 else 0.0 for by in found}
+        for by in found:
+            if work[by.name] > max(TRACED, 3 * min(work.values())):
                 left_out.append(f"{q.name} by {by.name}")
             else:
                 jobs.append((q, by))

@@ -72,6 +72,11 @@ class Graph:
                 kinds[OPS[node.op].kind] += 1
         return Count(kinds)
 
+    def work(self, cost: Mapping[str, float] | None = None) -> float:
+        """The time on one processor; `work / span` is the most that many of them can gain."""
+        weight = _weights(cost)
+        return sum(weight[node.op] for node in self.nodes)
+
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Length of the longest dependent path: the time on infinitely many processors. `cost` is by operation name."""
         return max(self._finish(cost).values(), default=0.0)
@@ -87,7 +92,7 @@ class Graph:
         return path[::-1]
 
     def _finish(self, cost: Mapping[str, float] | None) -> dict[int, float]:
-        weight = {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | {"input": 0.0}
+        weight = _weights(cost)
         finish: dict[int, float] = {}
         for node in self.nodes:
             finish[node.serial] = weight[node.op] + max((finish[a.serial] for a in node.operands), default=0.0)
@@ -178,6 +183,10 @@ class Graph:
 
     def json(self) -> str:
         return draw.json_text(self.name, self.inputs, self.outputs, self.nodes)
+
+
+def _weights(cost: Mapping[str, float] | None) -> dict[str, float]:
+    return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | {"input": 0.0}
 
 
 def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Shape]) -> Graph:

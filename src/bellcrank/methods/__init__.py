@@ -1,298 +1,56 @@
-"""The table of methods: name, what it solves, for which topology, citation. One file per published method.
-
-A quantity is a function of a mechanism's state; a method is one way to compute one or several of them. Every function
-has the form f(tree, *inputs, **options) over any scalar; see kinematics.py for the simplest and aba.py for the best
-known.
+"""How the quantities of a mechanism are computed: what can be asked (quantities.py), by which method (table.py), and
+which of them are worth a try (work.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import zip_longest
 from textwrap import wrap
-from types import ModuleType
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import (
-    aba,
-    angeles,
-    bae_hwang,
-    crba,
-    denoc,
-    featherstone,
-    hemami,
-    kinematics,
-    ness,
-    newton_euler_symbolic,
-    reaction_equations,
-    reactions,
-    rnea,
-    walker_orin,
-)  # fmt: skip
-from bellcrank.methods.mass_matrix import ocrb, oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.quantities import QUANTITIES, Quantity, quantity, shape_of
+from bellcrank.methods.table import METHODS, Method
+from bellcrank.methods.work import estimate
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
 __all__ = [
     "METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity",
-    "candidates", "estimate", "method", "quantity", "shape_of",
+    "able", "candidates", "estimate", "method", "quantity", "shape_of",
 ]  # fmt: skip
 
-
-def _trees(tree: Tree) -> bool:
-    return True
-
-
-def _uncoupled(tree: Tree) -> bool:
-    return not tree.coupled
+WIDTH = 100  # of the printed table
+MARGIN = 1.25  # what a rough estimate puts further behind than this is not traced by "auto"
 
 
-@dataclass(frozen=True)
-class Method:
-    name: str
-    module: ModuleType
-    solves: tuple[str, ...]
-    topology: str
-    citation: str
-    applies: Callable[[Tree], bool] = _trees
-    work: tuple[float, float, float] = (100.0, 0.0, 0.0)  # rough operations by body, pair and triple: see `estimate`
-    regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it divides by a body's mass
-
-    def function(self, quantity: str) -> Callable[..., Any]:
-        return getattr(self.module, quantity)  # type: ignore[no-any-return]
-
-
-def estimate(by: Method, tree: Tree) -> float:
-    """Rough operations, enough to skip the hopeless without tracing them: pairs and triples are along a path."""
-    one, two, three = by.work
-    total = 0.0
-    depth: list[int] = []
-    for link in tree.links:
-        d = 1 + (depth[link.parent] if link.parent >= 0 else 0)
-        depth.append(d)
-        total += one + two * d + three * d * d
-    return total
-
-
-WALKER = (
-    "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
-    "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982."
-)
-FIJANY = (
-    "A. Fijany. Serial and parallel computation of Kane's equations for multibody dynamics. "
-    "Jet Propulsion Laboratory, California Institute of Technology, 1989."
-)
-BEJCZY = (
-    "A. Fijany, A. Bejczy. A class of parallel algorithms for the computation of the manipulator inertia matrix. "
-    "IEEE Transactions on Robotics and Automation 5(5), 600-615, 1989."
-)
-
-METHODS: dict[str, Method] = {
-    row.name: row
-    for row in (
-        Method(
-            "rnea",
-            rnea,
-            ("inverse_dynamics", "bias", "gravity_torque"),
-            "trees, couplings",
-            "J. Y. S. Luh, M. W. Walker, R. P. C. Paul. On-line computational scheme for mechanical manipulators. "
-            "ASME Journal of Dynamic Systems, Measurement, and Control 102(2), 69-76, 1980.",
-        ),
-        Method(
-            "crba",
-            crba,
-            ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix"),
-            "trees, couplings",
-            WALKER,
-            work=(100.0, 12.0, 1.0),
-        ),
-        Method(
-            "aba",
-            aba,
-            ("forward_dynamics",),
-            "trees",
-            "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
-            "The International Journal of Robotics Research 2(1), 13-30, 1983.",
-            applies=_uncoupled,
-            work=(220.0, 0.0, 0.0),
-        ),
-        Method(
-            "walker_orin",
-            walker_orin,
-            ("forward_dynamics", "mass_matrix"),
-            "trees, couplings",
-            "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
-            "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
-            work=(150.0, 12.0, 1.0),
-            regrouped=False,
-        ),
-        Method(
-            "featherstone",
-            featherstone,
-            ("forward_dynamics",),
-            "trees",
-            "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
-            "The International Journal of Robotics Research 2(1), 13-30, 1983.",
-            applies=_uncoupled,
-            work=(420.0, 0.0, 0.0),
-        ),
-        Method(
-            "bae_hwang",
-            bae_hwang,
-            ("mass_matrix",),
-            "trees, couplings",
-            "D. S. Bae, R. S. Hwang, E. J. Haug. A recursive formulation for real-time dynamic simulation. "
-            "Advances in Design Automation, ASME DE-Vol. 14, 1988.",
-            work=(200.0, 11.0, 0.0),
-        ),
-        Method(
-            "oke",
-            oke,
-            ("mass_matrix",),
-            "trees, couplings",
-            "T. R. Kane, D. A. Levinson. The use of Kane's dynamical equations in robotics. "
-            "The International Journal of Robotics Research 2(3), 3-21, 1983.",
-            work=(300.0, 40.0, 6.0),
-            regrouped=False,
-        ),
-        Method(
-            "vke",
-            vke,
-            ("mass_matrix",),
-            "trees, couplings",
-            FIJANY,
-            work=(300.0, 70.0, 0.0),
-            regrouped=False,
-        ),
-        Method(
-            "oneb",
-            oneb,
-            ("mass_matrix",),
-            "trees, couplings",
-            WALKER,
-            work=(300.0, 80.0, 0.0),
-            regrouped=False,
-        ),
-        Method("vneb", vneb, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 70.0, 0.0)),
-        Method(
-            "ocrb",
-            ocrb,
-            ("mass_matrix",),
-            "trees, couplings",
-            WALKER,
-            work=(350.0, 60.0, 0.0),
-            regrouped=False,
-        ),
-        Method("vcrb", vcrb, ("mass_matrix",), "trees, couplings", BEJCZY, work=(110.0, 17.0, 0.0)),
-        Method("vneb_parallel", vneb_parallel, ("mass_matrix",), "trees, couplings", FIJANY, work=(300.0, 120.0, 0.0)),
-        Method("vcrb_parallel", vcrb_parallel, ("mass_matrix",), "trees, couplings", BEJCZY, work=(350.0, 60.0, 0.0)),
-        Method(
-            "ness",
-            ness,
-            ("forward_dynamics", "mass_matrix", "bias"),
-            "trees, couplings",
-            "D. Wong. Parallel implementation of multibody dynamics for real-time simulation. "
-            "PhD thesis, University of British Columbia, 1991.",
-            work=(100.0, 60.0, 6.0),
-            regrouped=False,
-        ),
-        Method(
-            "angeles",
-            angeles,
-            ("forward_dynamics", "mass_matrix", "bias"),
-            "trees, couplings",
-            "J. Angeles, O. Ma. Dynamic simulation of n-axis serial robotic manipulators using a natural orthogonal "
-            "complement. The International Journal of Robotics Research 7(5), 32-47, 1988.",
-            work=(150.0, 50.0, 6.0),
-            regrouped=False,
-        ),
-        Method(
-            "hemami",
-            hemami,
-            ("forward_dynamics", "mass_matrix", "bias"),
-            "trees, couplings",
-            "H. Hemami. A state space model for interconnected rigid bodies. "
-            "IEEE Transactions on Automatic Control AC-27(2), 376-382, 1982.",
-            work=(200.0, 80.0, 6.0),
-            regrouped=False,
-        ),
-        Method(
-            "denoc",
-            denoc,
-            ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix"),
-            "trees",
-            "S. K. Saha. A decomposition of the manipulator inertia matrix. "
-            "IEEE Transactions on Robotics and Automation 13(2), 301-304, 1997.",
-            applies=_uncoupled,
-            work=(240.0, 20.0, 0.5),
-        ),
-        Method(
-            "reactions",
-            reactions,
-            ("reactions",),
-            "trees, couplings",
-            "J. Y. S. Luh, M. W. Walker, R. P. C. Paul. On-line computational scheme for mechanical manipulators. "
-            "ASME Journal of Dynamic Systems, Measurement, and Control 102(2), 69-76, 1980.",
-            work=(350.0, 0.0, 0.0),
-        ),
-        Method(
-            "newton_euler_symbolic",
-            newton_euler_symbolic,
-            ("mass_matrix", "bias", "forward_dynamics"),
-            "trees, couplings",
-            "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
-            "University of Stuttgart, Institute B of Mechanics, 1992.",
-            work=(400.0, 40.0, 4.0),
-            regrouped=False,
-        ),
-        Method(
-            "reaction_equations",
-            reaction_equations,
-            ("reactions",),
-            "trees, massive bodies",
-            "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
-            "University of Stuttgart, Institute B of Mechanics, 1992.",
-            applies=reaction_equations.applies,
-            work=(1500.0, 0.0, 0.0),
-            regrouped=False,
-        ),
-        Method(
-            "kinematics",
-            kinematics,
-            (
-                "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian",
-                "com", "momentum", "rate", "integrate",
-            ),
-            "trees, couplings",
-            "R. Featherstone. Rigid Body Dynamics Algorithms. Springer, 2008.",
-        ),
-    )
-}  # fmt: skip
+def able(quantity_name: str, tree: Tree) -> list[Method]:
+    """All methods that give the quantity for this tree."""
+    return [m for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
     """The named method, if it solves the quantity for this tree."""
-    able = [m.name for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
+    found = [m.name for m in able(quantity_name, tree)]
     if name not in METHODS:
-        raise InputError(unknown("method", name, ["auto", *able]))
-    if name not in able:
-        found = METHODS[name]
-        why = f"it covers {found.topology}" if quantity_name in found.solves else f"it solves {', '.join(found.solves)}"
+        raise InputError(unknown("method", name, ["auto", *found]))
+    if name not in found:
+        m = METHODS[name]
+        why = f"it covers {m.topology}" if quantity_name in m.solves else f"it solves {', '.join(m.solves)}"
         raise InputError(
             f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
-            f"Use: {', '.join(['auto', *able])}."
+            f"Use: {', '.join(['auto', *found])}."
         )
     return METHODS[name]
 
 
 def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
-    able = [m for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
-    least = min(estimate(m, tree) for m in able)
-    return [m for m in able if estimate(m, tree) <= 3.0 * least]
+    found = able(quantity_name, tree)
+    if len(found) < 2:
+        return found
+    work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
+    return [m for m in found if work[m.name] <= MARGIN * min(work.values())]
 
 
 class MethodTable:
@@ -310,15 +68,13 @@ class MethodTable:
         return METHODS[name]
 
     def __str__(self) -> str:
+        """Wrapped to the width, nothing cut."""
+        cells = [(m.name, wrap(", ".join(m.solves), 20), wrap(m.topology, 10), m.citation) for m in self]
+        names = max(map(len, METHODS))
+        left = WIDTH - names - 3 * 2 - sum(max(len(line) for c in cells for line in c[k]) for k in (1, 2))
         rows: list[tuple[str, ...]] = []
-        solves = {m.name: wrap(", ".join(m.solves), 22) for m in METHODS.values()}
-        taken = sum(
-            max(map(len, column))
-            for column in (METHODS, [line for cell in solves.values() for line in cell], [m.topology for m in self])
-        )
-        for m in METHODS.values():  # wrapped to 100 columns, nothing cut
-            source = wrap(m.citation, 100 - taken - 3 * 2, break_on_hyphens=False)
-            rows += zip_longest([m.name], solves[m.name], [m.topology], source, fillvalue="")
+        for name, solves, topology, citation in cells:
+            rows += zip_longest([name], solves, topology, wrap(citation, left, break_on_hyphens=False), fillvalue="")
         return table(("method", "solves", "topology", "source"), rows)
 
     __repr__ = __str__

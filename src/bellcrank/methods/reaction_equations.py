@@ -23,8 +23,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.newton_euler_symbolic import Free, applied, coriolis, cut_free
 from bellcrank.methods.reactions import passed_on
@@ -39,17 +37,6 @@ Column = dict[int, Force]  # force and moment at the centre of mass of each body
 
 
 # Of a body's moments of inertia, smallest against largest: below this it is a rod or a point, and cannot be turned.
-SINGULAR = 1e-12
-
-
-def applies(tree: Tree) -> bool:
-    """Whether Mbar can be inverted, and no joints share a coordinate."""
-    for link in tree.links:
-        a, b, c = link.inertia.I_centre.rows
-        moments = np.linalg.eigvalsh([[*a], [*b], [*c]])
-        if link.inertia.m <= 0.0 or moments[0] <= SINGULAR * moments[2]:
-            return False
-    return not tree.coupled
 
 
 def distribution(tree: Tree, bodies: Sequence[Free], i: int, f: Force) -> Column:

@@ -11,12 +11,24 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
-from bellcrank.zoo.papers import data, excavator, planar3r, puma600, puma_saha, stanford, torso
+from bellcrank.zoo.papers import data, excavator, planar3r, puma600, puma_saha, slider_fourbar, stanford, torso
 
 # In the order a newcomer should meet them.
 TABLE: dict[str, Callable[..., Mechanism]] = {
     maker.__name__: maker
-    for maker in (pendulum, planar3r, puma600, puma_saha, stanford, torso, excavator, chain, tree, random_tree)
+    for maker in (
+        pendulum,
+        planar3r,
+        puma600,
+        puma_saha,
+        stanford,
+        torso,
+        excavator,
+        slider_fourbar,
+        chain,
+        tree,
+        random_tree,
+    )
 }
 
 __all__ = [
@@ -30,6 +42,7 @@ __all__ = [
     "puma600",
     "puma_saha",
     "random_tree",
+    "slider_fourbar",
     "stanford",
     "torso",
     "tree",

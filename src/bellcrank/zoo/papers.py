@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
-from math import radians
+from math import hypot, radians
 from typing import Any
+
+import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Line
+from bellcrank.model.parts import Line, triple
 from bellcrank.read.builder import Builder
 from bellcrank.read.dh import from_saha, from_wong
 
@@ -75,6 +77,29 @@ def planar3r() -> Mechanism:
         b.body(f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, about, about))
         parent = f"link{i}" if i else "ground"
         b.joint(f"joint{i + 1}", "revolute", parent, f"link{i + 1}", point=(i * length, 0.0, 0.0))
+    return b.build()
+
+
+def slider_fourbar() -> Mechanism:
+    """A four-bar loop on a slide (Nikravesh et al. 1989), cut at R5: an open tree, whose frames "P1" and "P4" coincide
+    where the loop would close. q = 0 is the printed configuration.
+    """
+    given = data("slider_fourbar")
+    axis, slide = ([x / hypot(*given[name]) for x in given[name]] for name in ("axis", "slide"))
+    b = Builder("slider_fourbar")
+    ends = {"slide": ("R2", "R5"), "crank": ("R2", "R3"), "coupler": ("R3", "R4"), "rocker": ("R4", "R5")}
+    for mass, (name, (start, end)) in zip(given["mass"], ends.items(), strict=True):
+        here, there, r2 = np.array(given[start], dtype=float), np.array(given[end], dtype=float), given["radius"] ** 2
+        across = mass * (r2 / 4 + (there - here) @ (there - here) / 12)  # a cylinder's moments
+        e = (there - here) / np.linalg.norm(there - here)
+        inertia = across * np.eye(3) + (mass * r2 / 2 - across) * np.outer(e, e)
+        b.body(name, mass=mass, com=triple((here + there) / 2), inertia=inertia)
+    b.joint("T1", "prismatic", "ground", "slide", axis=slide)
+    b.joint("R2", "revolute", "slide", "crank", point=given["R2"], axis=axis)
+    b.joint("R3", "revolute", "crank", "coupler", point=given["R3"], axis=axis)
+    b.joint("R4", "revolute", "coupler", "rocker", point=given["R4"], axis=axis)
+    b.frame("P1", "slide", point=given["R5"])
+    b.frame("P4", "rocker", point=given["R5"])
     return b.build()
 
 

@@ -1,0 +1,122 @@
+"""The table of methods: one row for each way to a quantity, by the seeds and by others.
+
+Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), over any
+scalar; kinematics.py is the simplest, aba.py the best known. docs/methods.md tells how they belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from bellcrank.methods import (
+    aba,
+    absolute,
+    angeles,
+    bae_hwang,
+    crba,
+    denoc,
+    featherstone,
+    hemami,
+    joint_coordinates,
+    joint_coordinates_recursive,
+    kinematics,
+    ness,
+    newton_euler_symbolic,
+    reaction_equations,
+    reactions,
+    rnea,
+    walker_orin,
+)  # fmt: skip
+from bellcrank.methods.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
+from bellcrank.methods.sources import SOURCES
+from bellcrank.model.tree import Tree
+
+
+@dataclass(frozen=True)
+class Topology:
+    name: str
+    holds: Callable[[Tree], bool]
+
+
+ANY = Topology("trees, couplings", lambda tree: True)
+TREES = Topology("trees", lambda tree: not tree.coupled)
+MASSIVE = Topology(
+    "trees, massive bodies", lambda tree: not tree.coupled and all(link.inertia.invertible for link in tree.links)
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    module: ModuleType
+    solves: tuple[str, ...]
+    covers: Topology
+    source: str  # key of SOURCES
+    regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
+
+    @property
+    def topology(self) -> str:
+        return self.covers.name
+
+    @property
+    def citation(self) -> str:
+        return SOURCES[self.source]
+
+    def applies(self, tree: Tree) -> bool:
+        return self.covers.holds(tree)
+
+    def function(self, quantity: str) -> Callable[..., Any]:
+        return getattr(self.module, quantity)  # type: ignore[no-any-return]
+
+
+M = ("mass_matrix",)
+MF = ("forward_dynamics", "mass_matrix")
+MFB = ("forward_dynamics", "mass_matrix", "bias")
+MFU = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
+REST = (
+    "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum", "rate",
+    "integrate",
+)  # fmt: skip
+
+_ROWS = (
+    # the fastest, in our own frames and inertias
+    Method("rnea", rnea, ("inverse_dynamics", "bias", "gravity_torque"), ANY, "luh1980"),
+    Method("crba", crba, MFU, ANY, "walker1982"),
+    Method("aba", aba, ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("reactions", reactions, ("reactions",), ANY, "luh1980"),
+    # wong1991, and what it compares with
+    Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),
+    Method("hemami", hemami, MFB, ANY, "hemami1982", regrouped=False),
+    Method("angeles", angeles, MFB, ANY, "angeles1988", regrouped=False),
+    Method("walker_orin", walker_orin, MF, ANY, "walker1982", regrouped=False),
+    Method("featherstone", featherstone, ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("bae_hwang", bae_hwang, M, ANY, "bae1988"),
+    # saha2001
+    Method("denoc", denoc, MFU, TREES, "saha1997"),
+    # nikravesh1989
+    Method("joint_coordinates", joint_coordinates, MFB, ANY, "nikravesh1989", regrouped=False),
+    Method(
+        "joint_coordinates_recursive", joint_coordinates_recursive, ("forward_dynamics",), TREES, "wehage1988",
+        regrouped=False,
+    ),
+    Method("absolute", absolute, ("forward_dynamics", "reactions"), MASSIVE, "nikravesh1988", regrouped=False),
+    # fijany1989; the original composite bodies are Walker's and Orin's
+    Method("oke", oke, M, ANY, "kane1983", regrouped=False),
+    Method("vke", vke, M, ANY, "fijany1989", regrouped=False),
+    Method("oneb", oneb, M, ANY, "walker1982", regrouped=False),
+    Method("vneb", vneb, M, ANY, "fijany1989"),
+    Method("ocrb", walker_orin, M, ANY, "walker1982", regrouped=False),
+    Method("vcrb", vcrb, M, ANY, "bejczy1989"),
+    Method("vneb_parallel", vneb_parallel, M, ANY, "fijany1989"),
+    Method("vcrb_parallel", vcrb_parallel, M, ANY, "bejczy1989"),
+    # schaefer1992
+    Method("newton_euler_symbolic", newton_euler_symbolic, MFB, ANY, "schaefer1992", regrouped=False),
+    Method("reaction_equations", reaction_equations, ("reactions",), MASSIVE, "schaefer1992", regrouped=False),
+    # everything that has no dynamics in it
+    Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
+)  # fmt: skip
+
+METHODS: dict[str, Method] = {row.name: row for row in _ROWS}

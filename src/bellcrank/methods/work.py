@@ -1,0 +1,80 @@
+"""Rough operations of every method, enough to skip the hopeless without tracing them.
+
+The numbers are the traced counts of a general chain: a constant, and operations by body, by pair and by triple of
+bodies along a path to the ground. A test keeps them current (BELLCRANK_UPDATE=1 writes them).
+"""
+
+from __future__ import annotations
+
+from bellcrank.model.tree import Tree
+
+Rates = tuple[float, float, float, float]
+
+
+def estimate(method: str, quantity: str, tree: Tree) -> float:
+    ends, one, two, three = WORK[quantity][method]
+    total = ends
+    depth: list[int] = []
+    for link in tree.links:
+        d = 1 + (depth[link.parent] if link.parent >= 0 else 0)
+        depth.append(d)
+        total += one + two * d + three * d * d
+    return max(total, 1.0)
+
+
+WORK: dict[str, dict[str, Rates]] = {
+    "forward_dynamics": {
+        "crba": (-332.0, 152.0, 36.0, 1.0),
+        "aba": (-680.0, 400.0, 0.0, 0.0),
+        "ness": (-156.0, 20.0, 70.0, 7.0),
+        "hemami": (-382.0, 154.0, 82.0, 7.0),
+        "angeles": (-229.0, 85.0, 53.0, 7.0),
+        "walker_orin": (-434.0, 232.0, 36.0, 1.0),
+        "featherstone": (-751.0, 490.0, 0.0, 0.0),
+        "denoc": (-734.0, 414.0, 0.0, 0.0),
+        "joint_coordinates": (-223.0, 127.0, 77.0, 7.0),
+        "joint_coordinates_recursive": (-822.0, 586.0, 0.0, 0.0),
+        "absolute": (-1035.0, 1245.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-274.0, 186.0, 46.0, 7.0),
+    },
+    "mass_matrix": {
+        "crba": (-79.0, -2.0, 32.0, 0.0),
+        "ness": (42.0, -95.0, 54.0, 6.0),
+        "hemami": (-97.0, -24.0, 66.0, 6.0),
+        "angeles": (40.0, -88.0, 49.0, 6.0),
+        "walker_orin": (-166.0, 59.0, 32.0, 0.0),
+        "bae_hwang": (-217.0, 179.0, 11.0, 0.0),
+        "denoc": (-76.0, -16.0, 41.0, 0.0),
+        "joint_coordinates": (-136.0, 93.0, 28.0, 6.0),
+        "oke": (-197.0, 74.0, 28.0, 6.0),
+        "vke": (-216.0, 37.0, 68.0, 0.0),
+        "oneb": (71.0, -180.0, 112.0, 0.0),
+        "vneb": (-161.0, -5.0, 71.0, 0.0),
+        "ocrb": (-166.0, 59.0, 32.0, 0.0),
+        "vcrb": (-245.0, 97.0, 17.0, 0.0),
+        "vneb_parallel": (-45.14, -137.71, 128.57, 0.0),
+        "vcrb_parallel": (-415.74, 129.55, 41.76, 0.0),
+        "newton_euler_symbolic": (-142.0, 90.0, 28.0, 6.0),
+    },
+    "inverse_mass_matrix": {
+        "crba": (-80.0, -1.0, 29.0, 3.0),
+        "denoc": (-322.0, 110.0, 38.0, 1.0),
+    },
+    "mass_matrix_factors": {
+        "crba": (-81.0, -2.0, 32.0, 1.0),
+        "denoc": (-326.0, 121.0, 32.0, 0.0),
+    },
+    "bias": {
+        "rnea": (-251.0, 156.0, 0.0, 0.0),
+        "ness": (-160.0, 49.0, 50.0, 0.0),
+        "hemami": (-382.0, 174.0, 60.0, 0.0),
+        "angeles": (-267.0, 175.0, 0.0, 0.0),
+        "joint_coordinates": (-242.0, 145.0, 57.0, 0.0),
+        "newton_euler_symbolic": (-293.0, 204.0, 26.0, 0.0),
+    },
+    "reactions": {
+        "reactions": (-907.0, 595.0, 0.0, 0.0),
+        "absolute": (-994.0, 1207.0, 0.0, 0.0),
+        "reaction_equations": (-1335.0, 1525.0, 0.0, 0.0),
+    },
+}

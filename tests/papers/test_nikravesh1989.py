@@ -1,0 +1,309 @@
+"""P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody equations of motion suitable for
+recursive and parallel manipulation, 1989.
+
+Numbers of the paper: B, D*B, C and E of the four-bar on a slide (section 3), break-even points in the number of joints
+from CPU times (section 4), the largest speed-up of the Stanford arm with 1 to 6 joints (section 5), 352 s against 75 s
+for absolute against joint coordinates (section 7). It prints no operation counts, and its times are those of a program
+for any mechanism on a workstation of 1989. We compare operations of our graphs: mul + add + sub + div where it speaks
+of time, all operations alike where it speaks of processors. Measured times are in bench/nikravesh.py.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bellcrank import zoo
+from bellcrank.dataflow import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
+from bellcrank.graph import Graph, trace
+from bellcrank.methods import aba, absolute, kinematics
+from bellcrank.methods.centres import passed, placed
+from bellcrank.methods.joint_coordinates import velocity_transformation
+from bellcrank.methods.sweep import along, own
+from bellcrank.model import Body, Joint, Mechanism, assemble
+from bellcrank.papers import published
+from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
+from bellcrank.zoo.families import general_chain
+from trees import Array, close, state, trees
+
+DIRECT, RECURSIVE = "joint_coordinates", "joint_coordinates_recursive"
+seeds = st.integers(0, 1000)
+anything = trees(armature=st.booleans(), passive=st.booleans())
+
+
+# -- section 3: the four-bar on a slide
+
+
+def array(x: Vec) -> Array:
+    return np.array([float(e) for e in x])
+
+
+@cache
+def fourbar() -> Mechanism:
+    return zoo.slider_fourbar()
+
+
+def points() -> dict[str, Array]:
+    given = zoo.data("slider_fourbar")
+    return {name: np.array(given[name], float) for name in ("R2", "R3", "R4", "R5")}
+
+
+def unit(name: str) -> Array:
+    x = np.array(zoo.data("slider_fourbar")[name], float)
+    return x / np.linalg.norm(x)
+
+
+def B_in_the_world(m: Mechanism, q: list[float]) -> Array:
+    """24 x 4, in the paper's order: of each body the linear rows, then the angular ones."""
+    R = np.array([list(row) for row in m.tree.ground.pose(IDENTITY, ZERO)[0].rows], float)
+    rows = velocity_transformation(m.tree, q)
+    out = np.zeros((len(rows), 2, 3, m.nv))
+    for i, row in enumerate(rows):
+        for k, block in row.items():
+            out[i, 0, :, k], out[i, 1, :, k] = R @ array(block.lin), R @ array(block.ang)
+    return out.reshape(6 * len(rows), m.nv)
+
+
+def skew(a: Array) -> Array:
+    return np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
+
+
+def test_B_block_by_block() -> None:
+    P, u, slide = points(), unit("axis"), unit("slide")
+    r = [(P["R2"] + P["R5"]) / 2, (P["R2"] + P["R3"]) / 2, (P["R3"] + P["R4"]) / 2, (P["R4"] + P["R5"]) / 2]
+    B = B_in_the_world(fourbar(), [0.0] * 4).reshape(4, 2, 3, 4)
+    for i in range(4):
+        close(B[i, :, :, 0], [slide, np.zeros(3)], 1e-15)  # [u_1; 0]
+        for k, joint in enumerate(("R2", "R3", "R4"), start=1):
+            block = [-skew(r[i] - P[joint]) @ u, u] if k <= i else np.zeros((2, 3))  # [-d~ u; u]
+            close(B[i, :, :, k], block, 1e-15)
+
+
+def cut_joint(m: Mechanism, q: list[float]) -> Array:
+    """D*, 6 x 24: of the three rows of n_1 x n_4 = 0 two are independent, and the paper keeps two."""
+    X = {name: np.array(kinematics.pose(m.tree, q, name), float) for name in ("P1", "P4", "slide", "rocker")}
+    com = {b.name: X[b.name][:3, :3] @ b.com + X[b.name][:3, 3] for b in m.bodies if b.name in X}
+    s1, s4 = X["P1"][:3, 3] - com["slide"], X["P4"][:3, 3] - com["rocker"]
+    n1, n4 = X["slide"][:3, :3] @ unit("axis"), X["rocker"][:3, :3] @ unit("axis")
+    D = np.zeros((6, 24))
+    D[:3, :3], D[:3, 3:6], D[:3, 18:21], D[:3, 21:] = np.eye(3), -skew(s1), -np.eye(3), skew(s4)
+    D[3:, 3:6], D[3:, 21:] = skew(n4) @ skew(n1), -skew(n1) @ skew(n4)
+    return D
+
+
+def test_the_cut_joint() -> None:
+    """Eq 15 and E of eq 23, as printed, to the printed digits."""
+    m, printed = fourbar(), zoo.data("slider_fourbar")
+    DB = cut_joint(m, [0.0] * 4) @ B_in_the_world(m, [0.0] * 4)
+    close(DB[3:], np.zeros((3, 4)), 1e-15)
+    np.testing.assert_allclose(DB[:3], printed["DstarB"], atol=5e-5)
+    C = DB[[0, 2]]  # the second row repeats the first
+    np.testing.assert_allclose(C, printed["C"], atol=5e-5)
+    E = np.vstack([np.eye(2), -np.linalg.inv(C[:, 2:]) @ C[:, :2]])  # 23
+    np.testing.assert_allclose(E, printed["E"], atol=1e-12)
+    close(C @ E, np.zeros((2, 2)), 1e-12)  # 17
+    c1, c2, c3, c4, c5, c6 = (*C[0, 1:], *C[1, 1:])
+    close(E[2:, 1], np.array([c3 * c4 - c1 * c6, c1 * c5 - c2 * c4]) / (c2 * c6 - c3 * c5), 1e-12)
+
+
+def test_the_loop_is_a_rectangle() -> None:
+    """D*B = (P5 - P_j) x u gives the loop back: u is across its columns, and its sides are 2 and sqrt(2)."""
+    columns = np.array(zoo.data("slider_fourbar")["DstarB"], float).T[1:]
+    across = np.cross(columns[1], columns[0])
+    u = across / np.linalg.norm(across)
+    assert np.allclose(np.abs(u), np.abs(unit("axis")))
+    to_P5 = [np.cross(u, column) for column in columns]  # P5 - P_j, which are across u
+    P = [-x for x in to_P5] + [np.zeros(3)]
+    sides = [np.linalg.norm(b - a) for a, b in zip(P, P[1:] + P[:1])]
+    np.testing.assert_allclose(sides, [2, 2**0.5, 2, 2**0.5], atol=1e-4)
+    assert (P[1] - P[0]) @ (P[2] - P[1]) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_cut_joint_anywhere(seed: int) -> None:
+    """Out of the printed configuration D*B is the difference of two frames' Jacobians."""
+    m = fourbar()
+    q = state(m, seed)[0]
+    J = [np.array(kinematics.jacobian(m.tree, q, frame), float)[:3] for frame in ("P1", "P4")]
+    close((cut_joint(m, q) @ B_in_the_world(m, q))[:3], J[0] - J[1], 1e-14)
+
+
+# -- section 2: D, B, G and H belong together
+
+
+@settings(max_examples=40)
+@given(m=anything, seed=seeds)
+def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
+    """D B = 0 (eq 6), but for the rows that stand for rotors."""
+    q, _, _ = state(m, seed)
+    B = velocity_transformation(m.tree, q)
+    D, _ = absolute.constraints(m.tree, q, placed(m.tree, q))
+    assert sum(row.E == 0 for row in D) == 6 * len(m.bodies) - m.nv
+    DB = [[sum(B[i].get(k, NO_MOTION).dot(T) for i, T in row.T.items()) for k in range(m.nv)] for row in D if not row.E]
+    close(np.reshape(DB, (len(DB), m.nv)), np.zeros((len(DB), m.nv)), 1e-13)
+
+
+@settings(max_examples=40)
+@given(m=anything, seed=seeds)
+def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
+    """B = G^-1 H (eq 27): the recursion of eq 28 gives the same velocities."""
+    q, v, _ = state(m, seed)
+    bodies = placed(m.tree, q, v)
+    V: list[Motion] = []
+    for link, by in zip(m.tree.links, passed(m.tree, bodies, v)):
+        V.append(by.G.motion(V[link.parent] if link.parent >= 0 else NO_MOTION) + along(by.H, own(link, v)))  # 28
+    direct = [along(list(row.values()), [v[k] for k in row]) for row in velocity_transformation(m.tree, q)]
+    close([[*x.ang, *x.lin] for x in V], [[*x.ang, *x.lin] for x in direct], 1e-12)
+
+
+# -- section 2.1: reactions
+
+
+def momenta(m: Mechanism, q: Any, v: Any) -> list[list[Any]]:
+    """Of every body, [linear, angular about the world's origin] in world axes."""
+    out = []
+    poses, V = kinematics.poses(m.tree, q), kinematics.velocities(m.tree, q, v)
+    for link, (R, p), Vi in zip(m.tree.links, poses, V):
+        f = link.inertia @ Vi
+        out.append([*(R @ f.lin), *(R @ f.ang + p.cross(R @ f.lin))])
+    return out
+
+
+def newton_euler(m: Mechanism, q: Any, v: Any, tau: Any, frames: list[str], wrench: Any) -> Array:
+    """What the joints must pass on for each body's momentum to change as it does, from the leaves down."""
+    a, rate = aba.forward_dynamics(m.tree, q, v, tau, frames, wrench), kinematics.rate(m.tree, q, v)
+
+    def moved(t: Any) -> dict[str, Any]:
+        at = [x + t * dx for x, dx in zip(q, rate)], [x + t * dx for x, dx in zip(v, a)]
+        return {"h": momenta(m, *at)}
+
+    f = trace("momenta", moved, {"t": ()}).jacobian("h", "t").evaluate(t=0.0)["dh_dt"].reshape(-1, 6)
+    X = {name: np.array(kinematics.pose(m.tree, q, name), float) for name in m.tree.frames}
+    index = {b.name: i for i, b in enumerate(m.bodies)}
+    for i, b in enumerate(m.bodies):
+        weight = b.mass * np.array(m.gravity)
+        f[i] -= [*weight, *np.cross(X[b.name][:3, :3] @ b.com + X[b.name][:3, 3], weight)]
+    for name, w in zip(frames, np.array(wrench)):
+        f[m.tree.frames[name][0]] -= [*w[:3], *(w[3:] + np.cross(X[name][:3, 3], w[:3]))]
+    for i in reversed(range(len(f))):
+        if m.parent[i] >= 0:
+            f[m.parent[i]] += f[i]
+    for b, i in index.items():
+        f[i, 3:] -= np.cross(X[b][:3, 3], f[i, :3])
+    return np.asarray(f)
+
+
+@settings(max_examples=30)
+@given(m=anything, seed=seeds)
+def test_reactions_are_those_of_newton_and_euler(m: Mechanism, seed: int) -> None:
+    q, v, tau = state(m, seed)
+    frames = [f"f{len(m.bodies) - 1}", "f0"]
+    wrench = np.random.default_rng(seed).normal(size=(2, 6)).tolist()
+    ours = absolute.reactions(m.tree, q, v, tau, frames, wrench)
+    close(ours, newton_euler(m, q, v, tau, frames, wrench), 1e-9)
+
+
+def test_a_hanging_weight() -> None:
+    """The joint holds it: 2 kg up, no moment."""
+    m = assemble("weight", [Body("bob", 2.0, (0, 0, -1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)))],
+                 [Joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))])  # fmt: skip
+    close(absolute.reactions(m.tree, [0.0], [0.0], [0.0]), [[0, 0, 2 * 9.81, 0, 0, 0]])
+
+
+def test_where_M_has_no_inverse() -> None:
+    assert not absolute.applies(zoo.pendulum().tree)  # a point mass
+    assert not absolute.applies(zoo.planar3r().tree)  # rods without thickness
+    assert all(absolute.applies(zoo.load(name).tree) for name in ("puma600", "stanford", "torso", "excavator"))
+
+
+# -- section 4: recursive or not
+
+SIZES = range(2, 13)
+
+
+@pytest.mark.parametrize(
+    ("kind", "general", "alternate"),
+    [
+        ("revolute", 6, 6),  # 6 in the paper
+        ("prismatic", 7, 9),  # 9
+        ("spherical", 4, 4),  # 5
+    ],
+)
+def test_break_even_in_operations(kind: str, general: int, alternate: int) -> None:
+    """`general` has nothing special in it; `alternate` is an idealised robot. The paper does not describe its chain."""
+    sizes = SIZES if kind != "spherical" else range(2, 8)
+    for make, n in ((lambda n: general_chain(n, kind), general), (lambda n: zoo.chain(n, kind), alternate)):
+        found = break_even(operations(make, sizes, RECURSIVE), operations(make, sizes, DIRECT))
+        assert found == n
+    assert abs(general - published()["dataflow"]["breakeven_joints"][kind]) <= 2
+
+
+@pytest.mark.parametrize("twist", ["alternate", "general"])
+def test_a_parallel_system_is_better_done_directly(twist: str) -> None:
+    """Fig 6(a): all bodies on one. Both forms grow linearly, and the recursive one is never cheaper."""
+    make = {n: zoo.tree(n, branching=n, twist=twist) for n in SIZES}
+    direct, recursive = (operations(make.__getitem__, SIZES, by) for by in (DIRECT, RECURSIVE))
+    assert all(direct[n] < recursive[n] for n in SIZES)
+    for counts in (direct, recursive):
+        steps = np.diff([counts[n] for n in range(2, 13, 2)])  # by two: of the alternate ones every second is alike
+        assert set(steps) == {steps[0]}
+
+
+@pytest.mark.parametrize("name", ["puma600", "stanford", "excavator"])
+def test_absolute_coordinates_cost_several_times_as_much(name: str) -> None:
+    """Section 7 has 352 s against 75 s, a factor of 4.7, in simulations that contain more than this function."""
+    m = zoo.load(name)
+    ratio = folded(m, "absolute").count().arithmetic / folded(m, DIRECT).count().arithmetic
+    assert 2.5 < ratio < 4.5
+
+
+# -- section 5: the critical path
+
+
+def of_stanford(how: Any) -> list[Graph]:
+    return [how(first_joints(zoo.stanford(), n)) for n in range(1, 7)]
+
+
+def speedups(graphs: list[Graph]) -> list[float]:
+    return [g.work(ALIKE) / g.span(ALIKE) for g in graphs]
+
+
+def test_the_critical_path_grows_linearly() -> None:
+    """Exactly, for a chain without special numbers: 11 operations a joint folded, 12 where its numbers are inputs."""
+    for how, each in ((folded, 11), (unfolded, 12)):
+        spans = [how(general_chain(n)).span(ALIKE) for n in range(3, 13)]
+        assert set(np.diff(spans)) == {each}
+
+
+@pytest.mark.parametrize(("how", "each"), [(folded, 7.2), (unfolded, 11.2), (dense, 11.5)])
+def test_the_critical_path_of_the_stanford_arm_grows_linearly(how: Any, each: float) -> None:
+    n, spans = np.arange(2, 7), [g.span(ALIKE) for g in of_stanford(how)][1:]
+    slope, start = np.polyfit(n, spans, 1)
+    assert slope == pytest.approx(each, abs=0.3)
+    assert np.abs(start + slope * n - spans).max() < 1.5  # its joints are not all alike
+
+
+def test_speed_up_of_the_stanford_arm() -> None:
+    """The paper has 11 to 76. Nearly so has a program for any arm (its numbers are inputs) that multiplies full
+    matrices; one that leaves out the zero blocks of B and the upper triangle has less work in the same time, and one
+    that is compiled for this arm much less.
+    """
+    least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
+    full, program, compiled = (speedups(of_stanford(how)) for how in (dense, unfolded, folded))
+    np.testing.assert_allclose(full, [10.3, 21.8, 31.5, 43.2, 56.1, 70.9], rtol=0.05)
+    np.testing.assert_allclose(program, [10.3, 19.1, 23.5, 29.9, 35.4, 41.1], rtol=0.05)
+    np.testing.assert_allclose(compiled, [1.5, 7.1, 11.7, 19.3, 24.0, 26.6], rtol=0.05)
+    assert full[0] == pytest.approx(least, rel=0.1)
+    assert full[5] == pytest.approx(most, rel=0.1)
+
+
+def test_the_recursive_form_gains_less() -> None:
+    """Its work and its path both grow with n: the gain stays below 20 however long the chain is."""
+    graphs = [unfolded(general_chain(n), RECURSIVE) for n in (6, 12)]
+    assert all(15 < x < 20 for x in speedups(graphs))

@@ -1,0 +1,55 @@
+"""The rough rates of methods/work.py are what the methods cost on a general chain.
+
+BELLCRANK_UPDATE=1 writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bellcrank import build, papers
+from bellcrank.methods import METHODS, QUANTITIES, work
+
+SIZES = tuple(range(6, 13))
+CHOICES = {name: [m.name for m in METHODS.values() if name in m.solves] for name in QUANTITIES}
+CHOICES = {name: found for name, found in CHOICES.items() if len(found) > 1}
+
+
+def measured(method: str, quantity: str) -> tuple[float, ...]:
+    """A constant, and operations by body, pair and triple: sums over a chain of 1, d and d^2 are polynomials of n."""
+    counts = {n: build.graph(papers.chain(n), quantity, method).count().arithmetic for n in SIZES}
+    try:
+        c = [float(x) for x in papers.fitted(counts)[0].coefficients]
+    except ValueError:  # recursive doubling: not a polynomial
+        c = [*reversed(np.polyfit(SIZES, list(counts.values()), 2))]
+    ends, c1, c2, c3 = c + [0.0] * (4 - len(c))
+    three = 3 * c3
+    two = 2 * (c2 - three / 2)
+    return tuple(round(float(x), 2) for x in (ends, c1 - two / 2 - three / 6, two, three))
+
+
+def test_the_table_is_complete() -> None:
+    assert {name: sorted(found) for name, found in work.WORK.items()} == {n: sorted(f) for n, f in CHOICES.items()}
+
+
+@pytest.mark.skipif("BELLCRANK_UPDATE" not in os.environ, reason="only writes")
+def test_write() -> None:
+    path = Path(work.__file__)
+    lines = ["WORK: dict[str, dict[str, Rates]] = {"]
+    for name, found in CHOICES.items():
+        lines += [f'    "{name}": {{', *(f'        "{m}": {measured(m, name)},' for m in found), "    },"]
+    head, _, _ = path.read_text("utf-8").partition("WORK: dict")
+    path.write_text(head + "\n".join([*lines, "}"]) + "\n", "utf-8")
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_rates_are_current(name: str) -> None:
+    """Within a tenth, at twelve joints: what a rough estimate has to be."""
+    for method in CHOICES[name]:
+        tree = papers.chain(12).tree
+        count = build.graph(papers.chain(12), name, method).count().arithmetic
+        assert work.estimate(method, name, tree) == pytest.approx(count, rel=0.1)
