@@ -367,7 +367,7 @@ def test_tables_fit_the_terminal(line: str, columns: int, arm: str) -> None:
     assert max(len(line) for line in text.splitlines()) <= columns
     assert "…" not in text
     assert text.isascii()
-    if columns == 60 and "--all" in command:
+    if columns == 100 and "--all" in command:  # long names make blocks of a narrower one
         for row in data(*command)["rows"]:
             assert re.search(rf"\b{row['method']}( \*)?\s.*\b{row['total']}\s+{row['span']:g}\s", text)
 
