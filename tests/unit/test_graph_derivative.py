@@ -47,7 +47,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 def differences(g: Graph, of: str, wrt: str, **values: Any) -> Any:
     """Central differences of fourth order: good to about 1e-10 with this step."""
     x = np.array(values[wrt], float)
-    h = 1e-3
+    h = 3e-4
     columns = []
     for e in np.eye(x.size):
         f = [g.evaluate(**values | {wrt: (x.ravel() + k * h * e).reshape(x.shape)})[of] for k in (-2, -1, 1, 2)]

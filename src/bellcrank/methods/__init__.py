@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 WIDTH = 100  # of the printed table
-MARGIN = 1.25  # what a rough estimate puts further behind than this is not traced by "auto"
+MARGIN = 1.4  # what a rough estimate puts further behind than this is not traced by "auto"
 
 
 def able(quantity_name: str, tree: Tree) -> list[Method]:
