@@ -273,13 +273,16 @@ def test_freed_inertia_is_blind_to_the_free_motion(seed: int, along_axis: bool) 
     if along_axis:
         e = np.eye(6)[int(r.integers(6))].tolist()
         s = Motion(vec(e[:3]), vec(e[3:]))
-    U = A @ s
-    D = s.dot(U)
-    u = dense(U)
-    close(dense(A.freed(s, U, 1.0 / D, blind=True)), dense(A) - np.outer(u, u) / D, 1e-14)
-    close(dense(A.freed(s, U, 1.0 / D, blind=True) @ s), np.zeros(6), 1e-14)
-    stiff = 1.0 / (D + 0.3)  # a rotor resists as well: then nothing is blind
-    close(dense(A.freed(s, U, stiff, blind=False)), dense(A) - np.outer(u, u) * stiff, 1e-14)
+    u, D = dense(A @ s), s.dot(A @ s)
+    free = A.freed(s)
+    close([free.D, free.inverse], [D, 1.0 / D], 1e-15)
+    close(dense(free.psi), u / D, 1e-14)
+    close(s.dot(free.psi), 1.0, 1e-14)
+    close(dense(free.rest), dense(A) - np.outer(u, u) / D, 1e-14)
+    close(dense(free.rest @ s), np.zeros(6), 1e-14)
+    stiff = A.freed(s, 0.3)  # a rotor resists as well: then nothing is blind
+    close([stiff.D, s.dot(stiff.psi)], [D + 0.3, D / (D + 0.3)], 1e-14)
+    close(dense(stiff.rest), dense(A) - np.outer(u, u) / (D + 0.3), 1e-14)
 
 
 @given(seeds)

@@ -95,6 +95,10 @@ def _add(a: Value, b: Value) -> Value:
         return _sub(b, a.args[0])
     if b.op == "neg":
         return _sub(a, b.args[0])
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Node) and x.op == "sub" and x.args[1] is y:  # (x - y) + y
+            rest: Value = x.args[0]
+            return rest
     return b.tape.node("add", a, b)
 
 

@@ -5,7 +5,8 @@ part of the recursion, as in R. Featherstone, Rigid Body Dynamics Algorithms, 20
 Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
 
     c_i   acceleration of body i from velocities alone       IA_i      inertia of body i with its subtree free to move
-    pA_i  force that holds it at zero acceleration           U, D, u   IA s, 1/(s.U), tau - s.pA for one axis s
+    pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s
+    u     tau - s.pA
 
 Departs: body coordinates instead of the inertial frame; `a` is the classical acceleration of the frame's origin, so
 that linear velocities are never needed; a joint with several axes is eliminated one axis after the other, last first.
@@ -47,16 +48,16 @@ def forward_dynamics(
         pA.append(link.inertia.newton_euler(Acceleration(m.w, ZERO, ZERO)) - outer[i])
         IA.append(articulated(link.inertia))
 
-    U, D, u = {}, {}, {}
+    psi, D, u = {}, {}, {}
     for i, link in reversed(list(enumerate(links))):
         for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
-            step("U", link.name)
-            U[k] = IA[i] @ s
-            D[k] = 1.0 / (s.dot(U[k]) + link.armature)
-            u[k] = (tau[k] + passive[k]) - s.dot(pA[i])
             step("IA", link.name)
-            IA[i] = IA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)  # 2.14
-            pA[i] = pA[i] + U[k] * (u[k] * D[k])  # 2.16
+            free = IA[i].freed(s, link.armature)
+            psi[k], D[k], IA[i] = free.psi, free.inverse, free.rest  # 2.14
+            step("u", link.name)
+            u[k] = (tau[k] + passive[k]) - s.dot(pA[i])
+            step("pA", link.name)
+            pA[i] = pA[i] + psi[k] * u[k]  # 2.16
         if link.parent >= 0:
             step("IA", links[link.parent].name)
             IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
@@ -69,6 +70,6 @@ def forward_dynamics(
         step("a", link.name)
         A.append(X[i].motion(A[link.parent] if link.parent >= 0 else Motion(ZERO, -tree.gravity)) + c[i])
         for s, k in zip(S[i], link.v_index, strict=True):
-            a[k] = (u[k] - A[i].dot(U[k])) * D[k]  # 2.18
+            a[k] = u[k] * D[k] - A[i].dot(psi[k])  # 2.18
             A[i] = A[i] + s * a[k]  # 2.17
     return a

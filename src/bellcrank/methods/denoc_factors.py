@@ -25,8 +25,7 @@ from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import Force, Motion
-from bellcrank.spatial.vector import Vec
+from bellcrank.spatial.motion import Force
 
 Psi = Mapping[int, Force]
 
@@ -39,30 +38,14 @@ def elimination(tree: Tree, q: Vector) -> tuple[Psi, list[Scalar], list[Scalar]]
     m, inverse_m = [0.0] * tree.nv, [0.0] * tree.nv
     for i, link in reversed(list(enumerate(links))):
         for p, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
-            step("psi", link.name)
-            psi_hat = M[i] @ p  # 26
-            m[k] = p.dot(psi_hat) + link.armature  # 26
-            inverse_m[k] = 1.0 / m[k]
-            psi[k] = psi_hat * inverse_m[k]  # 27
-            if link.armature == 0.0:
-                psi[k] = unit(psi[k], p)
             step("M^", link.name)
-            M[i] = M[i].freed(p, psi_hat, inverse_m[k], blind=link.armature == 0.0)  # 28
+            free = M[i].freed(p, link.armature)
+            m[k], inverse_m[k] = free.D, free.inverse  # 26
+            psi[k], M[i] = free.psi, free.rest  # 27, 28
         if link.parent >= 0:
             step("M^", links[link.parent].name)
             M[link.parent] = M[link.parent] + link.transform(q).articulated(M[i])  # 28
     return psi, m, inverse_m
-
-
-def unit(psi: Force, p: Motion) -> Force:
-    """p^T psi is 1 by (26) and (27): where p is a coordinate axis, that element of psi is the one and not x/x."""
-    if sum(isinstance(e, float) and e == 0.0 for e in (*p.ang, *p.lin)) < 5:
-        return psi
-
-    def exact(e: Scalar, x: Scalar) -> Scalar:
-        return 1.0 if isinstance(e, float) and e == 1.0 else x
-
-    return Force(Vec(*map(exact, p.ang, psi.ang)), Vec(*map(exact, p.lin, psi.lin)))
 
 
 def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:

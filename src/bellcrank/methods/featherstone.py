@@ -6,7 +6,7 @@ Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O
 
     s     axis of a joint, [z, p x z]                  J_i, JA_i  inertia of body i: rigid, articulated
     Q     force vector: tau + passive - bias           P_i        bias force of body i
-    a_i   acceleration of body i where the origin is   U, D, u    JA s, 1/(s.JA s), Q - s.P for one axis s
+    a_i   acceleration of body i where the origin is   psi, D, u  JA s D, 1/(s.JA s), Q - s.P, for one axis s
 
 Departs: JA is symmetric and is kept as such, with the blocks of 2.22 (in 2.15 as printed [x] has the other sign, and
 the columns stand in another order than in a = [x'', w']). The denominator of 2.18 is that of axis i; the print has
@@ -34,17 +34,16 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
     S = axes(tree, q, X)
     JA = [articulated(J) for J in inertias(tree, X)]  # 2.15
     P = [NO_FORCE] * len(links)
-    U, D, u = {}, {}, {}
+    psi, D, u = {}, {}, {}
     for i, link in reversed(list(enumerate(links))):
         for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
-            step("U", link.name)
-            U[k] = JA[i] @ s
-            D[k] = 1.0 / (s.dot(U[k]) + link.armature)
-            u[k] = Q[k] - s.dot(P[i])
             step("JA", link.name)
-            JA[i] = JA[i].freed(s, U[k], D[k], blind=link.armature == 0.0)  # 2.14
+            free = JA[i].freed(s, link.armature)
+            psi[k], D[k], JA[i] = free.psi, free.inverse, free.rest  # 2.14
+            step("u", link.name)
+            u[k] = Q[k] - s.dot(P[i])
             step("P", link.name)
-            P[i] = P[i] + U[k] * (u[k] * D[k])  # 2.16
+            P[i] = P[i] + psi[k] * u[k]  # 2.16
         if link.parent >= 0:
             step("JA", links[link.parent].name)
             JA[link.parent] = JA[link.parent] + JA[i]  # 2.14
@@ -57,7 +56,7 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
         step("a", link.name)
         a.append(a[link.parent] if link.parent >= 0 else NO_MOTION)
         for s, k in zip(S[i], link.v_index, strict=True):
-            theta[k] = (u[k] - a[i].dot(U[k])) * D[k]  # 2.18
+            theta[k] = u[k] * D[k] - a[i].dot(psi[k])  # 2.18
             a[i] = a[i] + s * theta[k]  # 2.17
     return theta
 

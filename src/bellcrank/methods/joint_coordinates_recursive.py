@@ -38,16 +38,16 @@ def forward_dynamics(
         M.append(articulated(b.M))
         g.append(Force(ZERO, tree.gravity * b.M.m) + b.force(force) - gyroscopic)  # 4
 
-    U, D, f = {}, {}, {}
+    psi, D, f = {}, {}, {}
     for j, link in reversed(list(enumerate(links))):
         for h, k in reversed(list(zip(by[j].H, link.v_index, strict=True))):
-            step("U", link.name)
-            U[k] = M[j] @ h
-            D[k] = 1.0 / (h.dot(U[k]) + link.armature)
-            f[k] = pushed[k] + h.dot(g[j])
             step("M", link.name)
-            M[j] = M[j].freed(h, U[k], D[k], blind=False)
-            g[j] = g[j] - U[k] * (f[k] * D[k])
+            free = M[j].freed(h, link.armature)
+            psi[k], D[k], M[j] = free.psi, free.inverse, free.rest
+            step("f", link.name)
+            f[k] = pushed[k] + h.dot(g[j])
+            step("g", link.name)
+            g[j] = g[j] - psi[k] * f[k]
         if link.parent >= 0:
             step("M", links[link.parent].name)
             M[link.parent] = M[link.parent] + by[j].G.articulated(M[j])  # 29, left
@@ -60,6 +60,6 @@ def forward_dynamics(
         step("theta''", link.name)
         dv.append(by[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION) + by[j].gamma)  # 28, derived
         for h, k in zip(by[j].H, link.v_index, strict=True):
-            theta[k] = (f[k] - dv[j].dot(U[k])) * D[k]
+            theta[k] = f[k] * D[k] - dv[j].dot(psi[k])
             dv[j] = dv[j] + h * theta[k]
     return from_common(tree, bodies, [at.w for at in by], v, theta)

@@ -95,19 +95,24 @@ class Articulated:
     def __matmul__(self, a: Motion) -> Force:
         return Force(self.I @ a.ang + self.H @ a.lin, self.H.T @ a.ang + self.M @ a.lin)
 
-    def freed(self, s: Motion, U: Force, inverse_D: Scalar, blind: bool) -> Articulated:
-        """IA - U U^T / D: what is left when the motion s is free.
+    def freed(self, s: Motion, armature: Scalar = 0.0) -> Freed:
+        """What is left when the motion s is free, resisted by an armature at most: IA - U U^T / D with U = IA s.
 
-        Where nothing but IA resists s (`blind`), the result is exactly blind to s; and where s is a coordinate axis
-        its row is then set to zero instead of being computed as x - x x/x, which no folding could see.
+        Where nothing but IA resists s, the rest is exactly blind to s and s.psi is exactly one. Where s is moreover a
+        coordinate axis, that row and that element are set instead of being computed as x - x x/x and x/x, which no
+        folding could see.
         """
-        ones = [i for i, x in enumerate((*s.ang, *s.lin)) if not (isinstance(x, float) and x == 0.0)]
-        row = ones[0] if blind and len(ones) == 1 else -1
+        U = self @ s
+        D = s.dot(U) + armature
+        inverse = 1.0 / D
+        axes = [i for i, x in enumerate((*s.ang, *s.lin)) if not (isinstance(x, float) and x == 0.0)]
+        alone = isinstance(armature, float) and armature == 0.0 and len(axes) == 1
+        row = axes[0] if alone and (*s.ang, *s.lin)[axes[0]] == 1.0 else -1
         u = [*U.ang, *U.lin]
-        w = [x * inverse_D for x in u]
+        psi = [1.0 if i == row else x * inverse for i, x in enumerate(u)]
 
         def left(i: int, j: int, x: Scalar) -> Scalar:
-            return 0.0 if row in (i, j) else x - u[i] * w[j]
+            return 0.0 if row in (i, j) else x - u[i] * psi[j]
 
         def symmetric(S: Sym, o: int) -> Sym:
             return Sym(
@@ -120,7 +125,16 @@ class Articulated:
             )
 
         H = [Vec(left(i, 3, r.x), left(i, 4, r.y), left(i, 5, r.z)) for i, r in enumerate(self.H.rows)]
-        return Articulated(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
+        rest = Articulated(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
+        return Freed(D, inverse, Force(Vec(*psi[:3]), Vec(*psi[3:])), rest)
+
+
+@dataclass(slots=True, eq=False)
+class Freed:
+    D: Scalar  # s.IA s + armature
+    inverse: Scalar  # of D
+    psi: Force  # IA s / D
+    rest: Articulated
 
 
 def articulated(i: Inertia) -> Articulated:
