@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -29,6 +29,7 @@ from bellcrank.model import Mechanism, Tree, regrouped
 
 TARGETS = ("cpu",)
 DTYPES = ("float64", "float32")
+EVEN = 1.05  # predicted times that are as good as equal
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,16 @@ def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tu
         by = method(request.method, request.quantity, mechanism.tree)
         return by, traced(mechanism, request, by)
     graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
-    return graphs[0] if len(graphs) == 1 else min(graphs, key=lambda pair: costs(dtype).predicted(pair[1]))
+    return cheapest(graphs, dtype)
+
+
+def cheapest(graphs: Sequence[tuple[Method, Graph]], dtype: str = "float64") -> tuple[Method, Graph]:
+    """By predicted time; of those within the model's own noise, the one with the fewest operations."""
+    if len(graphs) == 1:
+        return graphs[0]
+    times = [costs(dtype).predicted(g) for _, g in graphs]
+    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
+    return min(even, key=lambda pair: pair[1].count().arithmetic)
 
 
 def rows_per_thread(g: Graph, dtype: str) -> int:

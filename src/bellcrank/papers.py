@@ -100,14 +100,14 @@ class Row:
     method: str  # ours
     function: str  # of the method's module
     inputs: tuple[str, ...]
-    scope: str = ""  # what the count contains, where that is not plain from the table
     own: bool = True  # our form of that very method, which must not need more; or a method that does the same work
     given: str = ""  # a function of q whose work the paper counts elsewhere: what is shared with it is free
 
     @property
-    def paper(self) -> str:
-        """Where the number is printed."""
-        return PAPERS[self.table]
+    def title(self) -> str:
+        """What was published, and of which scope."""
+        part = self.table.removesuffix("_parts") + " " if self.table.endswith("_parts") else ""
+        return f"{part}{self.key.replace('_', ' ')}{SCOPES.get(self.inputs, '')}"
 
     @property
     def printed(self) -> Mapping[str, Any]:
@@ -136,38 +136,32 @@ class Row:
 
 # The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
 ROWS: tuple[Row, ...] = (
-    Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")),
-    Row("forward_dynamics", "walker_orin_featherstone", "walker_orin", "accelerations", ("q", "phi")),
-    Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
-    Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
-    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",), own=False),
-    Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
-    Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),
-    Row("mass_matrix", "walker", "ocrb", "mass_matrix", ("q",), own=False),
-    # wong1991
+    # wong1991, tables 2.1, 3.1 and 3.5
     Row("forward_dynamics", "wong", "ness", "forward_dynamics", ("q", "v", "tau")),
     Row("wong_parts", "inertia_matrix", "ness", "mass_matrix", ("q",)),
     Row("wong_parts", "force_vector", "ness", "bias", ("q", "v"), given="mass_matrix"),
     Row("wong_parts", "cholesky", "ness", "accelerations", ("M", "b"), own=False),
+    Row("forward_dynamics", "angeles", "angeles", "forward_dynamics", ("q", "v", "tau")),
+    Row("angeles_parts", "inertia_matrix", "angeles", "mass_matrix", ("q",)),
+    Row("angeles_parts", "force_vector", "angeles", "bias", ("q", "v")),
+    Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
+    Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
     Row("mass_matrix", "lilly_I", "ness", "mass_matrix", ("q",), own=False),
-    Row("forward_dynamics", "angeles", "angeles", "forward_dynamics", ("q", "v", "tau"), own=False),
-    Row("angeles_parts", "inertia_matrix", "angeles", "mass_matrix", ("q",), own=False),
-    Row("angeles_parts", "force_vector", "angeles", "bias", ("q", "v"), own=False),
-    # Saha 2001, table I
+    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",), own=False),
+    # saha2001, table I
     Row("forward_dynamics", "saha", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")),
     Row("forward_dynamics", "featherstone", "denoc", "accelerations", ("q", "phi"), own=False),
     Row("forward_dynamics", "valasek", "denoc", "accelerations", ("q", "phi"), own=False),
     Row("forward_dynamics", "brandl", "aba", "forward_dynamics", ("q", "v", "tau"), own=False),
+    Row("forward_dynamics", "walker_orin_featherstone", "walker_orin", "accelerations", ("q", "phi")),
     Row("forward_dynamics", "walker_orin_featherstone", "crba", "accelerations", ("q", "phi"), own=False),
+    # fijany1989
+    Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),
 )
 
-
-PAPERS = {
-    "forward_dynamics": "saha2001, wong1991",
-    "wong_parts": "wong1991",
-    "angeles_parts": "wong1991",
-    "mass_matrix": "fijany1989, wong1991",
-}
+SCOPES = {("q",): ", mass matrix", ("q", "phi"): ", forces given", ("q", "v", "tau"): ", all included"}
 
 
 @cache
@@ -209,7 +203,7 @@ class Compared:
     def facts(self) -> dict[str, Any]:
         """For --json."""
         at = {n: {"published": float(self.theirs(n)), "traced": self.ours(n)} for n in (6, 10)}
-        about = {"published": self.row.key, "paper": self.row.paper, "method": self.row.method, "scope": self.row.scope}
+        about = {"published": self.row.title, "method": self.row.method, "function": self.row.function}
         traced = {"M": str(self.M), "A": str(self.A), "from_n": self.since}
         return about | {"print": dict(self.row.printed), "traced": traced, "at": at}
 

@@ -57,7 +57,7 @@ def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is dear and whatever free, the method it takes is the cheapest."""
+    """Whatever is dear and whatever free, the method it takes is the cheapest, or as good as."""
     m = bc.zoo.chain(10)
     graphs = {by: build.graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
     for weights in (Parts(1, 0, 0, 0, 0, 0, 0, 0), Parts(0, 1, 0, 0, 0, 0, 0, 0), Parts(0, 0, 0, 0, 1, 0, 0, 0)):
@@ -65,4 +65,4 @@ def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(build, "costs", lambda dtype, table=table: table)
         by, _ = build.chosen(m, build.Request("forward_dynamics"))
         least = min(table.predicted(g) for g in graphs.values())
-        assert table.predicted(build.graph(m, "forward_dynamics", by.name)) <= least
+        assert table.predicted(build.graph(m, "forward_dynamics", by.name)) <= build.EVEN * least

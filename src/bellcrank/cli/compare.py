@@ -15,6 +15,13 @@ from bellcrank.model import Mechanism
 TRACED = 30_000  # rough operations of what a table still has; what is larger and three times behind is left out
 
 
+NOTES = (
+    "* is what auto takes: the least predicted time, and of equals the fewest operations.",
+    "Span: the longest chain of operations, an addition as 1, a division as 4, a sine or cosine as 8.",
+    "Times: for each of many states, one core; code is that of one state and of batches.",
+)
+
+
 def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any]:
     c, work, span = graph.count(), graph.work(), graph.span()
     return {
@@ -35,15 +42,16 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
     asked = [QUANTITIES[quantity_name]] if quantity_name else list(QUANTITIES.values())
     jobs, left_out = _jobs(m, asked)
     rows = []
+    graphs: dict[str, list[tuple[Method, Graph]]] = {q.name: [] for q in asked}
     with screen.working(f"tracing {m.name}") as say:
         for i, (q, by) in enumerate(jobs):
             say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
-            rows.append(_row(m, q, by, frame if q.option == "frame" else "", measure))
-    for q in asked:
-        group = [row for row in rows if row["quantity"] == q.name]
-        best = min(group, key=lambda row: row["predicted"])
-        for row in group:
-            row["choice"] = row is best and len(group) > 1
+            of = frame if q.option == "frame" else ""
+            graphs[q.name].append((by, build.graph(m, q.name, by.name, of)))
+            rows.append(_row(m, q.name, *graphs[q.name][-1], of, measure))
+    choice = {name: build.cheapest(found)[0].name for name, found in graphs.items() if len(found) > 1}
+    for row in rows:
+        row["choice"] = choice.get(row["quantity"]) == row["method"]
     order = list(QUANTITIES)
     rows.sort(key=lambda row: (order.index(row["quantity"]), row["total"]))
     if json:
@@ -56,10 +64,8 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
     screen.line()
     _table(rows, measure)
     screen.line()
-    screen.line(
-        "* is what auto takes, by predicted time. Span: an addition 1, a division 4, a sine or cosine 8.", "dim"
-    )
-    screen.line("Times: for each of many states, one core; code is that of one state and of batches.", "dim")
+    for text in NOTES:
+        screen.line(text, "dim")
     if left_out:
         screen.line(f"Far behind and left out (ask with -q and -m): {', '.join(left_out)}.", "dim")
 
@@ -81,11 +87,10 @@ def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Met
     return jobs, left_out
 
 
-def _row(m: Mechanism, q: Quantity, by: Method, frame: str, measure: bool) -> dict[str, Any]:
-    graph = build.graph(m, q.name, by.name, frame)
-    row = counted(q.name, by.name, graph) | {"predicted": costs().predicted(graph)}
+def _row(m: Mechanism, name: str, by: Method, graph: Graph, frame: str, measure: bool) -> dict[str, Any]:
+    row = counted(name, by.name, graph) | {"predicted": costs().predicted(graph)}
     if measure:
-        kernel = build.kernel(m, q.name, by.name, frame=frame)
+        kernel = build.kernel(m, name, by.name, frame=frame)
         row |= {"code_size": kernel.code_size, "measured": timing.batch(m, kernel)}
     return row
 
@@ -93,7 +98,7 @@ def _row(m: Mechanism, q: Quantity, by: Method, frame: str, measure: bool) -> di
 def _table(rows: list[dict[str, Any]], measured: bool) -> None:
     kinds = ("mul", "add", "div", "sqrt", "trig")
     shown = [k for k in kinds if k in ("mul", "add") or any(row["count"][k] for row in rows)]
-    head = [Column("quantity", wrap=True), Column("method")]
+    head = [Column("quantity", wrap=True, least=19), Column("method")]
     head += [Column(k, right=True, optional=True) for k in shown]
     head += [Column("total", right=True), Column("span", right=True), Column("parallel", right=True, optional=True)]
     head += [Column("code", right=True, optional=True)] if measured else []
@@ -122,21 +127,19 @@ def with_papers(json: bool) -> None:
     if json:
         screen.data([c.facts() for c in found])
         return
-    screen.line("General chain of n revolute joints: operations published and traced", style="bold")
+    screen.line("Operations on a general chain of n revolute joints: published, and traced by our method", style="bold")
     screen.line()
-    head = [
-        Column("published as", wrap=True), Column("our method", wrap=True), Column(""), Column("multiplications"),
-        Column("additions"), Column("n = 6", right=True), Column("n = 10", right=True),
-    ]  # fmt: skip
+    head = [Column("published, and ours", wrap=True, least=22)]
+    head += [Column(name, wrap=True, least=18) for name in ("multiplications", "additions")]
+    head += [Column("n = 6", right=True), Column("n = 10", right=True)]
     cells = []
     for c in found:
         printed, at = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]
-        cells.append((f"{c.row.paper} {c.row.key}", c.row.method, "print", printed["M"], printed["A"], *at))
+        cells.append((c.row.title, printed["M"], printed["A"], *at))
         ours = [f"{c.ours(n)} ({c.ours(n) / float(c.theirs(n)):.2f})" for n in (6, 10)]
-        cells.append((c.row.scope, c.row.function, "traced", str(c.M), str(c.A), *ours))
+        cells.append((f"  by {c.row.method}", str(c.M), str(c.A), *ours))
     screen.table(head, cells)
     screen.line()
-    for c in found:
-        if "note" in c.row.printed:
-            screen.line(f"{c.row.key}: {c.row.printed['note']}.", "dim")
-    screen.line("Negations, sines and cosines are free; divisions count as multiplications (docs/methods.md).", "dim")
+    for title, note in {c.row.title: c.row.printed["note"] for c in found if "note" in c.row.printed}.items():
+        screen.line(f"{title}: {note}.", "dim")
+    screen.line("Negations, sines and cosines are free; a division is a multiplication. (Ours / print.)", "dim")
