@@ -15,7 +15,7 @@ from bellcrank.graph import trace
 from bellcrank.methods import METHODS
 from bellcrank.model import Tree, regrouped
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *DOCS]
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
 ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)

@@ -1,7 +1,7 @@
 """The table of methods: one row for each way to a quantity, by the seeds and by others.
 
 Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), over any
-scalar; kinematics.py is the simplest, aba.py the best known. docs/methods.md tells how they belong together.
+scalar; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md tells how they belong together.
 """
 
 from __future__ import annotations
