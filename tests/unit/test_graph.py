@@ -204,6 +204,6 @@ def test_every_node_of_a_method_says_what_it_is(quantity: str, method: str) -> N
 def test_labels_speak_of_bodies_and_of_the_letters_of_the_papers() -> None:
     m = random_tree(2, ["revolute"] * 3)
     labels = {n.label for n in build.graph(m, "forward_dynamics", "aba").nodes}
-    assert {"IA[b1]", "pA[b0]", "U[b2]", "a[b2]"} <= labels
+    assert {"IA[b1]", "pA[b0]", "u[b2]", "a[b2]"} <= labels
     labels = {n.label for n in build.graph(m, "forward_dynamics", "crba").nodes}
     assert {"Ic[b0]", "F[b1]", "L[b2]", "a[b0]"} <= labels
