@@ -37,7 +37,11 @@ class Writer:
     def constant(self, x: float) -> str:
         """Exact, as the bits of a double; single precision is rounded first, as the format wants."""
         bits = struct.pack(">d", float(np.float32(x)) if self.dtype == "float32" else x).hex().upper()
-        return f"0x{bits}" if self.lanes == 1 else f"splat ({self.element} 0x{bits})"
+        return f"0x{bits}" if self.lanes == 1 else self.literal(self.element, f"0x{bits}")
+
+    def literal(self, kind: str, text: str) -> str:
+        """The same constant in all lanes."""
+        return f"splat ({kind} {text})"
 
     def at(self, base: str, offset: int) -> str:
         """An address `offset` bytes on."""
