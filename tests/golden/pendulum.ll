@@ -44,7 +44,7 @@ define internal i1 @state(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v,
   %bad = fcmp uge double %size, 0x7FF0000000000000
   ret i1 %bad
 }
-define internal void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics) noinline nounwind {
+define internal void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_tau, ptr noalias %out_forward_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_tau, i64 %stride_out_forward_dynamics) noinline nounwind alignstack(32) align 64 {
   %t1 = mul i64 %stride_in_q, 0
   %p2 = getelementptr i8, ptr %in_q, i64 %t1
   %x3 = load <1 x double>, ptr %p2, align 8

@@ -86,6 +86,8 @@ class Speller:
         """@name, which returns a mask of the lanes with bad inputs, and the functions of its chunks."""
         last = {n.serial: k for k, piece in enumerate(pieces) for item in piece for n in self._reads(item)}
         parameters, out = self.parameters(), []
+        # Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them.
+        aligned = f" alignstack({self.w.align}) align 64" if self.w.align > 16 else ""
         for k, piece in enumerate(pieces):
             self.w.lines, self.names, self.sum = [], {}, []
             for item in piece:
@@ -95,7 +97,8 @@ class Speller:
             self._flush()
             self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
             body = "".join(f"  {line}\n" for line in self.w.lines)
-            out.append(f"define internal void @{name}_{k}({parameters}) noinline nounwind {{\n{body}  ret void\n}}")
+            head = f"define internal void @{name}_{k}({parameters}) noinline nounwind{aligned}"
+            out.append(f"{head} {{\n{body}  ret void\n}}")
         calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(pieces)))
         w = self.w
         out.append(f"""define internal {w.mask} @{name}({parameters}) nounwind {{
