@@ -13,19 +13,19 @@ from bellcrank.emit.plan import Tile
 from bellcrank.emit.writer import Writer
 
 
-def load(w: Writer, tile: Tile, array: str) -> list[str]:
+def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
     """One value per column of the tile."""
     if w.lanes == 1:
         return [w.load(w.at(array, c * w.bytes)) for c in range(tile.start, tile.start + tile.width)]
     if tile.width > w.lanes:
-        return [x for part in _parts(w, tile) for x in load(w, part, array)]
+        return [x for part in _parts(w, tile) for x in load(w, part, array, stride)]
     width, kind = _row(w, tile)
-    rows = [_load_row(w, tile, _address(w, array, tile.start, r), width, kind) for r in range(w.lanes)]
+    rows = [_load_row(w, tile, _address(w, array, stride, tile.start, r), width, kind) for r in range(w.lanes)]
     vectors = [_join(w, rows[j::width], width) for j in range(width)]
     return _exchange(w, vectors)[: tile.width]
 
 
-def store(w: Writer, tile: Tile, array: str, values: Sequence[str], in_order: bool = False) -> None:
+def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str], in_order: bool = False) -> None:
     """in_order keeps the stores where they are written: LLVM's scheduler would gather the many stores of a matrix at
     the end, with all values waiting in memory, and lose a quarter of the time. The word for it is volatile.
     """
@@ -35,14 +35,14 @@ def store(w: Writer, tile: Tile, array: str, values: Sequence[str], in_order: bo
         return
     if tile.width > w.lanes:
         for part in _parts(w, tile):
-            store(w, part, array, values[part.start - tile.start :][: part.width], in_order)
+            store(w, part, array, stride, values[part.start - tile.start :][: part.width], in_order)
         return
     width, kind = _row(w, tile)
-    vectors = _exchange(w, [*values, *[w.constant(0.0)] * (width - tile.width)])
+    vectors = _exchange(w, [*values, *[w.immediate(0.0)] * (width - tile.width)])
     for r in range(w.lanes):
         group = r // width
         row = w.shuffle(w.type, vectors[r % width], "poison", list(range(group * width, (group + 1) * width)))
-        _store_row(w, tile, row, _address(w, array, tile.start, r), width, kind, in_order)
+        _store_row(w, tile, row, _address(w, array, stride, tile.start, r), width, kind, in_order)
 
 
 def _parts(w: Writer, tile: Tile) -> list[Tile]:
@@ -57,8 +57,8 @@ def _row(w: Writer, tile: Tile) -> tuple[int, str]:
     return width, f"<{width} x {w.element}>"
 
 
-def _address(w: Writer, array: str, column: int, row: int) -> str:
-    offset = w.let(f"mul i64 %stride_{array[1:]}, {row}")
+def _address(w: Writer, array: str, stride: str, column: int, row: int) -> str:
+    offset = w.let(f"mul i64 {stride}, {row}")
     return w.at(w.let(f"getelementptr i8, ptr {array}, i64 {offset}", "p"), column * w.bytes)
 
 
