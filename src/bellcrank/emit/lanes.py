@@ -2,7 +2,8 @@
 
 A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns
 is loaded as W short rows, joined to four full vectors and exchanged two by two until each vector holds one column.
-The exchange is its own inverse, so storing is the same backwards. With one lane a tile is just its elements.
+The exchange is its own inverse, so storing is the same backwards; a tile with as many columns as there are lanes takes
+a shorter way. With one lane a tile is just its elements.
 """
 
 from __future__ import annotations
@@ -91,11 +92,18 @@ def _join(w: Writer, parts: Sequence[str], width: int) -> str:
 
 
 def _exchange(w: Writer, vectors: Sequence[str]) -> list[str]:
-    """Transposes the square blocks that lie side by side in the lanes of as many vectors."""
+    """Transposes the square blocks that lie side by side in the lanes of as many vectors.
+
+    Where one block fills the vectors, pairs of lanes are not exchanged but sorted, even ones first: x86 has an
+    instruction for that (vshuff64x2), and the one that it needs to exchange them (vpermt2pd) keeps multipliers waiting.
+    """
     result, step, W = list(vectors), 1, w.lanes
     while step < len(result):
         low = [lane + W - step if lane & step else lane for lane in range(W)]
         high = [lane + W if lane & step else lane + step for lane in range(W)]
+        if step > 1 and len(result) == W:
+            low = [lane for lane in range(2 * W) if not lane & 2]
+            high = [lane for lane in range(2 * W) if lane & 2]
         for i in range(len(result)):
             if not i & step:
                 a, b = result[i], result[i + step]

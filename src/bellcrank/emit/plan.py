@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from bellcrank.graph import Graph, Node
 
 TILE = 4
-MATRIX = 16  # outputs of more elements than this are stored in order, see lanes.py
+MATRIX = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Stores:
         self.missing: list[set[int]] = []
         for name, array in graph.outputs.items():
             flat = list(array.flat)
-            for tile in tiles(name, len(flat)):
+            for tile in tiles(name, len(flat), (2 * TILE, TILE) if len(flat) > MATRIX else (TILE,)):
                 nodes = [x for x in flat[tile.start : tile.start + tile.width] if isinstance(x, Node)]
                 self.items.append(Item("store", uses=nodes, tile=tile))
                 self.missing.append({n.serial for n in nodes})
