@@ -9,7 +9,7 @@ declare double @atan2(double, double)
 declare double @exp(double)
 declare double @log(double)
 declare double @tanh(double)
-define internal void @state_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics) noinline nounwind {
+define internal i64 @state(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics) nounwind {
   %x1 = load double, ptr %in_q, align 8
   %p2 = getelementptr i8, ptr %in_q, i64 8
   %x3 = load double, ptr %p2, align 8
@@ -61,20 +61,16 @@ define internal void @state_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %i
   %p43 = getelementptr i8, ptr %out_inverse_dynamics, i64 8
   store double %v42, ptr %p43, align 8
   %t44 = fadd double %v41, %v42
-  %x45 = load double, ptr %ws, align 8
-  %t46 = fadd double %x45, %t44
-  store double %t46, ptr %ws, align 8
-  ret void
-}
-define internal i1 @state(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics) nounwind {
-  store double zeroinitializer, ptr %ws, align 8
-  call void @state_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics)
+  store double %t44, ptr %ws, align 8
   %sum = load double, ptr %ws, align 8
   %size = call double @llvm.fabs.f64(double %sum)
   %bad = fcmp uge double %size, 0x7FF0000000000000
-  ret i1 %bad
+  %bits = bitcast i1 %bad to i1
+  %any = icmp ne i1 %bits, 0
+  %status = zext i1 %any to i64
+  ret i64 %status
 }
-define internal void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_a, i64 %stride_out_inverse_dynamics) noinline nounwind {
+define internal i64 @block(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_a, i64 %stride_out_inverse_dynamics) nounwind alignstack(32) align 64 {
   %t1 = mul i64 %stride_in_q, 0
   %p2 = getelementptr i8, ptr %in_q, i64 %t1
   %x3 = load <2 x double>, ptr %p2, align 8
@@ -174,23 +170,18 @@ define internal void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %i
   %p92 = getelementptr i8, ptr %out_inverse_dynamics, i64 %t91
   store <2 x double> %s90, ptr %p92, align 8
   %t93 = fadd <4 x double> %v77, %v78
-  %x94 = load <4 x double>, ptr %ws, align 32
-  %t95 = fadd <4 x double> %x94, %t93
-  store <4 x double> %t95, ptr %ws, align 32
-  ret void
-}
-define internal <4 x i1> @block(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_a, i64 %stride_out_inverse_dynamics) nounwind {
-  store <4 x double> zeroinitializer, ptr %ws, align 32
-  call void @block_0(ptr noalias %ws, ptr noalias %in_q, ptr noalias %in_v, ptr noalias %in_a, ptr noalias %out_inverse_dynamics, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_a, i64 %stride_out_inverse_dynamics)
+  store <4 x double> %t93, ptr %ws, align 32
   %sum = load <4 x double>, ptr %ws, align 32
   %size = call <4 x double> @llvm.fabs.v4f64(<4 x double> %sum)
   %bad = fcmp uge <4 x double> %size, splat (double 0x7FF0000000000000)
-  ret <4 x i1> %bad
+  %bits = bitcast <4 x i1> %bad to i4
+  %any = icmp ne i4 %bits, 0
+  %status = zext i1 %any to i64
+  ret i64 %status
 }
 define i64 @one(ptr %in_q, ptr %in_v, ptr %in_a, ptr %out_inverse_dynamics) nounwind {
   %ws = alloca [128 x i8], align 64
-  %bad = call i1 @state(ptr %ws, ptr %in_q, ptr %in_v, ptr %in_a, ptr %out_inverse_dynamics)
-  %status = zext i1 %bad to i64
+  %status = call i64 @state(ptr %ws, ptr %in_q, ptr %in_v, ptr %in_a, ptr %out_inverse_dynamics)
   ret i64 %status
 }
 define i64 @many(i64 %n, ptr %in_q, i64 %stride_in_q, ptr %in_v, i64 %stride_in_v, ptr %in_a, i64 %stride_in_a, ptr %out_inverse_dynamics, i64 %stride_out_inverse_dynamics) nounwind {
@@ -203,6 +194,9 @@ begin:
 loop:
   %row = phi i64 [0, %begin], [%next, %loop]
   %seen = phi i64 [0, %begin], [%status, %loop]
+  %after = add i64 %row, 4
+  %inside = icmp ule i64 %after, %final
+  %next = select i1 %inside, i64 %after, i64 %final
   %b0.o = mul i64 %row, %stride_in_q
   %b0 = getelementptr i8, ptr %in_q, i64 %b0.o
   %b1.o = mul i64 %row, %stride_in_v
@@ -211,14 +205,8 @@ loop:
   %b2 = getelementptr i8, ptr %in_a, i64 %b2.o
   %b3.o = mul i64 %row, %stride_out_inverse_dynamics
   %b3 = getelementptr i8, ptr %out_inverse_dynamics, i64 %b3.o
-  %bad = call <4 x i1> @block(ptr %ws, ptr %b0, ptr %b1, ptr %b2, ptr %b3, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_a, i64 %stride_out_inverse_dynamics)
-  %bad.bits = bitcast <4 x i1> %bad to i4
-  %bad.any = icmp ne i4 %bad.bits, 0
-  %bad.one = zext i1 %bad.any to i64
-  %status = or i64 %seen, %bad.one
-  %after = add i64 %row, 4
-  %inside = icmp ule i64 %after, %final
-  %next = select i1 %inside, i64 %after, i64 %final
+  %bad = call i64 @block(ptr %ws, ptr %b0, ptr %b1, ptr %b2, ptr %b3, i64 %stride_in_q, i64 %stride_in_v, i64 %stride_in_a, i64 %stride_out_inverse_dynamics)
+  %status = or i64 %seen, %bad
   %more = icmp ult i64 %row, %final
   br i1 %more, label %loop, label %done
 done:
@@ -246,4 +234,6 @@ end:
   %result = phi i64 [0, %some], [%k.status, %single]
   ret i64 %result
 }
+@pool = internal global {} {}, align 64
+!0 = !{}
 @writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to

@@ -204,6 +204,28 @@ def test_quantity(quantity: str, dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("dtype", "width"), WIDTHS)
+def test_angles_of_the_next_block(dtype: str, width: int) -> None:
+    """Matrices take sines one block ahead: angles out of range, and what is not finite, belong to their own block."""
+
+    def outer(x: Any) -> dict[str, Any]:
+        s, c = [sin(a) for a in x], [cos(2.0 * a) for a in x]
+        return {"m": [[p * q + x[0] for q in c] for p in s]}
+
+    k = compiled(trace("outer", outer, {"x": (5,)}), width, dtype)
+    x = np.random.default_rng(1).uniform(-3, 3, (40, 5)).astype(dtype)
+    x[[0, 7, 8, 21, 38, 39], [0, 4, 1, 2, 3, 4]] = [2e5, -3e5, 4e5, 2.5e5, -1e6, 3e6]
+    exact = k.graph.evaluate(x=x.astype(float))["m"]
+    scale = np.maximum(1.0, np.abs(x[:, :1, None]))
+    for n in range(1, 41):
+        same(k(x[-n:]) / scale[-n:], exact[-n:] / scale[-n:], 1e-6 if dtype == "float32" else 1e-13)
+        for row in {0, n // 2, n - 1}:
+            bad = x[-n:].copy()
+            bad[row, row % 5] = np.nan
+            with pytest.raises(bc.InputError, match=rf"\[{row}, {row % 5}\]"):
+                k(bad)
+
+
 @pytest.mark.parametrize("method", ["aba", "crba"])
 def test_both_methods_of_forward_dynamics(method: str) -> None:
     m = mechanism()

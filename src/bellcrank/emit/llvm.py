@@ -8,32 +8,47 @@ Both come from the same speller, with one lane and with as many as the processor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bellcrank.emit import sincos
 from bellcrank.emit.order import order
-from bellcrank.emit.plan import chunks, items
+from bellcrank.emit.plan import MATRIX, Item, ahead, chunks, items
 from bellcrank.emit.spell import LIBRARY, Speller
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
 
 STACK = 65536  # bytes of workspace that may lie on the stack
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
+NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/entry.py adds."""
-    pieces = chunks(items(graph, order(graph)), chunk)
-    state, block = Speller(graph, 1, width, dtype), Speller(graph, width, width, dtype)
+    sequence = items(graph, order(graph))
+    state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
+    first: list[Item] = []
+    if _waits(graph) and len(state.pieces) == 1 and width > 1:
+        first, sequence = ahead(items(graph, order(graph, NARROW)))
+    block = Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
     parts = [
         f"; {graph.name}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
         *_library(state.w),
-        state.function("state", pieces),
-        block.function("block", pieces),
+        state.function("state"),
+        block.function("block"),
         _one(graph, state),
         _many(graph, block),
+        block.w.pooled(),
         "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
     ]
     return "\n".join(parts)
+
+
+def _waits(graph: Graph) -> bool:
+    """Whether a block should do something for the next: measured to pay for matrices (Panda's mass matrix takes 15 ns
+    instead of 17), whose recursion has one long path; where there is enough else to do, it costs registers for nothing.
+    """
+    return any(array.size > MATRIX for array in graph.outputs.values())
 
 
 def _library(w: Writer) -> list[str]:
@@ -67,22 +82,21 @@ def _one(graph: Graph, state: Speller) -> str:
     args = ", ".join(f"ptr %{n}" for n in _arrays(graph))
     take, give = _workspace(state.size, state.w)
     return f"""define i64 @one({args}) nounwind {{
-{take}  %bad = call i1 @state(ptr %ws, {args})
-{give}  %status = zext i1 %bad to i64
-  ret i64 %status
+{take}  %status = call i64 @state(ptr %ws, {args})
+{give}  ret i64 %status
 }}"""
 
 
 def _many(graph: Graph, block: Speller) -> str:
     """Whole blocks in a loop, the last moved back so that it ends with the last row; fewer rows than lanes one by one.
 
-    Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap.
+    Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap. A block that does
+    something for the next takes turns between two workspaces; the last one does it once more for itself.
     """
     w, names = block.w, _arrays(graph)
-    take, give = _workspace(block.size, w)
-    bits = f"i{w.lanes}"
+    take, give = _workspace(block.size * (2 if block.first else 1), w)
 
-    def rows(row: str, tag: str) -> tuple[str, str]:
+    def rows(row: str, tag: str, names: Sequence[str] = names) -> tuple[str, str]:
         """Addresses of a row in every array: the text, and the arguments."""
         lines = (
             f"  %{tag}{i}.o = mul i64 {row}, %stride_{n}\n  %{tag}{i} = getelementptr i8, ptr %{n}, i64 %{tag}{i}.o\n"
@@ -93,6 +107,17 @@ def _many(graph: Graph, block: Speller) -> str:
     block_rows, block_args = rows("%row", "b")
     state_rows, state_args = rows("%k", "s")
     strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
+    here, turns = "%ws", ""
+    if block.first:
+        inputs = names[: len(graph.inputs)]
+        take += f"""  %other = getelementptr i8, ptr %ws, i64 {block.size * w.align}
+  call void @block_first(ptr %ws, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in inputs)})
+"""
+        here, turns = "%here", "  %here = phi ptr [%ws, %begin], [%then, %loop]\n"
+        turns += "  %then = phi ptr [%other, %begin], [%here, %loop]\n"
+        next_rows, next_args = rows("%next", "n", inputs)
+        block_rows += next_rows
+        block_args += f", ptr %then, {next_args}"
     return f"""define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
   %few = icmp ult i64 %n, {w.lanes}
   br i1 %few, label %some, label %begin
@@ -102,14 +127,11 @@ begin:
 loop:
   %row = phi i64 [0, %begin], [%next, %loop]
   %seen = phi i64 [0, %begin], [%status, %loop]
-{block_rows}  %bad = call {w.mask} @block(ptr %ws, {block_args}{strides})
-  %bad.bits = bitcast {w.mask} %bad to {bits}
-  %bad.any = icmp ne {bits} %bad.bits, 0
-  %bad.one = zext i1 %bad.any to i64
-  %status = or i64 %seen, %bad.one
-  %after = add i64 %row, {w.lanes}
+{turns}  %after = add i64 %row, {w.lanes}
   %inside = icmp ule i64 %after, %final
   %next = select i1 %inside, i64 %after, i64 %final
+{block_rows}  %bad = call i64 @block(ptr {here}, {block_args}{strides})
+  %status = or i64 %seen, %bad
   %more = icmp ult i64 %row, %final
   br i1 %more, label %loop, label %done
 done:

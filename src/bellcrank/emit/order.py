@@ -27,7 +27,7 @@ LATENCY = {
 WINDOW = 100
 
 
-def order(graph: Graph) -> list[Node]:
+def order(graph: Graph, window: int = WINDOW) -> list[Node]:
     """All live nodes, arguments first."""
     nodes = graph.nodes
     position = {n.serial: i for i, n in enumerate(nodes)}
@@ -47,7 +47,7 @@ def order(graph: Graph) -> list[Node]:
     ready: list[tuple[float, int]] = []
     first = horizon = 0
     while len(result) < len(nodes):
-        while horizon < min(len(nodes), first + WINDOW):
+        while horizon < min(len(nodes), first + window):
             n = nodes[horizon]
             horizon += 1
             if not missing[n.serial]:

@@ -3,7 +3,7 @@
 Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of
 one quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one.
 The list is then cut into chunks that become functions of their own, so that compile time grows with the graph and not
-with its square.
+with its square. The sines and cosines of a block of states can be taken out, to be computed while the block before is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from bellcrank.graph import Graph, Node
 
 TILE = 4
+MATRIX = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,18 @@ class Item:
     tile: Tile | None = None
 
 
-def tiles(array: str, size: int) -> list[Tile]:
+def tiles(array: str, size: int, widths: Sequence[int] = (TILE,)) -> list[Tile]:
     """Tiles that cover an array: fours, then what is left; three that are left reach back over a neighbour instead."""
-    full, left = size // TILE * TILE, size % TILE
-    result = [Tile(array, start, TILE) for start in range(0, full, TILE)]
-    if left == 3 and full:
+    result, start = [], 0
+    for width in widths:
+        while start + width <= size:
+            result.append(Tile(array, start, width))
+            start += width
+    left = size - start
+    if left == 3 and start:
         result.append(Tile(array, size - TILE, TILE))
     elif left:
-        result.append(Tile(array, full, left))
+        result.append(Tile(array, start, left))
     return result
 
 
@@ -101,6 +106,20 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
     return result
 
 
+def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """The first sines and cosines with all they need, and what else there is to do once they are known."""
+    at = next((i for i, item in enumerate(sequence) if item.kind == "trig"), None)
+    if at is None:
+        return [], list(sequence)
+    needed = {n.serial for item in sequence[at + 1 :] for n in item.uses}
+    rest = list(sequence[at + 1 :])
+    for item in reversed(sequence[:at]):
+        if item.kind == "store" or any(n.serial in needed for n in item.defines):
+            needed.update(n.serial for n in item.uses)
+            rest.insert(0, item)
+    return [item for item in sequence[: at + 1] if item.kind != "store"], rest
+
+
 class _Stores:
     """Output tiles, given out when their last column is known."""
 
@@ -110,7 +129,7 @@ class _Stores:
         self.missing: list[set[int]] = []
         for name, array in graph.outputs.items():
             flat = list(array.flat)
-            for tile in tiles(name, len(flat)):
+            for tile in tiles(name, len(flat), (2 * TILE, TILE) if len(flat) > MATRIX else (TILE,)):
                 nodes = [x for x in flat[tile.start : tile.start + tile.width] if isinstance(x, Node)]
                 self.items.append(Item("store", uses=nodes, tile=tile))
                 self.missing.append({n.serial for n in nodes})

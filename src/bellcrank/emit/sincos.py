@@ -10,23 +10,27 @@ or-ing together what differs tells, once per call and not once per vector, wheth
 or NaN. Those lanes, and only those, then get their values from the C library.
 
 Reduction. pi/2 is cut into three parts, truncated so that all are positive (which keeps sin(-0.0) at -0.0):
-    double: 53 bits (to 2**-52), 35 bits (to 2**-88), 53 bits; what is left over is below 2**-144
+    double: 53 bits (to 2**-52), 53 bits (to 2**-106), 53 bits; what is left over is below 2**-159
     single: 24 bits (to 2**-23), 24 bits (to 2**-47), 24 bits; what is left over is below 2**-71
-r1 = x - k * part 1 is exact: it is below 1 and, for k != 0, a multiple of 2**-53 (2**-24). w = k * part 2 is exact in
-double, k having 16 bits; in single precision fma recovers its rounding error. The error e of r = r1 - w is exact by
-Dekker's fast two-sum if |r1| >= |w|; if not, all bits of r1 and w lie so close that r1 - r is still exact. Part 3 goes
-into e. Of all x in range, the double nearest to a multiple of pi/2 is 2**-60.5 away from it and the nearest single
-2**-27.8; 2**16 times what is left over is 2**-128 (2**-55). So r - e is right to well below an ulp of the result.
+r1 = x - k * part 1 is exact: it is below 1 and, for k != 0, a multiple of 2**-53 (2**-24). The other two are taken off
+with one rounding each, relative to what they leave. Of all x in range, the double nearest to a multiple of pi/2 is
+2**-60.5 away from it and the nearest single 2**-27.8, while part 3 takes off less than 2**-90 (2**-30), so nothing
+cancels any more. r is right to an ulp of its own, and to half an ulp unless it is tiny.
 
 Polynomials. Weighted Remez fits on |r| <= pi/4 (plus 0.005 in single precision, where the rounded 2/pi can miss the
 nearest k by that much), each coefficient rounded in turn and the rest fitted again:
     sin r = r - r**3 P(r**2), relative error 2**-57.9 with 6 coefficients (double), 2**-27.8 with 3 (single)
     cos r = 1 - r**2/2 + r**4 Q(r**2), absolute error 2**-64.2 with 6, 2**-33.1 with 3
-e is so small that sin(r - e) = sin r - e and cos(r - e) = cos r + e r will do (at most 0.15 ulp). All errors together
-stay below 0.95 ulp, most of it in cosines near r = pi/4; the worst seen is 0.89.
+All errors together stay below 1.6 ulp, most of it from the roundings of r and, in cosines, of r**2; the worst seen in
+ten million angles is 1.47. (Carrying the rounding error of r along would make it 0.9, and a mass matrix 3 % slower.)
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from bellcrank.emit.writer import Writer
 
 
 class _Format(NamedTuple):
@@ -39,7 +43,6 @@ class _Format(NamedTuple):
     shift: str  # 2**52 + 2**16 or 2**23 + 2**16
     unshifted: int  # the bits of 2**52 or 2**23 in this precision
     pi_over_2: tuple[str, str, str]
-    exact_product: bool  # k * pi_over_2[1] never rounds
     sine: tuple[str, ...]  # P above, lowest order first
     cosine: tuple[str, ...]  # Q above
 
@@ -52,8 +55,7 @@ _FORMATS = {
         two_over_pi="0x3FE45F306DC9C883",
         shift="0x4330000000010000",
         unshifted=0x4330000000000000,
-        pi_over_2=("0x3FF921FB54442D18", "0x3C91A62633140000", "0x3A3701B839A25204"),
-        exact_product=True,
+        pi_over_2=("0x3FF921FB54442D18", "0x3C91A62633145C06", "0x394C1CD129024E08"),
         sine=(
             "0x3FC5555555555548",
             "0xBF8111111110F730",
@@ -79,11 +81,69 @@ _FORMATS = {
         shift="0x4160200000000000",
         unshifted=0x4B000000,
         pi_over_2=("0x3FF921FB40000000", "0x3E74442D00000000", "0x3CF8469880000000"),
-        exact_product=False,
         sine=("0x3FC5555440000000", "0xBF81106C60000000", "0x3F2991C260000000"),
         cosine=("0x3FA55554A0000000", "0xBF56C0C1A0000000", "0x3EF99E0EE0000000"),
     ),
 }
+
+
+def both(w: Writer, angle: str) -> tuple[str, str, str]:
+    """Sine and cosine of a vector, as integers, and the bits that `outside` looks at, or-ed over many vectors."""
+    form = _FORMATS[w.dtype]
+    vector, integers, bits = w.type, f"<{w.lanes} x i{form.bits}>", form.bits
+
+    def num(constant: str) -> str:
+        return w.literal(form.scalar, constant)
+
+    def whole(constant: int) -> str:
+        return w.literal(f"i{bits}", str(constant))
+
+    def fma(a: str, b: str, c: str) -> str:
+        return w.let(f"call {vector} @llvm.fma.{w.mangled}({vector} {a}, {vector} {b}, {vector} {c})")
+
+    def polynomial(coefficients: tuple[str, ...]) -> str:
+        """Horner in z, the shortest code; other vectors fill the latency of the chain."""
+        value = num(coefficients[-1])
+        for constant in coefficients[-2::-1]:
+            value = fma(value, z, num(constant))
+        return value
+
+    shifted = fma(angle, num(form.two_over_pi), num(form.shift))
+    k = w.let(f"fsub {vector} {shifted}, {num(form.shift)}")
+    quadrant = w.let(f"bitcast {vector} {shifted} to {integers}")
+    stray = w.let(f"xor {integers} {quadrant}, {whole(form.unshifted)}")
+    less, r = w.let(f"fneg {vector} {k}"), angle
+    for part in form.pi_over_2:
+        r = fma(less, num(part), r)
+    z = w.let(f"fmul {vector} {r}, {r}")
+
+    # sin = r - r^3 P, with the sign of r even if that is zero
+    cube = w.let(f"fmul {vector} {r}, {z}")
+    bent = fma(w.let(f"fneg {vector} {cube}"), polynomial(form.sine), r)
+    s = w.let(f"call {vector} @llvm.copysign.{w.mangled}({vector} {bent}, {vector} {r})")
+    # cos = 1 + z (z Q - 1/2)
+    c = fma(fma(polynomial(form.cosine), z, num("-0.5")), z, num("1.0"))
+
+    # odd quadrants swap; bit 1 is the sign of sin, and adding 1 to the quadrant makes it that of cos
+    bit = w.let(f"and {integers} {quadrant}, {whole(1)}")
+    odd = w.let(f"icmp ne {integers} {bit}, zeroinitializer")
+    top = w.let(f"shl {integers} {quadrant}, splat (i{bits} {bits - 2})")
+    results = []
+    for yes, no in ((c, s), (s, c)):
+        size = w.let(f"select {w.mask} {odd}, {vector} {yes}, {vector} {no}")
+        sign = w.let(f"and {integers} {top}, {whole(1 << (bits - 1))}")
+        results.append(w.let(f"xor {integers} {w.let(f'bitcast {vector} {size} to {integers}')}, {sign}"))
+        top = w.let(f"add {integers} {top}, {whole(1 << (bits - 2))}")
+    return results[0], results[1], stray
+
+
+def outside(w: Writer, strays: str) -> str:
+    """Whether any lane was out of range."""
+    bits = _FORMATS[w.dtype].bits
+    integers = f"<{w.lanes} x i{bits}>"
+    high = w.let(f"and {integers} {strays}, splat (i{bits} {-(1 << 17)})")
+    some = w.let(f"call i{bits} @llvm.vector.reduce.or.v{w.lanes}i{bits}({integers} {high})")
+    return w.let(f"icmp ne i{bits} {some}, 0")
 
 
 def definition(lanes: int, dtype: str) -> str:
@@ -99,23 +159,13 @@ def definition(lanes: int, dtype: str) -> str:
     width = max(lanes, 2)
     memory, vector, integers = f"<{lanes} x {scalar}>", f"<{width} x {scalar}>", f"<{width} x i{bits}>"
     align = lanes * bits // 8
+    w = Writer(width, dtype)
+    sine, cosine, stray = both(w, "%angle")
+    body, w.lines = w.lines, []
+    far, check = outside(w, "%strays.next"), w.lines
 
-    def num(constant: str) -> str:
-        return f"splat ({scalar} {constant})"
-
-    def whole(constant: int) -> str:
-        return f"splat (i{bits} {constant})"
-
-    def fma(out: str, a: str, b: str, c: str) -> str:
-        return f"  {out} = call {vector} @llvm.fma.v{width}f{bits}({vector} {a}, {vector} {b}, {vector} {c})"
-
-    def polynomial(out: str, coefficients: tuple[str, ...]) -> str:
-        """Horner in %z, the shortest code; other vectors fill the latency of the chain."""
-        lines, value = [], num(coefficients[-1])
-        for order, constant in reversed([*enumerate(coefficients[:-1])]):
-            lines.append(fma(f"{out}{order}", value, "%z", num(constant)))
-            value = f"{out}{order}"
-        return "\n".join(lines)
+    def text(lines: Sequence[str]) -> str:
+        return "".join(f"  {line}\n" for line in lines)
 
     def store(value: str, pointer: str) -> str:
         if lanes == width:
@@ -128,11 +178,6 @@ def definition(lanes: int, dtype: str) -> str:
     else:
         load = f"""  %angle.first = load {scalar}, ptr %x.at, align {align}
   %angle = insertelement {vector} zeroinitializer, {scalar} %angle.first, i64 0"""
-    part1, part2, part3 = map(num, form.pi_over_2)
-    rounding = (
-        f"  %e.r = fsub {vector} %w, %taken" if form.exact_product else fma("%e.r", "%k", part2, "%taken.negative")
-    )
-
     return f"""
 declare {scalar} @{sin}({scalar})
 declare {scalar} @{cos}({scalar})
@@ -149,59 +194,15 @@ loop:
   %s.at = getelementptr {memory}, ptr %s, i64 %i
   %c.at = getelementptr {memory}, ptr %c, i64 %i
 {load}
-{fma("%shifted", "%angle", num(form.two_over_pi), num(form.shift))}
-  %k = fsub {vector} %shifted, {num(form.shift)}
-  %quadrant = bitcast {vector} %shifted to {integers}
-  %stray = xor {integers} %quadrant, {whole(form.unshifted)}
-  %strays.next = or {integers} %strays, %stray
-
-  ; the reduced argument r - e
-  %k.negative = fneg {vector} %k
-{fma("%r1", "%k.negative", part1, "%angle")}
-  %w = fmul {vector} %k, {part2}
-  %r = fsub {vector} %r1, %w
-  %taken = fsub {vector} %r1, %r
-  %taken.negative = fneg {vector} %taken
-{rounding}
-{fma("%e", "%k", part3, "%e.r")}
-
-  ; sin = r - (r^3 P + e)
-  %z = fmul {vector} %r, %r
-  %rz = fmul {vector} %r, %z
-{polynomial("%p", form.sine)}
-{fma("%s.bend", "%rz", "%p0", "%e")}
-  %s.r = fsub {vector} %r, %s.bend
-
-  ; cos = 1 + r (r (z Q - 1/2) + e), which spares cos the rounding error of z
-{polynomial("%q", form.cosine)}
-{fma("%c.half", "%q0", "%z", num("-0.5"))}
-{fma("%c.bend", "%c.half", "%r", "%e")}
-{fma("%c.r", "%c.bend", "%r", num("1.0"))}
-
-  ; odd quadrants swap; bit 1 is the sign of sin, and adding 1 to the quadrant makes it that of cos
-  %odd.bit = and {integers} %quadrant, {whole(1)}
-  %odd = icmp ne {integers} %odd.bit, zeroinitializer
-  %s.size = select <{width} x i1> %odd, {vector} %c.r, {vector} %s.r
-  %c.size = select <{width} x i1> %odd, {vector} %s.r, {vector} %c.r
-  %s.top = shl {integers} %quadrant, {whole(bits - 2)}
-  %c.top = add {integers} %s.top, {whole(1 << (bits - 2))}
-  %s.sign = and {integers} %s.top, {whole(1 << (bits - 1))}
-  %c.sign = and {integers} %c.top, {whole(1 << (bits - 1))}
-  %s.bits = bitcast {vector} %s.size to {integers}
-  %c.bits = bitcast {vector} %c.size to {integers}
-  %sine = xor {integers} %s.bits, %s.sign
-  %cosine = xor {integers} %c.bits, %c.sign
-{store("%sine", "%s.at")}
-{store("%cosine", "%c.at")}
+{text(body)}  %strays.next = or {integers} %strays, {stray}
+{store(sine, "%s.at")}
+{store(cosine, "%c.at")}
   %i.next = add i64 %i, 1
   %more = icmp ult i64 %i.next, %count
   br i1 %more, label %loop, label %check
 
 check:
-  %far.bits = and {integers} %strays.next, {whole(-(1 << 17))}
-  %far.any = call i{bits} @llvm.vector.reduce.or.v{width}i{bits}({integers} %far.bits)
-  %far = icmp ne i{bits} %far.any, 0
-  br i1 %far, label %redo, label %done
+{text(check)}  br i1 {far}, label %redo, label %done
 
 redo:
   %scalars = mul i64 %count, {lanes}

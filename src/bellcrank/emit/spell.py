@@ -3,14 +3,18 @@
 Values that outlive a chunk (see plan.py), and all sines and cosines, live in a workspace. Its slot 0 gathers a sum
 that is finite exactly if the inputs are (or so large that someone should look): that is how a batch notices a NaN at
 almost no cost.
+
+A block of states may compute the first sines and cosines of the block after it, between its own operations: they keep
+the multipliers busy while a recursion from body to body waits for its last result. Each block then has a workspace of
+its own, %ws for this one and %then for the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bellcrank.emit import lanes
-from bellcrank.emit.plan import Item
+from bellcrank.emit import lanes, sincos
+from bellcrank.emit.plan import MATRIX, Item
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.ops import COMPARISONS, OPS
@@ -33,13 +37,22 @@ SPELL = {
 # From the C library, lane by lane: rare in mechanics, and right.
 LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
 
-MATRIX = 16  # outputs of more elements than this are stored in order, see lanes.store
+ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
 
 
 class Speller:
-    def __init__(self, graph: Graph, width: int, trig_width: int, dtype: str) -> None:
-        self.graph, self.trig_width = graph, trig_width
-        self.w = Writer(width, dtype)
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        trig_width: int,
+        dtype: str,
+        pieces: Sequence[Sequence[Item]],
+        first: Sequence[Item] = (),
+    ) -> None:
+        """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead."""
+        self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
+        self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
         self.size = 1  # of the workspace, in slots
         self.free: list[int] = []
@@ -50,6 +63,8 @@ class Speller:
         self.watch_inputs = self._watch_inputs()
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
+        self.next = False  # whether what is being spelled is for the next block
+        self.strays = ""  # bits of its angles, see sincos.outside
 
     # -- what is fused and what is watched
 
@@ -80,32 +95,82 @@ class Speller:
     def parameters(self) -> str:
         arrays = [f"in_{n}" for n in self.graph.inputs] + [f"out_{n}" for n in self.graph.outputs]
         strides = [] if self.w.lanes == 1 else [f"i64 %stride_{a}" for a in arrays]
-        return ", ".join(["ptr noalias %ws", *(f"ptr noalias %{a}" for a in arrays), *strides])
+        after = ["%then", *(f"%next_{n}" for n in self.graph.inputs)] if self.first else []
+        return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
 
-    def function(self, name: str, pieces: Sequence[Sequence[Item]]) -> str:
-        """@name, which returns a mask of the lanes with bad inputs, and the functions of its chunks."""
+    def function(self, name: str) -> str:
+        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own."""
+        pieces, w = self.pieces, self.w
         last = {n.serial: k for k, piece in enumerate(pieces) for item in piece for n in self._reads(item)}
         parameters, out = self.parameters(), []
+        # Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them.
+        aligned = f" alignstack({w.align}) align 64" if w.align > 16 else ""
+        if self.first:
+            inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.graph.inputs)
+            head = f"define internal void @{name}_first(ptr noalias %ws, {inputs})"
+            out.append(f"{head} noinline nounwind{aligned} {{\n{self._first()}  ret void\n}}")
         for k, piece in enumerate(pieces):
-            self.w.lines, self.names, self.sum = [], {}, []
+            self._begin()
             for item in piece:
                 self._item(item)
                 if item.kind in ("load", "op"):
                     self._keep([n for n in item.defines if last.get(n.serial, k) > k])
-            self._flush()
+            known = [w.load("%ws")] if k or self.first else []
+            if self.sum or not known:
+                w.store(self._total([*self.sum, *known]), "%ws")
+            done = self._ahead(name) if self.first else ""
             self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
-            body = "".join(f"  {line}\n" for line in self.w.lines)
-            out.append(f"define internal void @{name}_{k}({parameters}) noinline nounwind {{\n{body}  ret void\n}}")
-        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(pieces)))
-        w = self.w
-        out.append(f"""define internal {w.mask} @{name}({parameters}) nounwind {{
-  store {w.type} zeroinitializer, ptr %ws, align {w.align}
-{calls}  %sum = load {w.type}, ptr %ws, align {w.align}
+            if k + 1 < len(pieces):
+                head = f"define internal void @{name}_{k}({parameters})"
+                out.append(f"{head} noinline nounwind{aligned} {{\n{self._body()}  ret void\n}}")
+        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(pieces) - 1))
+        bits = f"i{w.lanes}"
+        out.append(f"""define internal i64 @{name}({parameters}) nounwind{aligned} {{
+{calls}{self._body()}{done}  %sum = load {w.type}, ptr %ws, align {w.align}
   %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
-  %bad = fcmp uge {w.type} %size, {w.constant(float("inf"))}
-  ret {w.mask} %bad
+  %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
+  %bits = bitcast {w.mask} %bad to {bits}
+  %any = icmp ne {bits} %bits, 0
+  %status = zext i1 %any to i64
+  ret i64 %status
 }}""")
         return "\n".join(out)
+
+    def _begin(self) -> None:
+        self.w.lines, self.names, self.sum = [], {}, []
+
+    def _body(self) -> str:
+        return "".join(f"  {line}\n" for line in self.w.lines)
+
+    def _first(self) -> str:
+        """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
+        self._begin()
+        self._start()
+        return self._body()
+
+    def _start(self) -> None:
+        *before, trig = self.first
+        for item in before:
+            self._item(item)
+        self.w.store(self._total(self.sum), self._slot(0))
+        self._item(trig)
+
+    def _ahead(self, name: str) -> str:
+        """The same for the next block, evenly spread between the lines of this one; returns how the function ends."""
+        w, lines, self.next = self.w, self.w.lines, True
+        self._begin()
+        self._start()
+        more, w.lines, self.next = w.lines, [], False
+        for i, line in enumerate(lines):
+            w.lines += [line, *more[len(more) * i // len(lines) : len(more) * (i + 1) // len(lines)]]
+        far = sincos.outside(w, self.strays)
+        inputs = ", ".join(f"ptr %next_{n}, i64 %stride_in_{n}" for n in self.graph.inputs)
+        return f"""  br i1 {far}, label %redo, label %done
+redo:
+  call void @{name}_first(ptr %then, {inputs})
+  br label %done
+done:
+"""
 
     def _reads(self, item: Item) -> Iterable[Node]:
         """Nodes whose values the item needs, looking through what is spelled inside it."""
@@ -119,24 +184,30 @@ class Speller:
     # -- items
 
     def _item(self, item: Item) -> None:
-        if item.kind == "trig":
+        if item.kind == "trig" and self.next:
+            self._trig_here(item)
+        elif item.kind == "trig":
             self._trig(item)
         elif item.kind == "op":
             (node,) = item.defines
             if not self._inline(node):
                 self.names[node.serial] = self._operation(node)
         elif item.tile is not None and item.kind == "load":
-            columns = lanes.load(self.w, item.tile, f"%in_{item.tile.array}")
+            array = item.tile.array
+            pointer = f"%next_{array}" if self.next else f"%in_{array}"
+            columns = lanes.load(self.w, item.tile, pointer, f"%stride_in_{array}")
             for n in item.defines:
                 self.names[n.serial] = columns[n.args[1] - item.tile.start]
             for c, value in enumerate(columns, item.tile.start):
-                if self.watch_inputs or (item.tile.array, c) not in self.live_inputs:
+                if self.watch_inputs or (array, c) not in self.live_inputs:
                     self.sum.append(value)
         elif item.tile is not None:
             tile = item.tile
             flat = self.outputs[tile.array]
-            values = [self._value(x) for x in flat[tile.start : tile.start + tile.width]]
-            lanes.store(self.w, tile, f"%out_{tile.array}", values, in_order=len(flat) > MATRIX)
+            outputs = flat[tile.start : tile.start + tile.width]
+            values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
+            out = f"out_{tile.array}"
+            lanes.store(self.w, tile, f"%{out}", f"%stride_{out}", values, in_order=len(flat) > MATRIX)
             if not self.watch_inputs:
                 self.sum += values
 
@@ -201,10 +272,30 @@ class Speller:
         for n in item.defines:
             self.slots[n.serial] = base + room * (1 if n.op == "sin" else 2) + index[n.operands[0].serial]
 
+    def _trig_here(self, item: Item) -> None:
+        """Without a call, some angles abreast, into the places where `_trig` would put them."""
+        w, results = self.w, dict[tuple[str, int], str]()
+        self.strays = "zeroinitializer"
+        for start in range(0, len(item.uses), ABREAST):
+            angles = item.uses[start : start + ABREAST]
+            values = [self._value(a) for a in angles]
+            before, columns = w.lines, []
+            for a, value in zip(angles, values, strict=True):
+                w.lines = []
+                results["sin", a.serial], results["cos", a.serial], results["stray", a.serial] = sincos.both(w, value)
+                columns.append(w.lines)
+            w.lines = before + [line for lines in zip(*columns, strict=True) for line in lines]
+            kind = f"<{w.lanes} x i{8 * w.bytes}>"
+            for a in angles:
+                self.strays = w.let(f"or {kind} {self.strays}, {results['stray', a.serial]}")
+            for n in item.defines:
+                if n.operands[0] in angles:
+                    w.store(results[n.op, n.operands[0].serial], self._slot(self.slots[n.serial]), kind)
+
     # -- the workspace
 
     def _slot(self, index: int) -> str:
-        return self.w.at("%ws", index * self.w.align)
+        return self.w.at("%then" if self.next else "%ws", index * self.w.align)
 
     def _keep(self, nodes: Sequence[Node]) -> None:
         for n in nodes:
@@ -215,16 +306,13 @@ class Speller:
                 self.slots[n.serial] = self.free.pop()
                 self.w.store(self.names[n.serial], self._slot(self.slots[n.serial]))
 
-    def _flush(self) -> None:
-        """Adds what the chunk watched to slot 0, as a tree: a chain of additions would be the longest path of all."""
-        terms = self.sum
+    def _total(self, terms: Sequence[str]) -> str:
+        """The sum as a tree: a chain of additions would be the longest path of all."""
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             rest = terms[-1:] if len(terms) % 2 else []
-            terms = [self.w.let(f"fadd {self.w.type} {a}, {b}") for a, b in pairs] + rest
-        if terms:
-            old = self.w.load("%ws")
-            self.w.store(self.w.let(f"fadd {self.w.type} {old}, {terms[0]}"), "%ws")
+            terms = [self.w.let(f"fadd {self.w.type} {a}, {b}") for a, b in pairs] + list(rest)
+        return terms[0] if terms else "zeroinitializer"
 
 
 def _uses(graph: Graph) -> dict[int, int]:

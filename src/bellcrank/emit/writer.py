@@ -10,8 +10,9 @@ import numpy as np
 class Writer:
     """`lanes` values side by side: a plain scalar for one, a vector type for more."""
 
-    def __init__(self, lanes: int, dtype: str) -> None:
+    def __init__(self, lanes: int, dtype: str, pool: bool = False) -> None:
         self.lanes, self.dtype = lanes, dtype
+        self.pool: list[str] | None = [] if pool else None  # constants in memory, see literal
         self.element, short = ("double", "f64") if dtype == "float64" else ("float", "f32")
         self.bytes = 8 if dtype == "float64" else 4
         self.type = self.element if lanes == 1 else f"<{lanes} x {self.element}>"
@@ -36,8 +37,31 @@ class Writer:
 
     def constant(self, x: float) -> str:
         """Exact, as the bits of a double; single precision is rounded first, as the format wants."""
-        bits = struct.pack(">d", float(np.float32(x)) if self.dtype == "float32" else x).hex().upper()
-        return f"0x{bits}" if self.lanes == 1 else f"splat ({self.element} 0x{bits})"
+        return self._bits(x) if self.lanes == 1 else self.literal(self.element, self._bits(x))
+
+    def immediate(self, x: float) -> str:
+        """A constant that LLVM may fold, never from the pool."""
+        return self._bits(x) if self.lanes == 1 else f"splat ({self.element} {self._bits(x)})"
+
+    def _bits(self, x: float) -> str:
+        return "0x" + struct.pack(">d", float(np.float32(x)) if self.dtype == "float32" else x).hex().upper()
+
+    def literal(self, kind: str, text: str) -> str:
+        """The same constant in all lanes. With a pool, every use has a place of its own in memory: then the constant is
+        an operand of the instruction, where LLVM would otherwise spend a register and a shuffle on what is used twice.
+        """
+        if self.pool is None:
+            return f"splat ({kind} {text})"
+        self.pool.append(f"{kind} {text}")
+        place = f"getelementptr ({self.element}, ptr @pool, i64 {len(self.pool) - 1})"
+        one = self.let(f"load <1 x {kind}>, ptr {place}, align {self.bytes}, !invariant.load !0")
+        lanes = f"<{self.lanes} x i32> zeroinitializer"
+        return self.let(f"shufflevector <1 x {kind}> {one}, <1 x {kind}> poison, {lanes}")
+
+    def pooled(self) -> str:
+        """Text that defines the pool."""
+        kinds = ", ".join(c.split()[0] for c in self.pool or [])
+        return f"@pool = internal global {{{kinds}}} {{{', '.join(self.pool or [])}}}, align 64\n!0 = !{{}}"
 
     def at(self, base: str, offset: int) -> str:
         """An address `offset` bytes on."""
