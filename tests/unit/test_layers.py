@@ -31,7 +31,8 @@ BELOW = {
     "zoo": {"read", "model", "spatial"},
     # compiler: knows nothing of mechanics
     "graph": set(),
-    "emit": {"graph"},
+    "schedule": {"graph"},
+    "emit": {"graph", "schedule"},
     # the bridge, and a second one beside it that only prints
     "build": {"spatial", "model", "methods", "graph", "emit"},
     # the papers' counts

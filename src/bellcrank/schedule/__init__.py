@@ -1,0 +1,19 @@
+"""A graph laid out on the processors of a machine: graph + machine -> Schedule. Knows nothing of mechanics."""
+
+from bellcrank.schedule.listing import laid_out, schedule
+from bellcrank.schedule.machine import Machine, machine
+from bellcrank.schedule.schedule import Schedule, ScheduleError
+from bellcrank.schedule.tasks import Task, Tasks, grouped, tasks
+
+__all__ = [
+    "Machine",
+    "Schedule",
+    "ScheduleError",
+    "Task",
+    "Tasks",
+    "grouped",
+    "laid_out",
+    "machine",
+    "schedule",
+    "tasks",
+]

@@ -1,0 +1,196 @@
+"""Machines as data: processors, what an operation and a message cost, and how messages find their way.
+
+A message of w words takes start + word * w on every channel of its route, one after the other, and a channel carries
+one message at a time. Where a machine does not overlap communication with computation, sender and receiver are kept
+busy too. Times are in the machine's own unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph.ops import OPS
+
+Channel = tuple[int, int]  # from, to; a bus is one channel for all
+Place = tuple[float, float]  # column, row: where a picture puts a processor
+
+STEPS: Mapping[str, float] = {name: op.cost for name, op in OPS.items()}
+# wong1991 chapters 3 and 5: a multiplication (or division) 1 us, an addition half of it, a sine or cosine 7 us, three
+# floats to a neighbour 12 us. How the 12 split into start and words is ours: the links move a word in about 2.3 us.
+T800: Mapping[str, float] = {
+    name: {"add": 0.5, "mul": 1.0, "div": 1.0, "sqrt": 2.0, "trig": 7.0, "exp": 7.0, "neg": 0.0, "select": 0.5}[
+        "add" if op.kind == "sub" else op.kind
+    ]
+    for name, op in OPS.items()
+}
+
+
+@dataclass(frozen=True)
+class Topology:
+    """`neighbours[i]` are joined to processor i by a pair of channels, one each way."""
+
+    name: str
+    neighbours: tuple[tuple[int, ...], ...]
+    places: tuple[Place, ...]
+    bus: bool = False  # one channel that all take turns on
+    _ways: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @property
+    def processors(self) -> int:
+        return len(self.neighbours)
+
+    def route(self, a: int, b: int) -> tuple[Channel, ...]:
+        """The channels from a to b, the same every time: a shortest way, by the neighbours that come first."""
+        if a == b:
+            return ()
+        if self.bus:
+            return ((0, 0),)
+        if (a, b) not in self._routes:
+            towards, at, way = self._towards(b), a, []
+            while at != b:
+                way.append((at, towards[at]))
+                at = towards[at]
+            self._routes[a, b] = tuple(way)
+        return self._routes[a, b]
+
+    def _towards(self, target: int) -> Mapping[int, int]:
+        """From every processor the next on the way to the target."""
+        if target not in self._ways:
+            found, front = {target: target}, [target]
+            while front:
+                further = []
+                for at in front:
+                    for other in self.neighbours[at]:
+                        if other not in found:
+                            found[other] = at
+                            further.append(other)
+                front = further
+            self._ways[target] = found
+        return self._ways[target]
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    topology: Topology
+    cost: Mapping[str, float] = field(default_factory=lambda: STEPS)  # of an operation, by name
+    start: float = 0.0  # of a message on a channel
+    word: float = 0.0
+    overlapped: bool = True
+    unit: str = "steps"
+
+    @property
+    def processors(self) -> int:
+        return self.topology.processors
+
+    def message(self, words: int) -> float:
+        """On one channel."""
+        return self.start + self.word * words
+
+    def with_costs(self, **changes: Any) -> Machine:
+        """The same layout with other costs: cost=, start=, word=, overlapped=, unit=, name=."""
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        send = f"{self.start:g} + {self.word:g} per word" if self.start or self.word else "nothing"
+        how = "" if self.overlapped else ", which keeps both ends busy"
+        plural = "s" if self.processors > 1 else ""
+        return f"{self.name}: {self.processors} processor{plural}; a message costs {send} {self.unit}{how}"
+
+
+# -- layouts
+
+
+def _grid(name: str, cells: list[tuple[int, int]]) -> Topology:
+    """Cells (row, column) joined to those beside, above and below; messages go along rows first where they can."""
+    index = {cell: i for i, cell in enumerate(cells)}
+    around = [tuple(index[c] for c in ((r, k - 1), (r, k + 1), (r - 1, k), (r + 1, k)) if c in index) for r, k in cells]
+    return Topology(name, tuple(around), tuple((float(k), float(r)) for r, k in cells))
+
+
+def single() -> Topology:
+    return _grid("single", [(0, 0)])
+
+
+def complete(p: int) -> Topology:
+    everyone = range(_count(p))
+    others = tuple(tuple(j for j in everyone if j != i) for i in everyone)
+    return Topology(f"complete({p})", others, tuple((float(i), 0.0) for i in everyone))
+
+
+def pipeline(p: int) -> Topology:
+    return replace(_grid("", [(0, i) for i in range(_count(p))]), name=f"pipeline({p})")
+
+
+def mesh(rows: int, columns: int) -> Topology:
+    cells = [(r, k) for r in range(_count(rows)) for k in range(_count(columns))]
+    return _grid(f"mesh({rows}, {columns})", cells)
+
+
+def triangle(n: int) -> Topology:
+    """Wong's: row 0 and row 1 have n processors, row 2 has n - 1, ..., row n has one: n (n + 1)/2 + n."""
+    cells = [(0, k) for k in range(_count(n))] + [(r, k) for r in range(1, n + 1) for k in range(r - 1, n)]
+    return _grid(f"triangle({n})", cells)
+
+
+def hypercube(d: int) -> Topology:
+    if isinstance(d, bool) or not isinstance(d, int) or not 0 <= d <= 12:
+        raise InputError(f"hypercube: dimension {d!r}; expected a whole number from 0 to 12.")
+    p = 2**d
+    around = tuple(tuple(i ^ (1 << k) for k in range(d)) for i in range(p))
+    half = (d + 1) // 2
+    return Topology(f"hypercube({d})", around, tuple((float(i % 2**half), float(i // 2**half)) for i in range(p)))
+
+
+def bus(p: int) -> Topology:
+    return replace(complete(p), name=f"bus({p})", bus=True)
+
+
+def _count(p: int) -> int:
+    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
+        raise InputError(f"a machine of {p!r} processors; expected a whole number from 1 up.")
+    return p
+
+
+LAYOUTS: dict[str, Callable[..., Topology]] = {
+    "single": single,
+    "complete": complete,
+    "pipeline": pipeline,
+    "mesh": mesh,
+    "triangle": triangle,
+    "hypercube": hypercube,
+    "bus": bus,
+}
+
+
+def ideal(topology: Topology) -> Machine:
+    """Messages cost nothing; an addition or a multiplication is one step."""
+    return Machine(topology.name, topology)
+
+
+def transputer_t800(topology: Topology) -> Machine:
+    """T800 transputers as Wong measured them; their links work beside the processor."""
+    return Machine(f"T800 {topology.name}", topology, T800, start=5.0, word=7.0 / 3.0, unit="us")
+
+
+KINDS: dict[str, Callable[[Topology], Machine]] = {"ideal": ideal, "t800": transputer_t800}
+
+
+def machine(text: str, kind: str = "ideal") -> Machine:
+    """By its name: "single", "complete:4", "mesh:2,3", "triangle:4"."""
+    name, _, numbers = text.partition(":")
+    if name not in LAYOUTS:
+        raise InputError(unknown("machine", name, LAYOUTS))
+    if kind not in KINDS:
+        raise InputError(unknown("kind of machine", kind, KINDS))
+    try:
+        topology = LAYOUTS[name](*(int(x) for x in numbers.split(",") if x.strip()))
+    except (TypeError, ValueError):
+        raise InputError(f'machine "{text}": expected {name} with whole numbers, such as mesh:2,3.') from None
+    return KINDS[kind](topology)

@@ -1,0 +1,102 @@
+"""What is scheduled: nodes of a graph, or clusters of nodes that one step of a method made for one body.
+
+A cluster is a run of nodes with the same label in the order in which they were made, or a part of one that has nothing
+to do with the rest of it. That order goes from arguments to users, so runs of it never wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Node
+
+LEVELS = ("cluster", "node")
+
+
+@dataclass(frozen=True)
+class Task:
+    index: int
+    name: str
+    nodes: tuple[Node, ...]
+    needs: Mapping[int, int]  # task before: how many of its values are used here
+    gives: int = 0  # how many of its values others use
+
+    def work(self, cost: Mapping[str, float]) -> float:
+        return sum(cost[node.op] for node in self.nodes)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    name: str
+    level: str
+    tasks: tuple[Task, ...]  # arguments before users
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __getitem__(self, i: int) -> Task:
+        return self.tasks[i]
+
+
+def tasks(graph: Graph, level: str = "cluster") -> Tasks:
+    """Inputs are everywhere at the start, and outputs may stay where they are made; negations cost nothing."""
+    if level not in LEVELS:
+        raise InputError(unknown("level", level, LEVELS))
+    nodes = [node for node in graph.nodes if node.op != "input"]
+    if level == "node":
+        groups = [[node] for node in nodes]
+    else:
+        runs = (list(run) for _, run in groupby(nodes, key=lambda node: node.label))
+        groups = [part for run in runs for part in parts(run)]
+    return grouped(graph.name, level, groups)
+
+
+def parts(run: Sequence[Node]) -> list[list[Node]]:
+    """What hangs together in a run of nodes, in the order of the first of each."""
+    head: dict[int, int] = {}
+
+    def top(serial: int) -> int:
+        while head[serial] != serial:
+            head[serial] = serial = head[head[serial]]
+        return serial
+
+    for node in run:
+        head[node.serial] = node.serial
+        for a in node.operands:
+            if a.serial in head:
+                one, other = sorted((top(a.serial), top(node.serial)))
+                head[other] = one
+    found: dict[int, list[Node]] = {}
+    for node in run:
+        found.setdefault(top(node.serial), []).append(node)
+    return list(found.values())
+
+
+def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
+    """Tasks from groups of nodes, each after those it needs."""
+    home = {node.serial: i for i, group in enumerate(groups) for node in group}
+    made = []
+    used: dict[int, set[int]] = {}
+    for i, group in enumerate(groups):
+        values: dict[int, set[int]] = {}
+        for node in group:
+            for a in node.operands:
+                if a.op != "input" and home[a.serial] != i:
+                    values.setdefault(home[a.serial], set()).add(a.serial)
+        if any(before > i for before in values):
+            raise InputError(f'task "{group[0].label}" needs a later one: groups must be in the order of computation.')
+        for j, found in values.items():
+            used.setdefault(j, set()).update(found)
+        label = names[i] if names else _name(group[0], level)
+        made.append(Task(i, label, tuple(group), {j: len(found) for j, found in sorted(values.items())}))
+    return Tasks(name, level, tuple(replace(task, gives=len(used.get(task.index, ()))) for task in made))
+
+
+def _name(node: Node, level: str) -> str:
+    return node.label if level == "cluster" else f"{node.op} {node.label}".strip()

@@ -1,0 +1,122 @@
+"""No schedule breaks a dependency, a channel or a processor's capacity; and the check that says so can fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bellcrank import build, zoo
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph
+from bellcrank.model import Mechanism
+from bellcrank.schedule import Machine, Schedule, ScheduleError, machine, schedule, tasks
+from bellcrank.schedule.listing import alone
+from bellcrank.schedule.schedule import Hop
+from trees import trees
+
+MACHINES = (
+    "single", "complete:2", "complete:5", "pipeline:3", "mesh:2,3", "triangle:3", "hypercube:3", "bus:4", "triangle:9",
+)  # fmt: skip
+
+
+def machines() -> st.SearchStrategy[Machine]:
+    made = st.builds(machine, st.sampled_from(MACHINES), st.sampled_from(["ideal", "t800"]))
+    return st.builds(lambda m, overlapped: m.with_costs(overlapped=overlapped), made, st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node"]), st.sampled_from(["crba", "aba"]))
+def test_every_schedule_can_be_followed(m: Mechanism, on: Machine, level: str, method: str) -> None:
+    g = build.graph(m, "forward_dynamics", method)
+    s = schedule(g, on, level)
+    s.check()
+    assert s.bound <= s.makespan + 1e-9
+    assert s.makespan <= s.work + 1e-9  # never slower than one processor
+    assert s.span == pytest.approx(g.span(on.cost))
+    assert s.work == pytest.approx(g.work(on.cost))
+    assert s == schedule(g, on, level)
+    assert s.idle == pytest.approx(s.makespan * on.processors - s.work)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return build.graph(zoo.stanford(), "forward_dynamics", "aba")
+
+
+@pytest.fixture(scope="module")
+def good(graph: Graph) -> Schedule:
+    s = schedule(graph, machine("mesh:2,2", "t800"), "node")
+    assert s.messages
+    return s
+
+
+def moved(s: Schedule, i: int, by: float) -> Schedule:
+    start, finish = list(s.start), list(s.finish)
+    start[i], finish[i] = start[i] + by, finish[i] + by
+    return replace(s, start=tuple(start), finish=tuple(finish))
+
+
+def test_a_task_before_its_values_is_refused(good: Schedule) -> None:
+    last = max(range(len(good.tasks)), key=lambda i: good.finish[i])
+    with pytest.raises(ScheduleError, match="its values come at"):
+        moved(good, last, -good.makespan / 2).check()
+
+
+def test_a_task_that_is_cut_short_is_refused(good: Schedule) -> None:
+    i = max(range(len(good.tasks)), key=lambda i: good.finish[i] - good.start[i])
+    finish = list(good.finish)
+    finish[i] -= 0.5
+    with pytest.raises(ScheduleError, match="instead of its work"):
+        replace(good, finish=tuple(finish)).check()
+
+
+def test_two_tasks_at_once_are_refused(graph: Graph) -> None:
+    s = alone(tasks(graph), machine("single"))
+    s.check()
+    late = [i for i in range(len(s.tasks)) if s.finish[i] > s.start[i]][-1]
+    with pytest.raises(ScheduleError):
+        moved(s, late, -(s.finish[late] - s.start[late]) / 2).check()
+
+
+def test_messages_that_are_missing_early_or_astray_are_refused(good: Schedule) -> None:
+    with pytest.raises(ScheduleError, match="never gets"):
+        replace(good, messages=good.messages[1:]).check()
+    m = good.messages[0]
+    early = replace(m, hops=tuple(Hop(h.channel, h.start - 1e3, h.finish - 1e3) for h in m.hops))
+    with pytest.raises(ScheduleError, match="faster than can be"):
+        replace(good, messages=(early, *good.messages[1:])).check()
+    astray = replace(m, hops=tuple(Hop((h.channel[1], h.channel[0]), h.start, h.finish) for h in m.hops))
+    with pytest.raises(ScheduleError, match="leaves its route"):
+        replace(good, messages=(astray, *good.messages[1:])).check()
+
+
+def test_a_channel_carries_one_message_at_a_time(good: Schedule) -> None:
+    by_channel: dict[tuple[int, int], list[int]] = {}
+    for k, m in enumerate(good.messages):
+        by_channel.setdefault(m.hops[0].channel, []).append(k)
+    one, other = next(found for found in by_channel.values() if len(found) > 1)[:2]
+    messages = list(good.messages)
+    late = messages[other]
+    when = messages[one].hops[0].start
+    assert when != late.hops[0].start
+    first = max(messages[one], late, key=lambda m: m.hops[0].start)
+    clash = replace(late, hops=(replace(late.hops[0], start=first.start, finish=first.hops[0].finish), *late.hops[1:]))
+    messages[other] = clash
+    with pytest.raises(ScheduleError):
+        replace(good, messages=(*messages, clash)).check()
+
+
+def test_sixty_four_joints_take_seconds() -> None:
+    g = build.graph(zoo.chain(64), "forward_dynamics", "aba")
+    s = schedule(g, machine("triangle:64", "t800"))
+    s.check()
+    assert s.machine.processors == 64 * 65 // 2 + 64
+
+
+@pytest.mark.parametrize("text", ["ring:4", "mesh:2", "complete:x", "complete:0", "hypercube:40"])
+def test_bad_machines_are_explained(text: str) -> None:
+    with pytest.raises(InputError):
+        machine(text)
