@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.emit import entry, llvm
-from bellcrank.emit.costs import costs
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel, Signature
 from bellcrank.emit.load import Library, code_size, compiled
@@ -113,7 +111,14 @@ def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tu
 
 
 def cheapest(graphs: Sequence[tuple[Method, Graph]], dtype: str = "float64") -> tuple[Method, Graph]:
-    """By predicted time; of those within the model's own noise, the one with the fewest operations."""
+    """By predicted time; of those within the model's own noise, the one with the fewest operations.
+
+    What has no less of anything than another is out before it is asked what things cost here.
+    """
+    from bellcrank.emit.costs import costs, parts  # what comes from the cache needs no choice
+
+    has = [parts(g) for _, g in graphs]
+    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
     if len(graphs) == 1:
         return graphs[0]
     times = [costs(dtype).predicted(g) for _, g in graphs]
@@ -123,11 +128,15 @@ def cheapest(graphs: Sequence[tuple[Method, Graph]], dtype: str = "float64") -> 
 
 def rows_per_thread(g: Graph, dtype: str) -> int:
     """States that take about 100 us: below that, waking a thread costs more than it brings."""
+    from bellcrank.emit.costs import costs
+
     return max(16, round(1e-4 / costs(dtype).predicted(g)))
 
 
 def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
     """Graph -> LLVM IR with the Python entry."""
+    from bellcrank.emit import entry, llvm  # nor any spelling
+
     text = llvm.source(g, host().lanes(dtype), dtype)
     outputs = [array.shape for array in g.outputs.values()]
     if len(outputs) == 1 and g.inputs:

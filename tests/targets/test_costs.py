@@ -62,7 +62,7 @@ def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = {by: build.graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
     for weights in (Parts(1, 0, 0, 0, 0, 0, 0, 0), Parts(0, 1, 0, 0, 0, 0, 0, 0), Parts(0, 0, 0, 0, 1, 0, 0, 0)):
         table = Costs(*vars(weights).values())
-        monkeypatch.setattr(build, "costs", lambda dtype, table=table: table)
+        monkeypatch.setattr(model, "costs", lambda dtype, table=table: table)
         by, _ = build.chosen(m, build.Request("forward_dynamics"))
         least = min(table.predicted(g) for g in graphs.values())
         assert table.predicted(build.graph(m, "forward_dynamics", by.name)) <= build.EVEN * least

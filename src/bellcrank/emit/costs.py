@@ -48,6 +48,11 @@ class Parts:
     writes: float
     starts: float = 1.0
 
+    def exceeds(self, other: Parts) -> bool:
+        """More of something and less of nothing."""
+        pairs = list(zip(_numbers(self), _numbers(other), strict=True))
+        return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
+
 
 class Costs(Parts):
     """Nanoseconds of each part."""
