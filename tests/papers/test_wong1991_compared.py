@@ -1,4 +1,4 @@
-"""C. Wong 1991, sections 2.2.1-2.2.3: the methods that the thesis compares itself with, and their printed counts.
+"""D. Wong 1991, sections 2.2.1-2.2.3: the methods that the thesis compares itself with, and their printed counts.
 
 Counted as in tables 2.1, 3.1, 3.2 and 3.5: M is multiplications and divisions, A additions and subtractions, sines and
 cosines are free, and so is what depends on constants alone; a serial chain of n general revolute joints on a base along

@@ -1,6 +1,6 @@
 """The cost model: what it sees in a graph, that it is remembered, and that `auto` listens to it.
 
-How well it predicts is measured in bench/, not here.
+How well it predicts is measured by `python -m bench.costs`, not here.
 """
 
 from __future__ import annotations

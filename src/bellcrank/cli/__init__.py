@@ -24,7 +24,7 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.read import SUFFIXES
 
-COMMANDS = ("show", "count", "emit", "bench", "cite")  # files, in the order of --help
+COMMANDS = ("show", "count", "emit", "bench", "costs", "cite")  # files, in the order of --help
 
 
 class Group(TyperGroup):

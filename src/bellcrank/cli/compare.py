@@ -9,7 +9,7 @@ from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import Column
 from bellcrank.emit.costs import costs
 from bellcrank.graph import Graph
-from bellcrank.methods import QUANTITIES, Method, Quantity, able, estimate
+from bellcrank.methods import METHODS, QUANTITIES, Method, Quantity, able, candidates, estimate
 from bellcrank.model import Mechanism
 
 TRACED = 30_000  # rough operations of what a table still has; what is larger and three times behind is left out
@@ -18,7 +18,7 @@ TRACED = 30_000  # rough operations of what a table still has; what is larger an
 NOTES = (
     "* is what auto takes: the least predicted time, and of equals the fewest operations.",
     "Span: the longest chain of operations, an addition as 1, a division as 4, a sine or cosine as 8.",
-    "Times: for each of many states, one core; code is that of one state and of batches.",
+    "Times: for each of many states, one core. Code: for one state and for batches.",
 )
 
 
@@ -49,38 +49,52 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
             of = frame if q.option == "frame" else ""
             graphs[q.name].append((by, build.graph(m, q.name, by.name, of)))
             rows.append(_row(m, q.name, *graphs[q.name][-1], of, measure))
-    choice = {name: build.cheapest(found)[0].name for name, found in graphs.items() if len(found) > 1}
-    for row in rows:
-        row["choice"] = choice.get(row["quantity"]) == row["method"]
+        for row in rows:
+            row["choice"] = row["method"] == _choice(m, row["quantity"], graphs[row["quantity"]])
     order = list(QUANTITIES)
     rows.sort(key=lambda row: (order.index(row["quantity"]), row["total"]))
+    unfit = _unfit(m, asked)
     if json:
-        screen.data({"mechanism": m.name, "frame": frame, "rows": rows, "left_out": left_out})
+        about = {"mechanism": m.name, "frame": frame, "rows": rows}
+        screen.data(about | {"left_out": left_out, "not_for_this": unfit})
         return
     framed = any(q.option == "frame" for q in asked)
-    screen.line(
-        f"{m.name}: {_what(asked)}{f' (of {frame} where a frame is asked for)' if framed else ''}", style="bold"
-    )
+    of = f" (of {frame} where a frame is asked for)" if framed else ""
+    what = f"{asked[0].name} by every method" if len(asked) == 1 else "every quantity by every method"
+    screen.line(f"{m.name}: {what}{of}", style="bold")
     screen.line()
-    _table(rows, measure)
+    _table(rows, measure, headings=len(asked) > 1)
     screen.line()
-    for text in NOTES:
+    for text in NOTES[: 3 if measure else 2]:
         screen.line(text, "dim")
+    if unfit:
+        screen.line(f"Not for this mechanism: {'; '.join(f'{name} ({why})' for name, why in unfit.items())}.", "dim")
     if left_out:
         screen.line(f"Far behind and left out (ask with -q and -m): {', '.join(left_out)}.", "dim")
 
 
-def _what(asked: list[Quantity]) -> str:
-    return f"{asked[0].name} by every method" if len(asked) == 1 else "every quantity by every method"
+def _choice(m: Mechanism, name: str, graphs: list[tuple[Method, Graph]]) -> str:
+    """What auto takes, from the graphs that are there already; nothing where there is no choice."""
+    if len(graphs) < 2:
+        return ""
+    tried = {by.name for by in candidates(name, m.tree)}
+    return build.cheapest([pair for pair in graphs if pair[0].name in tried])[0].name
+
+
+def _unfit(m: Mechanism, asked: list[Quantity]) -> dict[str, str]:
+    """Methods of what is asked for that do not cover this mechanism, and what they ask of one."""
+    names = {q.name for q in asked}
+    fit = {by.name for q in asked for by in able(q.name, m.tree)}
+    return {by.name: by.topology for by in METHODS.values() if by.name not in fit and names & set(by.solves)}
 
 
 def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Method]], list[str]]:
     jobs, left_out = [], []
     for q in asked:
-        found = able(q.name, m.tree)
+        found, tried = able(q.name, m.tree), candidates(q.name, m.tree)
         work = {by.name: estimate(by.name, q.name, m.tree) if len(found) > 1 else 0.0 for by in found}
         for by in found:
-            if work[by.name] > max(TRACED, 3 * min(work.values())):
+            if by not in tried and work[by.name] > max(TRACED, 3 * min(work.values())):
                 left_out.append(f"{q.name} by {by.name}")
             else:
                 jobs.append((q, by))
@@ -95,18 +109,20 @@ def _row(m: Mechanism, name: str, by: Method, graph: Graph, frame: str, measure:
     return row
 
 
-def _table(rows: list[dict[str, Any]], measured: bool) -> None:
+def _table(rows: list[dict[str, Any]], measured: bool, headings: bool) -> None:
     kinds = ("mul", "add", "div", "sqrt", "trig")
     shown = [k for k in kinds if k in ("mul", "add") or any(row["count"][k] for row in rows)]
-    head = [Column("quantity", wrap=True, least=19), Column("method")]
-    head += [Column(k, right=True, optional=True) for k in shown]
+    head = [Column("method")]
+    head += [Column(k, right=True, optional=k not in ("mul", "add")) for k in shown]
     head += [Column("total", right=True), Column("span", right=True), Column("parallel", right=True, optional=True)]
     head += [Column("code", right=True, optional=True)] if measured else []
     head += [Column("predicted", right=True)] + ([Column("measured", right=True)] if measured else [])
     cells, last = [], ""
     for row in rows:
+        if headings and row["quantity"] != last:
+            cells += [[""] * len(head)] * bool(last) + [[row["quantity"], *[""] * (len(head) - 1)]]
         c = row["count"] | {"add": row["count"]["add"] + row["count"]["sub"]}
-        line = [row["quantity"] if row["quantity"] != last else "", row["method"] + " *" * row["choice"]]
+        line = ["  " * headings + row["method"] + " *" * row["choice"]]
         line += [str(c[k]) for k in shown] + [str(row["total"]), f"{row['span']:g}", f"{row['parallelism']:.1f}"]
         line += [f"{row['code_size'] / 1000:.1f} kB"] if measured else []
         line += [f"{1e9 * row['predicted']:.1f} ns"] + ([f"{1e9 * row['measured']:.1f} ns"] if measured else [])
@@ -129,9 +145,9 @@ def with_papers(json: bool) -> None:
         return
     screen.line("Operations on a general chain of n revolute joints: published, and traced by our method", style="bold")
     screen.line()
-    head = [Column("published, and ours", wrap=True, least=22)]
-    head += [Column(name, wrap=True, least=18) for name in ("multiplications", "additions")]
-    head += [Column("n = 6", right=True), Column("n = 10", right=True)]
+    head = [Column("\npublished, and ours", wrap=True, least=20)]
+    head += [Column(name, wrap=True, least=15) for name in ("M\nmultiplications", "A\nadditions")]
+    head += [Column("M + A\nn = 6", right=True), Column("\nn = 10", right=True)]
     cells = []
     for c in found:
         printed, at = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]
@@ -142,4 +158,10 @@ def with_papers(json: bool) -> None:
     screen.line()
     for title, note in {c.row.title: c.row.printed["note"] for c in found if "note" in c.row.printed}.items():
         screen.line(f"{title}: {note}.", "dim")
-    screen.line("Negations, sines and cosines are free; a division is a multiplication. (Ours / print.)", "dim")
+    since = max(c.since for c in found)
+    emptied = sorted({c.row.method for c in found if METHODS[c.row.method].regrouped})
+    for text in (
+        f"Ours are exact from n = {since} on, in brackets against the print. Negations, sines and cosines are free.",
+        f"With regrouped bodies (docs/counting.md), which the papers do not have: {', '.join(emptied)}.",
+    ):
+        screen.line(text, "dim")

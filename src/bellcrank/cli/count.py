@@ -36,6 +36,8 @@ def count(
     from bellcrank.cli import compare
 
     if papers:
+        if quantity_name or every or method_name != "auto":
+            raise InputError("--papers shows all that the papers print; it takes no -q, no -m and no --all.")
         if name != "chain":
             raise InputError(
                 f'the papers count a general chain of revolute joints, not "{name}"; bellcrank count chain --papers.'
@@ -46,6 +48,8 @@ def count(
         quantity(quantity_name)
     m = mechanism(name, base, check)
     if every:
+        if method_name != "auto":
+            raise InputError(f"--all is every method; leave it out to see {method_name} alone.")
         compare.methods(m, quantity_name, frame, measure, json)
         return
     asked = quantity_name or "forward_dynamics"

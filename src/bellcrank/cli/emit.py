@@ -49,8 +49,8 @@ def emit(
 
     Printed, or written with --out. C is a header and a source; printed, they are one text that a C compiler accepts.
     graph is the data flow as assignments; dot and json are the same for Graphviz and for other programs.
-    latex, python and sympy are equations to read: those of motion, or those of --quantity. C has the former too, as
-    --quantity equations.
+    latex, python and sympy are equations to read, c is both: without --quantity it is the equations of motion, with
+    one the code of that quantity.
     """
     from bellcrank import build, printed
 
@@ -59,7 +59,7 @@ def emit(
     if dtype not in build.DTYPES:
         raise InputError(unknown("dtype", dtype, build.DTYPES))
     m = mechanism(name, base, check)
-    quantity_name = quantity_name or ("equations" if target in TO_READ else "forward_dynamics")
+    quantity_name = quantity_name or ("equations" if target in (*TO_READ, "c") else "forward_dynamics")
     stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}" if out is None or not out.suffix else out.stem)
     with screen.working(f"tracing {quantity_name} of {m.name}") as say:
         if quantity_name == "equations":
@@ -117,6 +117,8 @@ def _one_text(files: dict[str, str]) -> str:
     for text in (text for name, text in files.items() if name not in headers):
         for header, inside in headers.items():
             text = text.replace(f'#include "{header}"', inside.rstrip("\n"))
+        if headers:  # whose first lines say what the source's says, and more
+            text = text.partition("\n")[2]
         parts.append(text.rstrip("\n"))
     return "\n".join(parts)
 

@@ -91,12 +91,13 @@ def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> lis
 
 def _wrapped(text: str, width: int) -> str:
     """Breaks at spaces, and inside a word only where it is longer than the line: then at its last joint that fits."""
-    lines, current = [], ""
-    for word in text.split(" "):
-        if current and len(current) + 1 + len(word) > width:
+    lead = text[: len(text) - len(text.lstrip(" "))]
+    lines, current = [], lead
+    for word in text.lstrip(" ").split(" "):
+        if current.strip() and len(current) + 1 + len(word) > width:
             lines.append(current)
-            current = ""
-        current = f"{current} {word}" if current else word
+            current = lead
+        current = f"{current} {word}" if current.strip() else current + word
         while len(current) > width:
             cut = max(current.rfind(c, 0, width) for c in "_/-.") + 1 or width
             lines.append(current[:cut])
@@ -127,6 +128,8 @@ def _blocks(console: Console, columns: Sequence[Column], rows: Sequence[Sequence
     width = max(map(len, names))
     for row in rows:
         for name, cell in zip(names, row, strict=True):
+            if not cell:
+                continue
             console.print(Text(name.ljust(width + GAP), style="bold"), Text(cell), sep="")
         console.print()
 

@@ -3,8 +3,8 @@
 The time of one state in a batch is a sum over what the graph has: arithmetic, divisions and roots, angles (a sine and
 cosine of one angle come together), calls of the C library, values that wait so long that they leave the registers,
 numbers read and written, and a start. The weights come from
-compiling and timing a few artificial graphs; that takes about a second, once for each processor and version, and is
-kept in the cache folder beside the object code. docs/costs.md says how well it predicts.
+compiling and timing a few artificial graphs; that takes half a second, once for each processor and version, and is
+kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Costs(Parts):
 
     def predicted(self, g: Graph) -> float:
         """Seconds of one state in a large batch on one core."""
-        return 1e-9 * sum(w * n for w, n in zip(_numbers(self), _numbers(parts(g)), strict=True))
+        time = sum(w * n for w, n in zip(_numbers(self), _numbers(parts(g)), strict=True))
+        return 1e-9 * max(time, 0.1)  # a weight may come out as nothing, a call never does
 
 
 def _numbers(p: Parts) -> list[float]:
@@ -99,14 +100,21 @@ def _recalls(g: Graph) -> int:
 @cache
 def costs(dtype: str = "float64") -> Costs:
     """This computer's, from the cache or measured now."""
+    kept = store.load(_name(dtype))
+    return Costs(**json.loads(kept)) if kept is not None else measured(dtype)
+
+
+def measured(dtype: str = "float64") -> Costs:
+    """Measured now, whatever the cache has, and remembered."""
+    costs.cache_clear()
+    found = _calibrated(dtype)
+    store.save(_name(dtype), json.dumps(asdict(found)).encode())
+    return found
+
+
+def _name(dtype: str) -> str:
     h = host()
-    name = store.key("costs", dtype, h.cpu, h.features, h.llvm, store.package_fingerprint()) + ".json"
-    kept = store.load(name)
-    if kept is not None:
-        return Costs(**json.loads(kept))
-    measured = _calibrated(dtype)
-    store.save(name, json.dumps(asdict(measured)).encode())
-    return measured
+    return store.key("costs", dtype, h.cpu, h.features, h.llvm, store.package_fingerprint()) + ".json"
 
 
 # Small and large, with much of one thing and little of the others, in the order of Parts.

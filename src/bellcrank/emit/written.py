@@ -200,7 +200,7 @@ class Writer:
         if not self.remarks:
             of = " ".join([str(f) for f, n in self.factors((monomial, ())) for _ in range(n)])
             where = Symbol(key, tuple(str(i + 1) for i in index))
-            self.remarks = (f"{symbol}, for one, is the coefficient of {of} in {where}, and occurs again.",)
+            self.remarks = (f"{symbol}, for one, is (but for its sign) the coefficient of {of} in {where}.",)
         return symbol
 
     def _attached(
