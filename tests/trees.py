@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
@@ -102,6 +103,11 @@ def trees(
         rooted=st.just(bool(base)),
         **{key: st.just(value) if isinstance(value, bool) else value for key, value in options.items()},
     )
+
+
+def few(n: int) -> settings:
+    """n examples will do from day to day. A deep run (conftest.py) has as many as its profile says."""
+    return settings() if settings.get_current_profile_name() == "deep" else settings(max_examples=n)
 
 
 def state(m: Mechanism, seed: int = 0) -> tuple[list[float], list[float], list[float]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
@@ -30,7 +30,7 @@ from bellcrank.papers import published
 from bellcrank.spatial.motion import NO_MOTION, Motion
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 from bellcrank.zoo.families import general_chain
-from trees import Array, close, state, trees
+from trees import Array, close, few, state, trees
 
 DIRECT, RECURSIVE = "joint_coordinates", "joint_coordinates_recursive"
 seeds = st.integers(0, 1000)
@@ -137,7 +137,7 @@ def test_the_cut_joint_anywhere(seed: int) -> None:
 # -- section 2: D, B, G and H belong together
 
 
-@settings(max_examples=40)
+@few(40)
 @given(m=anything, seed=seeds)
 def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
     """D B = 0 (eq 6), but for the rows that stand for rotors."""
@@ -149,7 +149,7 @@ def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
     close(np.reshape(DB, (len(DB), m.nv)), np.zeros((len(DB), m.nv)), 1e-13)
 
 
-@settings(max_examples=40)
+@few(40)
 @given(m=anything, seed=seeds)
 def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
     """B = G^-1 H (eq 27): the recursion of eq 28 gives the same velocities."""
@@ -199,7 +199,7 @@ def newton_euler(m: Mechanism, q: Any, v: Any, tau: Any, frames: list[str], wren
     return np.asarray(f)
 
 
-@settings(max_examples=30)
+@few(30)
 @given(m=anything, seed=seeds)
 def test_reactions_are_those_of_newton_and_euler(m: Mechanism, seed: int) -> None:
     q, v, tau = state(m, seed)
