@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bellcrank.methods.sweep import Vector, along, own
 from bellcrank.model.tree import Link, Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import FullRotation, Shift
@@ -59,7 +59,7 @@ def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False)
         step("r", link.name)
         r = p + A @ link.inertia.centre
         step("J", link.name)
-        M = Inertia(link.inertia.m, ZERO, FullRotation(A).up_sym(link.inertia.I_centre))
+        M = FullRotation(A).inertia(link.inertia.central)
         step("u", link.name)
         S = link.subspace(q)
         fixed = common and _free(S) and not link.armature  # a rotor's own axes turn
@@ -80,7 +80,7 @@ def _free(S: list[Motion]) -> bool:
 
 
 def still(x: Vec) -> bool:
-    return all(isinstance(e, float) and e == 0.0 for e in x)
+    return all(is_zero(e) for e in x)
 
 
 def to_common(tree: Tree, bodies: Sequence[Placed], x: Vector) -> list[Scalar]:

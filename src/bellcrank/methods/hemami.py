@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.complement import Columns, central, projected, projected_forces
+from bellcrank.methods.complement import Columns, central, inertia_matrix, projected_forces
 from bellcrank.methods.state_space import accelerations, square
 from bellcrank.methods.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree
@@ -49,7 +49,7 @@ def kinematics(tree: Tree, q: Vector) -> Kinematics:
         X, p = link.transform(q), link.parent
         turn, shift = X.pose(IDENTITY, ZERO)
         at.A.append(X.pose(at.A[p], ZERO)[0] if p >= 0 else turn)
-        at.k.append(-central(link.inertia)[1])
+        at.k.append(-link.inertia.centre)
         at.l.append(shift + at.k[p] if p >= 0 else shift)
         step("C", link.name)
         C = {k: X.down(c) for k, c in at.C[p].items()} if p >= 0 else {}
@@ -83,15 +83,6 @@ def transformation(tree: Tree, at: Kinematics) -> list[Columns]:
     return H
 
 
-def inertia_matrix(tree: Tree, H: Sequence[Columns]) -> list[list[Scalar]]:
-    P = []
-    for link, row in zip(tree.links, H, strict=True):
-        step("P", link.name)
-        m, _, J = central(link.inertia)
-        P.append({k: Force(J @ h.ang, h.lin * m) for k, h in row.items()})
-    return square(projected(tree, H, P))  # 2.37
-
-
 def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[Columns]) -> list[Scalar]:
     w: list[Vec] = []
     dC: list[Vec] = []  # dC v
@@ -100,7 +91,7 @@ def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[C
     for i, link in enumerate(tree.links):
         step("w", link.name)
         X, p = link.transform(q), link.parent
-        m, _, J = central(link.inertia)
+        J = link.inertia.I_centre
         vJ, aJ = along(link.subspace(q), own(link, v)), link.bias(q, v)
         carried = X.down(w[p]) if p >= 0 else ZERO
         w.append(carried + vJ.ang)  # 2.35
@@ -116,12 +107,12 @@ def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[C
             x = x + turning @ dC[j]
         x = x + dQ[i] - tree.gravity  # 2.30
         step("f", link.name)
-        forces.append(Force(J @ dC[i] + w[i].cross(J @ w[i]), x * m))
+        forces.append(Force(J @ dC[i] + w[i].cross(J @ w[i]), x * link.inertia.m))
     return projected_forces(tree, H, forces)  # 2.37
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    return inertia_matrix(tree, transformation(tree, kinematics(tree, q)))
+    return square(inertia_matrix(tree, transformation(tree, kinematics(tree, q)), central(tree)))  # 2.37
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -134,5 +125,5 @@ def forward_dynamics(
 ) -> list[Scalar]:
     at = kinematics(tree, q)
     H = transformation(tree, at)
-    M, C = inertia_matrix(tree, H), force_vector(tree, q, v, at, H)
+    M, C = square(inertia_matrix(tree, H, central(tree))), force_vector(tree, q, v, at, H)
     return accelerations(tree, q, v, tau, M, C, frames, wrench)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import NO_MOTION, Motion
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
@@ -94,7 +94,7 @@ def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
 
 
 def _centre(m: Scalar, h: Vec) -> Vec:
-    if isinstance(m, float) and m == 0.0:
+    if is_zero(m):
         raise ModelError("the moving bodies have no mass, so there is no centre of mass. Give one of them a mass.")
     centre: Vec = h * (1.0 / m)
     return centre

@@ -1,5 +1,5 @@
-"""What the mass matrix algorithms share: columns (the axes of the joints), one fixed frame, bodies about their centres,
-and the matrix as it fills.
+"""What the mass matrix algorithms share: columns (the axes of the joints), one fixed frame, and the matrix
+as it fills.
 
 A slide's joint has one axis Z(j). Here a joint has a Column for each of its axes, and a column's Z is what a unit of
 its coordinate does to the joint's frame, turning and sliding. The fixed frame is that of the first body: M does not
@@ -17,10 +17,9 @@ from bellcrank.methods.state_space import Rows, square
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import Inertia, about_centre
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import IDENTITY, SYM_ZERO, ZERO, Mat, Sym, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +78,6 @@ def path(tree: Tree, i: int) -> list[int]:
         found.append(i)
         i = tree.links[i].parent
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Central:
-    """A body as Kane and Walker see it: mass, centre from the frame's origin, inertia about the centre."""
-
-    m: Scalar
-    S: Vec
-    J: Sym
-
-
-def central(body: Inertia) -> Central:
-    if isinstance(body.m, float) and body.m == 0.0:  # no mass, no centre: the origin will do
-        return Central(body.m, ZERO, body.I)
-    S = body.h * (1.0 / body.m)
-    return Central(body.m, S, body.I - about_centre(body.m, S, SYM_ZERO).I)
 
 
 def balanced(terms: Sequence[Any]) -> Any:
