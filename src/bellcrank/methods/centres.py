@@ -134,12 +134,3 @@ def passed(tree: Tree, bodies: list[Placed], v: Vector) -> list[Passed]:
         gamma = Motion(ZERO, wi.cross(rate)) + turning + ds  # 30
         found.append(Passed(G, H, gamma, wj))
     return found
-
-
-def path(tree: Tree, i: int) -> list[int]:
-    """The joints that carry body i, from the ground up."""
-    out = []
-    while i >= 0:
-        out.append(i)
-        i = tree.links[i].parent
-    return out[::-1]

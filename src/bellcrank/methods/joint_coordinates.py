@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.methods.centres import Placed, from_common, path, placed, seen_from, to_common
+from bellcrank.methods.centres import Placed, from_common, placed, seen_from, to_common
 from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, solve, square
 from bellcrank.methods.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree
@@ -39,7 +39,7 @@ def assembled(tree: Tree, bodies: Sequence[Placed]) -> list[Blocks]:
     for i, link in enumerate(tree.links):
         step("B", link.name)
         row: Blocks = {}
-        for j in path(tree, i):
+        for j in reversed(tree.path(i)):
             d = bodies[i].r - bodies[j].p
             for u, k in zip(bodies[j].u, tree.links[j].v_index, strict=True):
                 row[k] = row[k] + seen_from(u, d) if k in row else seen_from(u, d)  # 5
@@ -84,7 +84,7 @@ def held(tree: Tree, bodies: Sequence[Placed], B: Sequence[Blocks], V: Sequence[
     for i, link in enumerate(tree.links):
         step("B' theta'", link.name)
         a = NO_MOTION
-        for j in path(tree, i):
+        for j in reversed(tree.path(i)):
             turned = u[j].ang.cross(V[i].lin - p[j])
             a = a + seen_from(du[j], bodies[i].r - bodies[j].p) + Motion(ZERO, turned)
         step("f", link.name)

@@ -16,6 +16,7 @@ from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 Vector = Sequence[Scalar]
@@ -63,7 +64,8 @@ def velocity(tree: Tree, q: Vector, v: Vector, frame: str) -> list[Scalar]:
         return [0.0] * 6
     V = velocities(tree, q, v)[body]
     step("velocity", frame)
-    return [*(R_WF @ (V.lin + V.ang.cross(tree.frames[frame][2]))), *(R_WF @ V.ang)]
+    V = Shift(tree.frames[frame][2]).motion(V).turned(R_WF)
+    return [*V.lin, *V.ang]
 
 
 def jacobian(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
@@ -71,16 +73,13 @@ def jacobian(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
     body, _, p_WB, _ = _frame_pose(tree, q, frame)
     X = poses(tree, q)
     J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
-    while body >= 0:
-        link = tree.links[body]
+    for i in tree.path(body):
+        link, (R, p) = tree.links[i], X[i]
         step("J", link.name)
-        R, p = X[body]
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            ang, lin = R @ s.ang, R @ s.lin
-            column = [*(lin + ang.cross(p_WB - p)), *ang]
-            for row, x in enumerate(column):
+            column = Shift(p_WB - p).motion(s.turned(R))
+            for row, x in enumerate((*column.lin, *column.ang)):
                 J[row][k] = J[row][k] + x
-        body = link.parent
     return J
 
 
@@ -136,9 +135,8 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     P, L = ZERO, ZERO
     for link, V, (R, p) in zip(tree.links, velocities(tree, q, v), poses(tree, q), strict=True):
         step("momentum", link.name)
-        f = link.inertia @ V
-        lin = R @ f.lin
-        P, L = P + lin, L + R @ f.ang + p.cross(lin)
+        f = (link.inertia @ V).turned(R)
+        P, L = P + f.lin, L + f.ang + p.cross(f.lin)
     m, h = _first_moment(tree, q)
     step("momentum")
     return [*P, *(L - _centre(m, h).cross(P))]

@@ -46,7 +46,7 @@ def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[
         step("Z", link.name)
         found.append([])
         for c, (s, k) in enumerate(zip(link.subspace(q), link.v_index, strict=True)):
-            found[i].append(Column(i, k, c, Motion(R[i] @ s.ang, R[i] @ s.lin) if R else s))
+            found[i].append(Column(i, k, c, s.turned(R[i]) if R else s))
     return found
 
 
@@ -69,15 +69,6 @@ def carried(tree: Tree) -> list[list[int]]:
         if tree.links[i].parent >= 0:
             found[tree.links[i].parent] += found[i]
     return [sorted(links) for links in found]
-
-
-def path(tree: Tree, i: int) -> list[int]:
-    """From link i down to the one on the ground."""
-    found = []
-    while i >= 0:
-        found.append(i)
-        i = tree.links[i].parent
-    return found
 
 
 def balanced(terms: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ is in one fixed frame; joints may slide, and have any number of axes.
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Column, Matrix, columns, fixed_frame, path
+from bellcrank.methods.mass_matrix.columns import Column, Matrix, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -31,7 +31,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         body = FullRotation(R[k]).inertia(link.inertia.central)
         P_ki = R[k] @ link.inertia.centre
         partial: list[tuple[Column, Motion, Force]] = []
-        for i in path(tree, k):
+        for i in tree.path(k):
             for z in Z[i]:
                 step("V", link.name)
                 V = Motion(z.Z.ang, z.Z.lin + z.Z.ang.cross(P_ki))  # W_k(i) = Z_i, V_k(i) = Z_i x P_k*,i
