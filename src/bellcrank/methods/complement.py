@@ -63,17 +63,17 @@ def projected(tree: Tree, H: Sequence[Columns], P: Sequence[Mapping[int, Force]]
         for i in h:
             for k in h:
                 if k <= i:
-                    M[i][k] = M[i].get(k, 0.0) + h[i].dot(p[k])  # 3.23
+                    M[i][k] = M[i].get(k, 0.0) + h[k].dot(p[i])  # 3.23
         for k in link.v_index:
             M[k][k] = M[k][k] + link.armature
     return M
 
 
-def projected_forces(tree: Tree, H: Sequence[Columns], forces: Sequence[Force]) -> list[Scalar]:
-    """H^T times the bodies' forces."""
+def projected_forces(tree: Tree, H: Sequence[Columns], forces: Sequence[Force], what: str = "f") -> list[Scalar]:
+    """H^T times the bodies' forces, in which no constraint force has a part. `what` is for the labels."""
     f: list[Scalar] = [0.0] * tree.nv
     for link, h, force in zip(tree.links, H, forces, strict=True):
-        step("f", link.name)
+        step(what, link.name)
         for k, column in h.items():
             f[k] = f[k] + column.dot(force)  # 3.32
     return f

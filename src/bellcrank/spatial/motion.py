@@ -82,6 +82,9 @@ class Acceleration:
         )
 
 
+AT_REST = Acceleration(ZERO, ZERO, ZERO)
+
+
 def euler_moment(I: Sym, m: Acceleration) -> Vec:
     """I dw + w x (I w), with the products w_i w_j shared with K: 15 multiplications for a full matrix instead of 24."""
     w, dw, K = m.w, m.dw, m.K
