@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.crba import column, subspaces
-from bellcrank.methods.rnea import rigid_forces
-from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, solve, square
+from bellcrank.methods.columns import Matrix, columns
+from bellcrank.methods.rnea import net_forces
+from bellcrank.methods.state_space import Rows, coordinate_names, solve, square
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
@@ -73,21 +73,20 @@ def carried(X: Transform, b: Composite) -> Composite:
 def composite(tree: Tree, q: Vector) -> Rows:
     """The lower triangle of the mass matrix."""
     links = tree.links
-    S = subspaces(tree, q)
+    S, M = columns(tree, q), Matrix(tree)
     bodies = [Composite(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in links]
-    M: Rows = [{} for _ in range(tree.nv)]
 
-    def moved(at: int, F: Force) -> Force:
-        return links[at].transform(q).force(F)  # 2.11
+    def moved(i: int, F: Force) -> Force:
+        return links[i].transform(q).force(F)  # 2.11
 
     for j, link in reversed(list(enumerate(links))):
-        for c, s in enumerate(S[j]):
+        for s in S[j]:
             step("F", link.name)
-            column(M, tree, S, j, c, bodies[j] @ s, moved)  # 2.12
+            M.handed_down(s, S, bodies[j] @ s.Z, moved)  # 2.12
         if link.parent >= 0:
             step("J", links[link.parent].name)
             bodies[link.parent] = joined(bodies[link.parent], carried(link.transform(q), bodies[j]))
-    return M
+    return M.rows()
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
@@ -102,5 +101,4 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    C = rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench)  # 2.1-2.3
-    return accelerations(tree, q, right_hand_side(tree, q, v, tau, C))
+    return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 2.1-2.3

@@ -14,7 +14,7 @@ is in one fixed frame; joints may slide, and have any number of axes.
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Column, Matrix, columns, fixed_frame
+from bellcrank.methods.columns import Column, Matrix, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.methods.mass_matrix.columns import Matrix, columns, fixed_frame
+from bellcrank.methods.columns import Matrix, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

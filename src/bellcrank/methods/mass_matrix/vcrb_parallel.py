@@ -15,7 +15,7 @@ step 2 without its recursion. The base frame is that of the first body.
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Matrix, columns
+from bellcrank.methods.columns import Matrix, columns
 from bellcrank.methods.mass_matrix.doubling import ancestors, fixed_frame, totals
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree

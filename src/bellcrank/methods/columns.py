@@ -9,8 +9,9 @@ change when the whole mechanism is moved, and what hangs on the ground beside it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from bellcrank.methods.state_space import Rows, square
@@ -41,13 +42,17 @@ def transforms(tree: Tree, q: Vector) -> list[Transform]:
 
 def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[Column]]:
     """The columns of every link, in its own frame or turned by R."""
-    found: list[list[Column]] = []
+    S: list[list[Motion]] = []
     for i, link in enumerate(tree.links):
         step("Z", link.name)
-        found.append([])
-        for c, (s, k) in enumerate(zip(link.subspace(q), link.v_index, strict=True)):
-            found[i].append(Column(i, k, c, s.turned(R[i]) if R else s))
-    return found
+        S.append([s.turned(R[i]) if R else s for s in link.subspace(q)])
+    return numbered(tree, S)
+
+
+def numbered(tree: Tree, S: Sequence[Sequence[Motion]]) -> list[list[Column]]:
+    """The axes of every joint as columns."""
+    own = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
+    return [[Column(i, k, c, s) for c, (k, s) in enumerate(of)] for i, of in enumerate(own)]
 
 
 def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
@@ -98,11 +103,30 @@ class Matrix:
             if a.link != b.link or b.c <= a.c:
                 self.put(a, b, b.Z.dot(f))
 
-    def square(self) -> list[list[Scalar]]:
+    def handed_down(
+        self, a: Column, Z: Sequence[Sequence[Column]], f: Force, up: Callable[[int, Force], Force]
+    ) -> None:
+        """What all the joints that carry column a feel of f, which a unit of a needs; `up(i, f)` is how f, about link
+        i's frame, looks from its parent's.
+        """
+        name = self.tree.links[a.link].name
+        step("M", name)
+        self.felt(a, Z[a.link], f)
+        for above, below in pairwise(self.tree.path(a.link)):
+            step("F", name)
+            f = up(above, f)
+            step("M", name)
+            self.felt(a, Z[below], f)
+
+    def rows(self) -> Rows:
+        """The lower triangle, only where a joint carries another (or shares its coordinate), and the rotors."""
         rows: Rows = [{} for _ in range(self.tree.nv)]
         for link in self.tree.links:
             for k in link.v_index:
                 self.terms[k, k].append(link.armature)
         for (k, j), terms in self.terms.items():
             rows[k][j] = balanced(terms)
-        return square(rows)
+        return rows
+
+    def square(self) -> list[list[Scalar]]:
+        return square(self.rows())
