@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from bellcrank import Builder
 from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple
@@ -88,6 +89,16 @@ def random_tree(
         frames.append(Frame(f"f{i}", f"b{i}", matrix(rotation(rng)), triple(rng.uniform(-0.5, 0.5, 3))))
     g = rng.uniform(-10, 10, 3) if rng.random() < 0.5 else (0.0, 0.0, -9.81)
     return assemble(f"tree{seed}", bodies, joints, frames, gravity=g if gravity else (0.0, 0.0, 0.0))
+
+
+def gripper() -> Mechanism:
+    """Friction, springs, dampers and a rotor."""
+    b = Builder("gripper")
+    b.body("palm", mass=2.0, com=(0, 0, 0.2), inertia=(0.1, 0.1, 0.1))
+    b.joint("lift", "prismatic", "ground", "palm", axis=(0, 0, 1), damping=3.0, friction=0.7, stiffness=40.0, rest=0.1)
+    b.body("finger", mass=0.3, com=(0.1, 0, 0.3), inertia=(0.01, 0.02, 0.01))
+    b.joint("knuckle", "revolute", "palm", "finger", point=(0.1, 0, 0.2), axis=(0, 1, 0), friction=0.2, armature=0.05)
+    return b.build()
 
 
 def trees(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.graph import trace
-from bellcrank.methods import METHODS, aba, candidates, crba, kinematics, reaction_equations, reactions
+from bellcrank.methods import METHODS, aba, candidates, crba, kinematics, reactions
 from bellcrank.model import Mechanism
 from trees import ALL, close, few, random_tree, state, trees
 
@@ -75,14 +75,6 @@ def test_along_free_axes_it_is_what_drives_and_springs_give(m: Mechanism, seed: 
         for k in link.v_index:
             drive[k] = drive[k] - link.armature * a[k]
     close(felt, drive, 1e-10)
-
-
-@few(20)
-@given(trees(armature=st.booleans(), passive=st.booleans()), seeds)
-def test_every_way_gives_the_same(m: Mechanism, seed: int) -> None:
-    q, v, tau = state(m, seed)
-    assert METHODS["reaction_equations"].applies(m.tree)
-    close(reaction_equations.reactions(m.tree, q, v, tau), reactions.reactions(m.tree, q, v, tau), 1e-10)
 
 
 def test_a_pendulum_pulls_at_its_hinge() -> None:

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from bellcrank import zoo
 from bellcrank.dataflow import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
-from bellcrank.graph import Graph, trace
-from bellcrank.methods import METHODS, aba, absolute, kinematics
+from bellcrank.graph import Graph
+from bellcrank.methods import METHODS, absolute, kinematics
 from bellcrank.methods.centres import jacobians, passed, placed
 from bellcrank.methods.cut_joints import constraints
 from bellcrank.methods.sweep import along, own
@@ -163,50 +163,6 @@ def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
 
 
 # -- section 2.1: reactions
-
-
-def momenta(m: Mechanism, q: Any, v: Any) -> list[list[Any]]:
-    """Of every body, [linear, angular about the world's origin] in world axes."""
-    out = []
-    poses, V = kinematics.poses(m.tree, q), kinematics.velocities(m.tree, q, v)
-    for link, (R, p), Vi in zip(m.tree.links, poses, V):
-        f = link.inertia @ Vi
-        out.append([*(R @ f.lin), *(R @ f.ang + p.cross(R @ f.lin))])
-    return out
-
-
-def newton_euler(m: Mechanism, q: Any, v: Any, tau: Any, frames: list[str], wrench: Any) -> Array:
-    """What the joints must pass on for each body's momentum to change as it does, from the leaves down."""
-    a, rate = aba.forward_dynamics(m.tree, q, v, tau, frames, wrench), kinematics.rate(m.tree, q, v)
-
-    def moved(t: Any) -> dict[str, Any]:
-        at = [x + t * dx for x, dx in zip(q, rate)], [x + t * dx for x, dx in zip(v, a)]
-        return {"h": momenta(m, *at)}
-
-    f = trace("momenta", moved, {"t": ()}).jacobian("h", "t").evaluate(t=0.0)["dh_dt"].reshape(-1, 6)
-    X = {name: np.array(kinematics.pose(m.tree, q, name), float) for name in m.tree.frames}
-    index = {b.name: i for i, b in enumerate(m.bodies)}
-    for i, b in enumerate(m.bodies):
-        weight = b.mass * np.array(m.gravity)
-        f[i] -= [*weight, *np.cross(X[b.name][:3, :3] @ b.com + X[b.name][:3, 3], weight)]
-    for name, w in zip(frames, np.array(wrench)):
-        f[m.tree.frames[name][0]] -= [*w[:3], *(w[3:] + np.cross(X[name][:3, 3], w[:3]))]
-    for i in reversed(range(len(f))):
-        if m.parent[i] >= 0:
-            f[m.parent[i]] += f[i]
-    for b, i in index.items():
-        f[i, 3:] -= np.cross(X[b][:3, 3], f[i, :3])
-    return np.asarray(f)
-
-
-@few(30)
-@given(m=anything, seed=seeds)
-def test_reactions_are_those_of_newton_and_euler(m: Mechanism, seed: int) -> None:
-    q, v, tau = state(m, seed)
-    frames = [f"f{len(m.bodies) - 1}", "f0"]
-    wrench = np.random.default_rng(seed).normal(size=(2, 6)).tolist()
-    ours = absolute.reactions(m.tree, q, v, tau, frames, wrench)
-    close(ours, newton_euler(m, q, v, tau, frames, wrench), 1e-9)
 
 
 def test_a_hanging_weight() -> None:

@@ -144,21 +144,21 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """dq/dt, joint by joint."""
-    out: list[Scalar] = []
-    for link in tree.links:
-        if link.joint.mimic is None:
-            step("rate", link.name)
-            out += link.kind.rate([q[i] for i in link.q_index], [v[i] for i in link.v_index])
-    return out
+    return _of_each_joint(tree, "rate", q, v)
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
     """q moved by dv on its manifold: quaternions stay unit."""
+    return _of_each_joint(tree, "integrate", q, dv)
+
+
+def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
+    """What the kinds of the joints say of their own coordinates, those that follow others aside."""
     out: list[Scalar] = []
     for link in tree.links:
         if link.joint.mimic is None:
-            step("integrate", link.name)
-            out += link.kind.integrate([q[i] for i in link.q_index], [dv[i] for i in link.v_index])
+            step(function, link.name)
+            out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in link.v_index])
     return out
 
 
