@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
+from bellcrank import Builder
 from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple
@@ -89,6 +91,16 @@ def random_tree(
     return assemble(f"tree{seed}", bodies, joints, frames, gravity=g if gravity else (0.0, 0.0, 0.0))
 
 
+def gripper() -> Mechanism:
+    """Friction, springs, dampers and a rotor."""
+    b = Builder("gripper")
+    b.body("palm", mass=2.0, com=(0, 0, 0.2), inertia=(0.1, 0.1, 0.1))
+    b.joint("lift", "prismatic", "ground", "palm", axis=(0, 0, 1), damping=3.0, friction=0.7, stiffness=40.0, rest=0.1)
+    b.body("finger", mass=0.3, com=(0.1, 0, 0.3), inertia=(0.01, 0.02, 0.01))
+    b.joint("knuckle", "revolute", "palm", "finger", point=(0.1, 0, 0.2), axis=(0, 1, 0), friction=0.2, armature=0.05)
+    return b.build()
+
+
 def trees(
     kinds: Sequence[str] = ALL, max_bodies: int = 6, base: str = "", **options: Any
 ) -> st.SearchStrategy[Mechanism]:
@@ -102,6 +114,11 @@ def trees(
         rooted=st.just(bool(base)),
         **{key: st.just(value) if isinstance(value, bool) else value for key, value in options.items()},
     )
+
+
+def few(n: int) -> settings:
+    """n examples will do from day to day. A deep run (conftest.py) has as many as its profile says."""
+    return settings() if settings.get_current_profile_name() == "deep" else settings(max_examples=n)
 
 
 def state(m: Mechanism, seed: int = 0) -> tuple[list[float], list[float], list[float]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bellcrank import build
 from bellcrank.graph import Graph, trace
 from bellcrank.methods import METHODS, joint_coordinates
-from bellcrank.methods.centres import placed
+from bellcrank.methods.centres import jacobians, placed
 from bellcrank.methods.state_space import coordinate_names, rows, solve
 from bellcrank.methods.sweep import Vector
 from bellcrank.model import Mechanism, Tree, assemble
@@ -70,7 +70,7 @@ def dense(m: Mechanism) -> Graph:
         numbers = iter(number)
         tree = _any_arm(m.tree, numbers)
         bodies = placed(tree, q, v, common=True)
-        B = joint_coordinates.assembled(tree, bodies)
+        B = jacobians(tree, bodies)
         full = [{k: row.get(k, Motion(_vec(numbers), _vec(numbers))) for k in range(tree.nv)} for row in B]
         M: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(tree.nv)]
         for b, row in zip(bodies, full, strict=True):

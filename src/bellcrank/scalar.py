@@ -21,6 +21,11 @@ import numpy as np
 Scalar: TypeAlias = Any
 
 
+def is_zero(x: Scalar) -> bool:
+    """Whether x is the constant 0, in every state: a property of the model, so that a method may branch on it."""
+    return isinstance(x, float) and x == 0.0
+
+
 class _Step(threading.local):
     label: str = ""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bellcrank.graph import trace
 from bellcrank.methods import aba, crba, kinematics, rnea
 from bellcrank.model import Mechanism, regrouped
-from trees import ALL, close, random_tree, state, trees
+from trees import ALL, close, few, random_tree, state, trees
 
 seeds = st.integers(0, 1000)
 any_tree = trees(armature=st.booleans(), passive=st.booleans())
@@ -110,7 +110,7 @@ def test_a_wrench_acts_through_the_jacobian(m: Mechanism, seed: int) -> None:
         close(by_wrench, given_by_joints, INVERSE)
 
 
-@settings(max_examples=40)
+@few(40)
 @given(everything, seeds)
 def test_floats_arrays_and_graphs_are_one_computation(m: Mechanism, seed: int) -> None:
     """The same function on floats, on numpy arrays that hold a batch, and on symbols that are evaluated afterwards."""

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bellcrank.graph import Graph, trace
 from bellcrank.methods import crba, kinematics, rnea
 from bellcrank.model import Mechanism
-from trees import HOLONOMIC, Array, close, state, trees
+from trees import HOLONOMIC, Array, close, few, state, trees
 
 seeds = st.integers(0, 1000)
 mixed = trees(max_bodies=5, armature=st.booleans(), passive=st.booleans())
@@ -58,7 +58,7 @@ def test_damping_and_friction_only_take_energy(m: Mechanism, seed: int) -> None:
     assert np.dot(kinematics.passive_torque(m.tree, q, v), v) <= 0.0
 
 
-@settings(max_examples=50)
+@few(50)
 @given(everything, seeds)
 def test_power_balance(m: Mechanism, seed: int) -> None:
     """What the joints give, friction and springs included, is what kinetic energy and height take up."""
@@ -70,7 +70,7 @@ def test_power_balance(m: Mechanism, seed: int) -> None:
     close(tau @ v, taken, 1e-12)
 
 
-@settings(max_examples=40)
+@few(40)
 @given(st.one_of(trees(kinds=HOLONOMIC, max_bodies=4, armature=True), coupled), seeds)
 def test_inverse_dynamics_is_lagranges_equation(m: Mechanism, seed: int) -> None:
     """d/dt dT/dv - dT/dq + dU/dq: the whole of the bias, not only its power, from nothing but energies."""
@@ -116,7 +116,7 @@ def test_momentum_and_energy_of_single_bodies_add_up(m: Mechanism, seed: int) ->
     close(kinematics.potential_energy(m.frictionless().tree, q), U, 1e-12)
 
 
-@settings(max_examples=40)
+@few(40)
 @given(trees(base="floating", max_bodies=4, gravity=st.booleans()), seeds)
 def test_only_gravity_changes_the_momentum_of_a_free_mechanism(m: Mechanism, seed: int) -> None:
     """Forces inside it (all but those on the base) change neither linear momentum nor angular about the mass centre."""

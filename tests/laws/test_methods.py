@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bellcrank.graph import trace
 from bellcrank.methods import METHODS, QUANTITIES, Method, aba, crba, kinematics, rnea
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO
-from trees import close, state, trees
+from trees import close, few, state, trees
 
 TOLERANCE = 1e-10
 seeds = st.integers(0, 1000)
@@ -94,30 +94,26 @@ REFERENCE = {
     "reactions": reactions,
 }
 PAIRS = [(m, name) for m in METHODS.values() for name in m.solves if name in REFERENCE]
+PUSHED = [(m, name) for m, name in PAIRS if name in ("forward_dynamics", "reactions")]
 
 
-@pytest.mark.parametrize(("by", "name"), PAIRS, ids=[f"{m.name}-{name}" for m, name in PAIRS])
-@settings(max_examples=40)
-@given(m=everything, seed=seeds)
-def test_agrees_with_the_reference(by: Method, name: str, m: Mechanism, seed: int) -> None:
+def compared(by: Method, name: str, m: Mechanism, *inputs: Any) -> None:
     assume(by.applies(m.tree))
-    q, v, a = state(m, seed)
-    inputs = [{"q": q, "v": v}.get(x, a) for x in QUANTITIES[name].inputs]
     tree = regrouped(m.tree) if by.regrouped and QUANTITIES[name].regrouped else m.tree
     close(by.function(name)(tree, *inputs), REFERENCE[name](m.tree, *inputs), TOLERANCE)
 
 
-PUSHED = [(m, name) for m, name in PAIRS if name in ("forward_dynamics", "reactions")]
+@pytest.mark.parametrize(("by", "name"), PAIRS, ids=[f"{m.name}-{name}" for m, name in PAIRS])
+@few(40)
+@given(m=everything, seed=seeds)
+def test_agrees_with_the_reference(by: Method, name: str, m: Mechanism, seed: int) -> None:
+    q, v, a = state(m, seed)
+    compared(by, name, m, *[{"q": q, "v": v}.get(x, a) for x in QUANTITIES[name].inputs])
 
 
 @pytest.mark.parametrize(("by", "name"), PUSHED, ids=[f"{m.name}-{name}" for m, name in PUSHED])
-@settings(max_examples=15)
+@few(15)
 @given(m=everything, seed=seeds)
 def test_wrenches_are_felt_alike(by: Method, name: str, m: Mechanism, seed: int) -> None:
-    assume(by.applies(m.tree))
-    q, v, tau = state(m, seed)
-    frames = [f"f{len(m.bodies) - 1}", "f0"]
     wrench = np.random.default_rng(seed).normal(size=(2, 6)).tolist()
-    tree = regrouped(m.tree) if by.regrouped and QUANTITIES[name].regrouped else m.tree
-    ours = by.function(name)(tree, q, v, tau, frames, wrench)
-    close(ours, REFERENCE[name](m.tree, q, v, tau, frames, wrench), TOLERANCE)
+    compared(by, name, m, *state(m, seed), [f"f{len(m.bodies) - 1}", "f0"], wrench)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.methods import aba, crba, kinematics, rnea
 from bellcrank.model import Joint, Mechanism, assemble
 from bellcrank.model.joints import KINDS
-from trees import ALL, close, random_tree, trees
+from trees import ALL, close, few, random_tree, trees
 
 pin = pytest.importorskip("pinocchio")
 from pinocchio_map import Peer  # noqa: E402
@@ -94,7 +94,7 @@ def test_each_kind(kind: str) -> None:
     assert KINDS[kind].name == kind
 
 
-@settings(max_examples=60)
+@few(60)
 @given(st.one_of(trees(armature=st.booleans()), trees(base="floating")), st.integers(0, 1000))
 def test_mixed_trees(m: Mechanism, seed: int) -> None:
     compare(m, seed)

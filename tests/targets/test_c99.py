@@ -25,6 +25,7 @@ from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import COMPARISONS, OPS
 from bellcrank.model import Mechanism
 from bellcrank.scalar import atan2, cos, maximum, minimum, sin, step, tanh, where
+from trees import gripper
 
 Array = npt.NDArray[Any]
 
@@ -105,16 +106,6 @@ def satellite() -> Mechanism:
     b.joint("hinge", "revolute", "hub", "panel", point=(0, 1, 0), axis=(1, 0, 0))
     b.body("ball", mass=1.0, com=(0, -1.2, 0), inertia=(0.1, 0.1, 0.1))
     b.joint("socket", "spherical", "hub", "ball", point=(0, -1, 0))
-    return b.build()
-
-
-def gripper() -> Mechanism:
-    """Friction, springs, dampers and a rotor."""
-    b = bc.Builder("gripper")
-    b.body("palm", mass=2.0, com=(0, 0, 0.2), inertia=(0.1, 0.1, 0.1))
-    b.joint("lift", "prismatic", "ground", "palm", axis=(0, 0, 1), damping=3.0, friction=0.7, stiffness=40.0, rest=0.1)
-    b.body("finger", mass=0.3, com=(0.1, 0, 0.3), inertia=(0.01, 0.02, 0.01))
-    b.joint("knuckle", "revolute", "palm", "finger", point=(0.1, 0, 0.2), axis=(0, 1, 0), friction=0.2, armature=0.05)
     return b.build()
 
 

@@ -28,21 +28,11 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Node, trace
 from bellcrank.model import Mechanism
 from bellcrank.scalar import cos, minimum, sin, sqrt, step, where
-from trees import ALL, close, random_tree, trees
+from trees import ALL, close, gripper, random_tree, trees
 
 Array = np.ndarray[Any, Any]
 needs_sympy = pytest.mark.skipif(importlib.util.find_spec("sympy") is None, reason="sympy is not installed")
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-
-
-def gripper() -> Mechanism:
-    """Friction, springs, dampers and a rotor."""
-    b = bc.Builder("gripper")
-    b.body("palm", mass=2.0, com=(0, 0, 0.2), inertia=(0.1, 0.1, 0.1))
-    b.joint("lift", "prismatic", "ground", "palm", axis=(0, 0, 1), damping=3.0, friction=0.7, stiffness=40.0, rest=0.1)
-    b.body("finger", mass=0.3, com=(0.1, 0, 0.3), inertia=(0.01, 0.02, 0.01))
-    b.joint("knuckle", "revolute", "palm", "finger", point=(0.1, 0, 0.2), axis=(0, 1, 0), friction=0.2, armature=0.05)
-    return b.build()
 
 
 def floating() -> Mechanism:

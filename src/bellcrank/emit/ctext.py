@@ -12,20 +12,14 @@ from bellcrank.emit.c99 import comment, identifier
 from bellcrank.emit.formula import PI, Block, Index, Sheet, Sum, Symbol
 from bellcrank.emit.language import WIDTH, Language, wrapped
 
-FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
-
 
 class C(Language):
     calls = {
-        "div": "{0}/{1}",
-        "lt": "{0} < {1}",
-        "le": "{0} <= {1}",
+        **Language.calls,
         "where": "({0} ? {1} : {2})",
         "minimum": "fmin({0}, {1})",
         "maximum": "fmax({0}, {1})",
         "abs": "fabs({0})",
-        "atan2": "atan2({0}, {1})",
-        **{op: f"{op}({{0}})" for op in FUNCTIONS},
     }
 
     def fraction(self, x: Fraction) -> str:

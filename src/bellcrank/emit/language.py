@@ -8,11 +8,19 @@ from fractions import Fraction
 from bellcrank.emit.formula import Call, Factor, Product, Sum, Symbol
 
 WIDTH = 100
+FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 
 
 class Language:
     times = "*"
-    calls: Mapping[str, str] = {}  # spelling of each operation; {0}, {1}, {2} are the arguments
+    # Spelling of each operation; {0}, {1}, {2} are the arguments. What has many names is left to the languages.
+    calls: Mapping[str, str] = {
+        "div": "{0}/{1}",
+        "lt": "{0} < {1}",
+        "le": "{0} <= {1}",
+        "atan2": "atan2({0}, {1})",
+        **{op: f"{op}({{0}})" for op in FUNCTIONS},
+    }
 
     def __init__(self, digits: int) -> None:
         self.digits = digits

@@ -12,23 +12,21 @@ from bellcrank.emit.c99 import identifier
 from bellcrank.emit.formula import Block, Sheet, Sum, Symbol
 from bellcrank.emit.language import WIDTH, Language, wrapped
 
-NAMES = {"asin": "arcsin", "acos": "arccos", "atan2": "arctan2"}
-FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
-NUMPY = {*(NAMES.get(op, op) for op in (*FUNCTIONS, "atan2")), "array", "maximum", "minimum", "pi", "where"}
-
 
 class Python(Language):
     calls = {
-        "div": "{0}/{1}",
-        "lt": "{0} < {1}",
-        "le": "{0} <= {1}",
+        **Language.calls,
         "where": "where({0}, {1}, {2})",
         "minimum": "minimum({0}, {1})",
         "maximum": "maximum({0}, {1})",
         "abs": "abs({0})",
+        "asin": "arcsin({0})",
+        "acos": "arccos({0})",
         "atan2": "arctan2({0}, {1})",
-        **{op: f"{NAMES.get(op, op)}({{0}})" for op in FUNCTIONS},
     }
+
+
+NUMPY = {*re.findall(r"[a-z]\w*", " ".join(Python.calls.values())), "array", "pi"} - {"abs"}  # which is Python's own
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:

@@ -11,24 +11,19 @@ from math import prod
 
 from bellcrank.emit.c99 import identifier
 from bellcrank.emit.formula import Sheet, Symbol
-from bellcrank.emit.language import Language
+from bellcrank.emit.language import FUNCTIONS, Language
 from bellcrank.emit.python import assignment, docstring, entries, nested, unpacked
 
-FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "atan2", "pi", "symbols"}
 
 
 class SymPy(Language):
     calls = {
-        "div": "{0}/{1}",
-        "lt": "{0} < {1}",
-        "le": "{0} <= {1}",
+        **Language.calls,
         "where": "Piecewise(({1}, {0}), ({2}, True))",
         "minimum": "Min({0}, {1})",
         "maximum": "Max({0}, {1})",
         "abs": "Abs({0})",
-        "atan2": "atan2({0}, {1})",
-        **{op: f"{op}({{0}})" for op in FUNCTIONS},
     }
 
     def fraction(self, x: Fraction) -> str:

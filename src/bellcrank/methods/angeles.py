@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.methods.complement import central, momentum_rates, projected
+from bellcrank.methods.complement import momentum_rates, projected
 from bellcrank.methods.ness import transformation
 from bellcrank.methods.state_space import Rows, accelerations, felt, square
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, sqrt, step
 from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import ZERO, Mat, Sym, vec
 
 NOTHING = 1e-14  # of the body's moments about its joint: a central moment below this is rounding
@@ -50,8 +51,7 @@ def inertia_matrix(tree: Tree, q: Vector) -> Rows:
     P = []
     for link, twists in zip(tree.links, transformation(tree, q), strict=True):
         step("P", link.name)
-        m, _, J = central(link.inertia)
-        Jbar, mbar = factor(link.inertia.I, J), sqrt(m)
+        Jbar, mbar = factor(link.inertia.I, link.inertia.I_centre), sqrt(link.inertia.m)
         P.append({k: Motion(Jbar @ t.ang, t.lin * mbar) for k, t in twists.items()})
     return projected(tree, P, [{k: Force(p.ang, p.lin) for k, p in row.items()} for row in P])
 
@@ -65,8 +65,7 @@ def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     forces = []
     for link, rate in zip(tree.links, momentum_rates(tree, q, v), strict=True):  # 3.27-3.31
         step("f", link.name)
-        _, c, _ = central(link.inertia)
-        forces.append(Force(rate.ang + c.cross(rate.lin), rate.lin))
+        forces.append(Shift(link.inertia.centre).force(rate))
     return felt(tree, q, forces)  # 3.33
 
 

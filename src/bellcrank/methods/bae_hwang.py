@@ -14,29 +14,22 @@ share K_i; branches add up.
 
 from __future__ import annotations
 
-from bellcrank.methods.crba import column
+from bellcrank.methods.columns import Matrix, numbered
 from bellcrank.methods.inertial import axes, inertial_poses, inertias
-from bellcrank.methods.state_space import Rows, square
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     X = inertial_poses(tree, q)
-    B = axes(tree, q, X)  # 2.23
+    B, M = numbered(tree, axes(tree, q, X)), Matrix(tree)  # 2.23
     K = inertias(tree, X)  # 2.22
-    M: Rows = [{} for _ in range(tree.nv)]
-
-    def unmoved(at: int, F: Force) -> Force:
-        return F
-
     for i, link in reversed(list(enumerate(tree.links))):
-        for c, b in enumerate(B[i]):
+        for b in B[i]:
             step("F", link.name)
-            column(M, tree, B, i, c, K[i] @ b, unmoved)  # B_i K_i B_j
+            M.handed_down(b, B, K[i] @ b.Z, lambda _, F: F)  # B_i K_i B_j
         if link.parent >= 0:
             step("K", tree.links[link.parent].name)
             K[link.parent] = K[link.parent] + K[i]  # 2.21
-    return square(M)
+    return M.square()

@@ -1,8 +1,10 @@
-"""Absolute coordinates: where every body is, in one frame for all, at its centre of mass (nikravesh1989, section 2.1).
+"""Bodies cut free: where every body is, in one frame for all, at its centre of mass, how the coordinates move it and
+what pushes it (nikravesh1989, section 2.1; schaefer1992, section 2).
 
     A_i   axes of body i                     J_i   inertia about the centre of mass, in common axes
     r_i   its centre of mass                 u_j   columns of joint j: how its frame F_j moves, at the origin p_j of F_j
-    M_i   [J_i, m_i] as an Inertia           d_ji  = r_i - p_j, from joint j to the centre of body i
+    M_i   [J_i, m_i] as an Inertia           d_ji  = r_i - p_j, from joint j to the centre of body i (d_i where j is i)
+    B_ik  block of body i and coordinate k: [-d~ u; u]
 
 Common axes are those of the internal ground frame, in which the gravity of a Tree is given.
 """
@@ -12,38 +14,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.sweep import Vector, along, own
+from bellcrank.methods.inertial import inertial_poses
+from bellcrank.methods.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Link, Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
+from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
 
 
 @dataclass(slots=True, eq=False)
 class Placed:
     A: Mat
     p: Vec
+    d: Vec
     r: Vec
     M: Inertia
     u: list[Motion]
+    H: list[Motion]  # the same columns at the centre
     du: Motion  # what their change in F alone adds to the acceleration: (dS/dt) v
     fixed: bool  # the columns stand still in common axes instead of turning with the body: see `placed`
 
-    @property
-    def d(self) -> Vec:
-        return self.r - self.p
-
     def force(self, f: Force) -> Force:
         """A force in F about its origin, in common axes about the centre of mass."""
-        lin = self.A @ f.lin
-        return Force(self.A @ f.ang - self.d.cross(lin), lin)
-
-
-def seen_from(m: Motion, d: Vec) -> Motion:
-    """The same motion at a point that is d away: [-d~ u; u]."""
-    return Motion(m.ang, m.lin + m.ang.cross(d))
+        f = f.turned(self.A)
+        return Force(f.ang - self.d.cross(f.lin), f.lin)
 
 
 def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False) -> list[Placed]:
@@ -52,25 +48,20 @@ def placed(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False)
     forces and accelerations accordingly.
     """
     found: list[Placed] = []
-    for link in tree.links:
-        step("A", link.name)
-        up = found[link.parent] if link.parent >= 0 else None
-        A, p = link.transform(q).pose(*((up.A, up.p) if up is not None else (IDENTITY, ZERO)))
+    for link, (A, p) in zip(tree.links, inertial_poses(tree, q), strict=True):
         step("r", link.name)
-        r = p + A @ link.inertia.centre
+        centre = link.inertia.centre
+        d = A @ centre
         step("J", link.name)
-        M = Inertia(link.inertia.m, ZERO, FullRotation(A).up_sym(link.inertia.I_centre))
+        M = FullRotation(A).inertia(link.inertia.central)
         step("u", link.name)
         S = link.subspace(q)
         fixed = common and _free(S) and not link.armature  # a rotor's own axes turn
-        u = S if fixed else [_turned(A, s) for s in S]
-        du = _turned(A, link.bias(q, v if v is not None else [0.0] * tree.nv))
-        found.append(Placed(A, p, r, M, u, du, fixed))
+        u = S if fixed else [s.turned(A) for s in S]
+        H = [Shift(d).motion(s) for s in S] if fixed else [Shift(centre).motion(s).turned(A) for s in S]
+        du = link.bias(q, v if v is not None else [0.0] * tree.nv).turned(A)
+        found.append(Placed(A, p, d, p + d, M, u, H, du, fixed))
     return found
-
-
-def _turned(A: Mat, m: Motion) -> Motion:
-    return Motion(A @ m.ang, A @ m.lin)
 
 
 def _free(S: list[Motion]) -> bool:
@@ -80,7 +71,7 @@ def _free(S: list[Motion]) -> bool:
 
 
 def still(x: Vec) -> bool:
-    return all(isinstance(e, float) and e == 0.0 for e in x)
+    return all(is_zero(e) for e in x)
 
 
 def to_common(tree: Tree, bodies: Sequence[Placed], x: Vector) -> list[Scalar]:
@@ -110,12 +101,51 @@ def _threes(link: Link, body: Placed) -> list[tuple[int, ...]]:
     return [link.v_index[c : c + 3] for c in range(0, len(link.v_index), 3)] if body.fixed else []
 
 
+def _one(a: Vec, b: Vec) -> bool:
+    """Whether two points are one in every state, as the origins in a wrist are: then distances are found again."""
+    return all(x is y for x, y in zip(a, b, strict=True))
+
+
+def reach(joint: Placed, body: Placed) -> Shift:
+    """d_ji as a move, from joint j to the centre of body i."""
+    return Shift(body.d if _one(joint.p, body.p) else body.r - joint.p)
+
+
+def between(up: Placed, body: Placed) -> Shift:
+    """From centre to centre."""
+    return Shift(body.d - up.d if _one(up.p, body.p) else body.r - up.r)
+
+
+def jacobians(tree: Tree, bodies: Sequence[Placed]) -> list[dict[int, Motion]]:
+    """How every coordinate on the path to a body moves its centre: [-d~ u; u], summed where joints share one."""
+    found = []
+    for i, link in enumerate(tree.links):
+        step("B", link.name)
+        row: dict[int, Motion] = {}
+        for j in reversed(tree.path(i)):
+            H = bodies[i].H if j == i else [reach(bodies[j], bodies[i]).motion(u) for u in bodies[j].u]
+            for h, k in zip(H, tree.links[j].v_index, strict=True):
+                row[k] = row.get(k, NO_MOTION) + h
+        found.append(row)
+    return found
+
+
+def applied(
+    tree: Tree, q: Vector, bodies: Sequence[Placed], frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Force]:
+    """Gravity, and wrenches from outside."""
+    found = []
+    for link, body, f in zip(tree.links, bodies, external(tree, q, frames, wrench), strict=True):
+        step("g", link.name)
+        found.append(body.force(f) + Force(ZERO, tree.gravity * body.M.m))
+    return found
+
+
 @dataclass(slots=True, eq=False)
 class Passed:
     """How one body's velocity follows from its parent's: v_j = G_j v_i + H_j theta_j' (eq 28)."""
 
     G: Shift  # from the parent's centre to this body's
-    H: list[Motion]
     gamma: Motion  # G_j' v_i + H_j' theta_j' (eq 30)
     w: Vec  # angular velocity
 
@@ -123,23 +153,13 @@ class Passed:
 def passed(tree: Tree, bodies: list[Placed], v: Vector) -> list[Passed]:
     found: list[Passed] = []
     for link, b in zip(tree.links, bodies, strict=True):
-        step("H", link.name)
-        H = [seen_from(u, b.d) for u in b.u]
-        h, wi = along(H, own(link, v)), found[link.parent].w if link.parent >= 0 else ZERO
-        G = Shift(b.r - (bodies[link.parent].r if link.parent >= 0 else ZERO))
+        step("v", link.name)
+        h, wi = along(b.H, own(link, v)), found[link.parent].w if link.parent >= 0 else ZERO
+        G = between(bodies[link.parent], b) if link.parent >= 0 else Shift(b.r)
         step("gamma", link.name)
-        wj, ds = wi + h.ang, seen_from(b.du, b.d)
+        wj, ds = wi + h.ang, Shift(b.d).motion(b.du)
         turning = Motion(ZERO, h.ang.cross(wj.cross(b.d))) if b.fixed else Motion(wi.cross(h.ang), wj.cross(h.lin))
         rate = wi.cross(G.r) + h.lin  # of G.r
         gamma = Motion(ZERO, wi.cross(rate)) + turning + ds  # 30
-        found.append(Passed(G, H, gamma, wj))
+        found.append(Passed(G, gamma, wj))
     return found
-
-
-def path(tree: Tree, i: int) -> list[int]:
-    """The joints that carry body i, from the ground up."""
-    out = []
-    while i >= 0:
-        out.append(i)
-        i = tree.links[i].parent
-    return out[::-1]

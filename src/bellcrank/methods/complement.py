@@ -1,7 +1,6 @@
-"""What the methods of the orthogonal complement share: bodies about their centres of mass, and the projection of their
-equations onto the coordinates. Equation numbers are those of Wong 1991, chapter 3.
+"""What the methods of the orthogonal complement share: the projection of the equations of free bodies onto the
+coordinates. Equation numbers are those of Wong 1991, chapter 3.
 
-    c, J    centre of mass and central inertia of a body, in its frame
     H_i,k   what coordinate k makes of the angular velocity of body i and of the velocity of its centre of mass: row i
             has columns only for the joints on the path to body i
     dL_i    rate of body i's angular momentum about its centre of mass
@@ -18,17 +17,11 @@ from bellcrank.methods.state_space import Rows
 from bellcrank.methods.sweep import Vector, along, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import Inertia, about_centre
+from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
-from bellcrank.spatial.vector import SYM_ZERO, ZERO, Sym, Vec
+from bellcrank.spatial.vector import ZERO
 
 Columns = Mapping[int, Motion]  # one row of H, by coordinate
-
-
-def central(i: Inertia) -> tuple[Scalar, Vec, Sym]:
-    """m, c and J. A body without mass has no centre: its joint will do."""
-    c = ZERO if isinstance(i.m, float) and i.m == 0.0 else i.h * (1.0 / i.m)
-    return i.m, c, i.I - about_centre(i.m, c, SYM_ZERO).I
 
 
 def momentum_rates(tree: Tree, q: Vector, v: Vector) -> list[Force]:
@@ -37,16 +30,29 @@ def momentum_rates(tree: Tree, q: Vector, v: Vector) -> list[Force]:
     rates = []
     base = Acceleration(ZERO, ZERO, -tree.gravity)
     for i, link in enumerate(tree.links):
-        m, c, J = central(link.inertia)
         step("w", link.name)
         vJ = along(link.subspace(q), own(link, v))
         at_joint = link.transform(q).acceleration(A[link.parent] if link.parent >= 0 else base)
         A.append(at_joint.through_joint(vJ, link.bias(q, v)))  # 3.27, 3.28
         step("mp", link.name)
-        mp = (A[i].a + A[i].K @ c) * m  # 3.29, 3.30
+        mp = (A[i].a + A[i].K @ link.inertia.centre) * link.inertia.m  # 3.29, 3.30
         step("dL", link.name)
-        rates.append(Force(euler_moment(J, A[i]), mp))  # 3.31
+        rates.append(Force(euler_moment(link.inertia.I_centre, A[i]), mp))  # 3.31
     return rates
+
+
+def central(tree: Tree) -> list[Inertia]:
+    """J and m of every body, in its own axes."""
+    return [link.inertia.central for link in tree.links]
+
+
+def inertia_matrix(tree: Tree, H: Sequence[Columns], bodies: Sequence[Inertia]) -> Rows:
+    """H^T P, with P = diag(J, m) H: the bodies are about their centres of mass, in the axes of H."""
+    P = []
+    for link, row, body in zip(tree.links, H, bodies, strict=True):
+        step("P", link.name)
+        P.append({k: body @ h for k, h in row.items()})  # 3.16, 3.17
+    return projected(tree, H, P)  # 3.11
 
 
 def projected(tree: Tree, H: Sequence[Columns], P: Sequence[Mapping[int, Force]]) -> Rows:
@@ -57,17 +63,17 @@ def projected(tree: Tree, H: Sequence[Columns], P: Sequence[Mapping[int, Force]]
         for i in h:
             for k in h:
                 if k <= i:
-                    M[i][k] = M[i].get(k, 0.0) + h[i].dot(p[k])  # 3.23
+                    M[i][k] = M[i].get(k, 0.0) + h[k].dot(p[i])  # 3.23
         for k in link.v_index:
             M[k][k] = M[k][k] + link.armature
     return M
 
 
-def projected_forces(tree: Tree, H: Sequence[Columns], forces: Sequence[Force]) -> list[Scalar]:
-    """H^T times the bodies' forces."""
+def projected_forces(tree: Tree, H: Sequence[Columns], forces: Sequence[Force], what: str = "f") -> list[Scalar]:
+    """H^T times the bodies' forces, in which no constraint force has a part. `what` is for the labels."""
     f: list[Scalar] = [0.0] * tree.nv
     for link, h, force in zip(tree.links, H, forces, strict=True):
-        step("f", link.name)
+        step(what, link.name)
         for k, column in h.items():
             f[k] = f[k] + column.dot(force)  # 3.32
     return f

@@ -14,16 +14,16 @@ elementary turns and shifts of spatial/moves.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from bellcrank.methods.rnea import rigid_forces
+from bellcrank.methods.columns import Matrix, columns
+from bellcrank.methods.rnea import net_forces
 from bellcrank.methods.state_space import (
     Rows,
     coordinate_names,
     factors,
     inverse,
     inverted,
-    right_hand_side,
     solve,
     square,
     upper,
@@ -31,64 +31,25 @@ from bellcrank.methods.state_space import (
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force, Motion
-
-
-def subspaces(tree: Tree, q: Vector) -> list[list[Motion]]:
-    """The axes of every joint, each in its own frame."""
-    found = []
-    for link in tree.links:
-        step("S", link.name)
-        found.append(link.subspace(q))
-    return found
-
-
-def column(
-    M: Rows, tree: Tree, S: Sequence[Sequence[Motion]], i: int, c: int, F: Force, up: Callable[[int, Force], Force]
-) -> None:
-    """Adds to M what the force F that axis c of link i needs does along that axis, those before it, and all below.
-
-    `up` is how F, about link i's frame, looks from the parent's. Joints that share a coordinate meet on the diagonal,
-    from both sides.
-    """
-    k = tree.links[i].v_index[c]
-
-    def add(j: int, x: Scalar) -> None:
-        row, col = max(k, j), min(k, j)
-        M[row][col] = M[row].get(col, 0.0) + x
-
-    name, at = tree.links[i].name, i
-    step("M", name)
-    for other, j in zip(S[i][: c + 1], tree.links[i].v_index[: c + 1], strict=True):
-        add(j, other.dot(F))  # 2.12
-    add(k, tree.links[i].armature)
-    while tree.links[at].parent >= 0:
-        step("F", name)
-        F = up(at, F)  # 2.11
-        at = tree.links[at].parent
-        step("M", name)
-        for other, j in zip(S[at], tree.links[at].v_index, strict=True):
-            x = other.dot(F)  # 2.12
-            add(j, x + x if j == k else x)
+from bellcrank.spatial.motion import Force
 
 
 def composite(tree: Tree, q: Vector) -> Rows:
-    """The lower triangle of M, only where a joint carries another (or shares its coordinate)."""
+    """The lower triangle of M."""
     Ic = [link.inertia for link in tree.links]
-    S = subspaces(tree, q)
-    M: Rows = [{} for _ in range(tree.nv)]
+    S, M = columns(tree, q), Matrix(tree)
 
-    def moved(at: int, F: Force) -> Force:
-        return tree.links[at].transform(q).force(F)
+    def moved(i: int, F: Force) -> Force:
+        return tree.links[i].transform(q).force(F)  # 2.11
 
     for i, link in reversed(list(enumerate(tree.links))):
-        for c, s in enumerate(S[i]):
+        for s in S[i]:
             step("F", link.name)
-            column(M, tree, S, i, c, Ic[i] @ s, moved)  # 2.10
+            M.handed_down(s, S, Ic[i] @ s.Z, moved)  # 2.10, 2.12
         if link.parent >= 0:
             step("Ic", tree.links[link.parent].name)
             Ic[link.parent] = Ic[link.parent] + link.transform(q).inertia(Ic[i])  # 2.4-2.9
-    return M
+    return M.rows()
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
@@ -115,5 +76,4 @@ def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     """M^-1 (tau + passive - bias)."""
-    C = rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench)
-    return accelerations(tree, q, right_hand_side(tree, q, v, tau, C))
+    return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.methods.denoc_factors import elimination, inverse_mass_matrix, mass_matrix_factors
-from bellcrank.methods.rnea import rigid_forces
-from bellcrank.methods.state_space import Rows, right_hand_side, square
+from bellcrank.methods.rnea import net_forces
+from bellcrank.methods.state_space import Rows, square
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -84,5 +84,4 @@ def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    C = rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench)  # inverse dynamics without accelerations
-    return accelerations(tree, q, right_hand_side(tree, q, v, tau, C))  # 1
+    return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 1

@@ -53,10 +53,11 @@ def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
     they hold still or, inverted, give way.
     """
     found: Rows = [{} for _ in range(tree.nv)]
-    for link in tree.links:
+    for i, link in enumerate(tree.links):
         for k in link.v_index:
-            eta, at = psi[k], link
-            while True:
+            eta = psi[k]
+            for carrier in tree.path(i):
+                at = tree.links[carrier]
                 step("U", link.name)
                 for p, j in reversed(list(zip(at.subspace(q), at.v_index, strict=True))):
                     if j < k:
@@ -64,9 +65,7 @@ def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
                         found[k][j] = -alpha if inverted else alpha
                         if inverted:
                             eta = eta - psi[j] * alpha  # 13
-                if at.parent < 0:
-                    break
-                eta, at = at.transform(q).force(eta), tree.links[at.parent]  # 26, 13
+                eta = at.transform(q).force(eta)  # 26, 13
     return found
 
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.methods.inertial import axes, inertial_poses, inertias
-from bellcrank.methods.rnea import rigid_forces
-from bellcrank.methods.state_space import right_hand_side
+from bellcrank.methods.rnea import net_forces
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -64,5 +63,4 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    C = rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench)
-    return accelerations(tree, q, right_hand_side(tree, q, v, tau, C))
+    return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.complement import Columns, central, projected, projected_forces
+from bellcrank.methods.complement import Columns, central, inertia_matrix, projected_forces
 from bellcrank.methods.state_space import accelerations, square
 from bellcrank.methods.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree
@@ -30,98 +30,81 @@ from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, cross_matrix
 
 
-@dataclass
-class Kinematics:
+@dataclass(slots=True, eq=False)
+class Row:
     """Row i of each matrix: C and B by coordinate, U^-1 Q by body."""
 
-    A: list[Mat]
-    k: list[Vec]
-    l: list[Vec]
-    C: list[dict[int, Vec]]
-    B: list[dict[int, Vec]]
-    UQ: list[dict[int, Mat]]
+    A: Mat
+    k: Vec
+    l: Vec
+    C: dict[int, Vec]
+    B: dict[int, Vec]
+    UQ: dict[int, Mat]
+
+
+Kinematics = dict[int, Row]  # by body: the ground is body -1, and no case of its own
 
 
 def kinematics(tree: Tree, q: Vector) -> Kinematics:
-    at = Kinematics([], [], [], [], [], [])
+    at = {-1: Row(IDENTITY, ZERO, ZERO, {}, {}, {})}
     for i, link in enumerate(tree.links):
         step("A", link.name)
-        X, p = link.transform(q), link.parent
-        turn, shift = X.pose(IDENTITY, ZERO)
-        at.A.append(X.pose(at.A[p], ZERO)[0] if p >= 0 else turn)
-        at.k.append(-central(link.inertia)[1])
-        at.l.append(shift + at.k[p] if p >= 0 else shift)
+        X, up = link.transform(q), at[link.parent]
+        A, k = X.pose(up.A, ZERO)[0], -link.inertia.centre
+        l = X.pose(IDENTITY, ZERO)[1] + up.k
         step("C", link.name)
-        C = {k: X.down(c) for k, c in at.C[p].items()} if p >= 0 else {}
+        C = {j: X.down(c) for j, c in up.C.items()}
         B: dict[int, Vec] = {}
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            C[k] = C.get(k, ZERO) + s.ang  # 2.32
-            B[k] = B.get(k, ZERO) + at.A[i] @ s.lin
-        at.C.append(C)
-        at.B.append(B)
+        for s, j in zip(link.subspace(q), link.v_index, strict=True):
+            C[j] = C.get(j, ZERO) + s.ang  # 2.32
+            B[j] = B.get(j, ZERO) + A @ s.lin
         step("U^-1 Q", link.name)
-        UQ = dict(at.UQ[p]) if p >= 0 else {}
-        if p >= 0:
-            UQ[p] = at.A[p].times(cross_matrix(at.k[p] - at.l[i]))
-        UQ[i] = at.A[i].times(cross_matrix(at.k[i]))
-        at.UQ.append(UQ)
+        UQ = {**up.UQ, link.parent: up.A.times(cross_matrix(up.k - l)), i: A.times(cross_matrix(k))}
+        at[i] = Row(A, k, l, C, B, UQ)
     return at
 
 
 def transformation(tree: Tree, at: Kinematics) -> list[Columns]:
     """[C; U^-1 (Q C + B)], 2.36."""
     H: list[Columns] = []
-    for link, C, UQ in zip(tree.links, at.C, at.UQ, strict=True):
+    for i, link in enumerate(tree.links):
         step("U^-1 Q C", link.name)
-        x = dict.fromkeys(C, ZERO)
-        for j, turning in UQ.items():
-            for k, c in at.C[j].items():
+        x = dict.fromkeys(at[i].C, ZERO)
+        for j, turning in at[i].UQ.items():
+            for k, c in at[j].C.items():
                 x[k] = x[k] + turning @ c
-            for k, b in at.B[j].items():
+            for k, b in at[j].B.items():
                 x[k] = x[k] + b
-        H.append({k: Motion(C[k], x[k]) for k in C})
+        H.append({k: Motion(c, x[k]) for k, c in at[i].C.items()})
     return H
 
 
-def inertia_matrix(tree: Tree, H: Sequence[Columns]) -> list[list[Scalar]]:
-    P = []
-    for link, row in zip(tree.links, H, strict=True):
-        step("P", link.name)
-        m, _, J = central(link.inertia)
-        P.append({k: Force(J @ h.ang, h.lin * m) for k, h in row.items()})
-    return square(projected(tree, H, P))  # 2.37
-
-
 def force_vector(tree: Tree, q: Vector, v: Vector, at: Kinematics, H: Sequence[Columns]) -> list[Scalar]:
-    w: list[Vec] = []
-    dC: list[Vec] = []  # dC v
-    dQ: list[Vec] = []  # U^-1 (dQ w + dB v)
+    w, dC, dQ = {-1: ZERO}, {-1: ZERO}, {-1: ZERO}  # w, dC v and U^-1 (dQ w + dB v)
     forces = []
     for i, link in enumerate(tree.links):
         step("w", link.name)
-        X, p = link.transform(q), link.parent
-        m, _, J = central(link.inertia)
+        X, p, J = link.transform(q), link.parent, link.inertia.I_centre
         vJ, aJ = along(link.subspace(q), own(link, v)), link.bias(q, v)
-        carried = X.down(w[p]) if p >= 0 else ZERO
-        w.append(carried + vJ.ang)  # 2.35
-        dC.append((X.down(dC[p]) if p >= 0 else ZERO) + carried.cross(vJ.ang) + aJ.ang)
+        carried = X.down(w[p])
+        w[i] = carried + vJ.ang  # 2.35
+        dC[i] = X.down(dC[p]) + carried.cross(vJ.ang) + aJ.ang
         step("dQ w", link.name)
         slid = (carried + w[i]).cross(vJ.lin) + aJ.lin
-        dQ.append(at.A[i] @ (slid - w[i].cross(w[i].cross(at.k[i]))))  # 2.28
-        if p >= 0:
-            dQ[i] = dQ[p] + at.A[p] @ w[p].cross(w[p].cross(at.l[i])) + dQ[i]
+        turned = at[i].A @ (slid - w[i].cross(w[i].cross(at[i].k)))
+        dQ[i] = dQ[p] + at[p].A @ w[p].cross(w[p].cross(at[i].l)) + turned  # 2.28
         step("x", link.name)
         x = ZERO
-        for j, turning in at.UQ[i].items():
+        for j, turning in at[i].UQ.items():
             x = x + turning @ dC[j]
         x = x + dQ[i] - tree.gravity  # 2.30
         step("f", link.name)
-        forces.append(Force(J @ dC[i] + w[i].cross(J @ w[i]), x * m))
+        forces.append(Force(J @ dC[i] + w[i].cross(J @ w[i]), x * link.inertia.m))
     return projected_forces(tree, H, forces)  # 2.37
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    return inertia_matrix(tree, transformation(tree, kinematics(tree, q)))
+    return square(inertia_matrix(tree, transformation(tree, kinematics(tree, q)), central(tree)))  # 2.37
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -134,5 +117,5 @@ def forward_dynamics(
 ) -> list[Scalar]:
     at = kinematics(tree, q)
     H = transformation(tree, at)
-    M, C = inertia_matrix(tree, H), force_vector(tree, q, v, at, H)
+    M, C = square(inertia_matrix(tree, H, central(tree))), force_vector(tree, q, v, at, H)
     return accelerations(tree, q, v, tau, M, C, frames, wrench)

@@ -32,8 +32,8 @@ def axes(tree: Tree, q: Vector, X: Poses) -> list[list[Motion]]:
     found = []
     for link, (R, p) in zip(tree.links, X, strict=True):
         step("s", link.name)
-        S = [(R @ s.ang, R @ s.lin) for s in link.subspace(q)]
-        found.append([Motion(ang, lin + p.cross(ang)) for ang, lin in S])
+        S = [s.turned(R) for s in link.subspace(q)]
+        found.append([Motion(s.ang, s.lin + p.cross(s.ang)) for s in S])
     return found
 
 

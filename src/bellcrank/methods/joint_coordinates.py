@@ -18,52 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.methods.centres import Placed, from_common, path, placed, seen_from, to_common
-from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, solve, square
+from bellcrank.methods.centres import Placed, from_common, jacobians, placed, reach, to_common
+from bellcrank.methods.complement import Columns, inertia_matrix, projected_forces
+from bellcrank.methods.state_space import coordinate_names, right_hand_side, solve, square
 from bellcrank.methods.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
 from bellcrank.spatial.vector import ZERO
 
-Blocks = dict[int, Motion]  # of one body, by coordinate
 
-
-def velocity_transformation(tree: Tree, q: Vector) -> list[Blocks]:
-    """B of v = B theta': by body, the block of every coordinate that moves it."""
-    return assembled(tree, placed(tree, q))
-
-
-def assembled(tree: Tree, bodies: Sequence[Placed]) -> list[Blocks]:
-    B: list[Blocks] = []
-    for i, link in enumerate(tree.links):
-        step("B", link.name)
-        row: Blocks = {}
-        for j in path(tree, i):
-            d = bodies[i].r - bodies[j].p
-            for u, k in zip(bodies[j].u, tree.links[j].v_index, strict=True):
-                row[k] = row[k] + seen_from(u, d) if k in row else seen_from(u, d)  # 5
-        B.append(row)
-    return B
-
-
-def projected(tree: Tree, bodies: Sequence[Placed], B: Sequence[Blocks]) -> Rows:
-    """The lower triangle of Mbar."""
-    Mbar: Rows = [{} for _ in range(tree.nv)]
-    for link in tree.links:
-        for k in link.v_index:
-            Mbar[k][k] = Mbar[k].get(k, 0.0) + link.armature
-    for link, body, Bi in zip(tree.links, bodies, B, strict=True):
-        step("Mbar", link.name)
-        for k, block in Bi.items():
-            MB = body.M @ block
-            for j, other in Bi.items():
-                if j <= k:
-                    Mbar[k][j] = Mbar[k].get(j, 0.0) + other.dot(MB)  # 9
-    return Mbar
-
-
-def velocities(tree: Tree, B: Sequence[Blocks], theta: Vector) -> list[Motion]:
+def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
     V = []
     for link, Bi in zip(tree.links, B, strict=True):
         step("v", link.name)
@@ -71,7 +36,9 @@ def velocities(tree: Tree, B: Sequence[Blocks], theta: Vector) -> list[Motion]:
     return V
 
 
-def held(tree: Tree, bodies: Sequence[Placed], B: Sequence[Blocks], V: Sequence[Motion], theta: Vector) -> list[Scalar]:
+def held(
+    tree: Tree, bodies: Sequence[Placed], B: Sequence[Columns], V: Sequence[Motion], theta: Vector
+) -> list[Scalar]:
     """-f."""
     u, du, p = [], [], []  # of each joint: u theta', the rate of that, and its point's velocity
     for link, body, Vj in zip(tree.links, bodies, V, strict=True):
@@ -80,28 +47,26 @@ def held(tree: Tree, bodies: Sequence[Placed], B: Sequence[Blocks], V: Sequence[
         u.append(uj)
         du.append(NO_MOTION if body.fixed else Motion(w.cross(uj.ang), w.cross(uj.lin)) + body.du)
         p.append(Vj.lin - w.cross(body.d))
-    f: list[Scalar] = [0.0] * tree.nv
+    F = []
     for i, link in enumerate(tree.links):
         step("B' theta'", link.name)
         a = NO_MOTION
-        for j in path(tree, i):
+        for j in reversed(tree.path(i)):
             turned = u[j].ang.cross(V[i].lin - p[j])
-            a = a + seen_from(du[j], bodies[i].r - bodies[j].p) + Motion(ZERO, turned)
+            a = a + reach(bodies[j], bodies[i]).motion(du[j]) + Motion(ZERO, turned)
         step("f", link.name)
-        F = bodies[i].M.newton_euler(Acceleration(V[i].ang, a.ang, a.lin - tree.gravity))
-        for k, block in B[i].items():
-            f[k] = f[k] + block.dot(F)  # 10
-    return f
+        F.append(bodies[i].M.newton_euler(Acceleration(V[i].ang, a.ang, a.lin - tree.gravity)))
+    return projected_forces(tree, B, F)  # 10
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     bodies = placed(tree, q)
-    return square(projected(tree, bodies, assembled(tree, bodies)))
+    return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 9
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     bodies = placed(tree, q, v)
-    B = assembled(tree, bodies)
+    B = jacobians(tree, bodies)  # 5
     return held(tree, bodies, B, velocities(tree, B, v), v)
 
 
@@ -110,9 +75,9 @@ def forward_dynamics(
 ) -> list[Scalar]:
     """theta'' of Mbar theta'' = f."""
     bodies = placed(tree, q, v, common=True)
-    B, theta = assembled(tree, bodies), to_common(tree, bodies, v)
+    B, theta = jacobians(tree, bodies), to_common(tree, bodies, v)
     V = velocities(tree, B, theta)
     pushed = to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv, frames, wrench))
     f = [t - h for t, h in zip(pushed, held(tree, bodies, B, V, theta), strict=True)]
-    a = solve(projected(tree, bodies, B), f, coordinate_names(tree))  # 8
+    a = solve(inertia_matrix(tree, B, [body.M for body in bodies]), f, coordinate_names(tree))  # 8
     return from_common(tree, bodies, [Vj.ang for Vj in V], theta, a)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.methods.centres import from_common, passed, placed, to_common
+from bellcrank.methods.centres import applied, from_common, passed, placed, to_common
 from bellcrank.methods.state_space import right_hand_side
-from bellcrank.methods.sweep import Vector, Wrenches, external
+from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
+from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
 from bellcrank.spatial.vector import ZERO
 
 
@@ -30,17 +30,14 @@ def forward_dynamics(
 ) -> list[Scalar]:
     links, bodies = tree.links, placed(tree, q, v, common=True)
     v, pushed = to_common(tree, bodies, v), to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv))
-    by, outer = passed(tree, bodies, v), external(tree, q, frames, wrench)
-    M, g = [], []
-    for link, b, at, force in zip(links, bodies, by, outer, strict=True):
+    by, M, g = passed(tree, bodies, v), [articulated(b.M) for b in bodies], applied(tree, q, bodies, frames, wrench)
+    for j, link in enumerate(links):
         step("g", link.name)
-        gyroscopic = b.M.newton_euler(Acceleration(at.w, ZERO, ZERO))
-        M.append(articulated(b.M))
-        g.append(Force(ZERO, tree.gravity * b.M.m) + b.force(force) - gyroscopic)  # 4
+        g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(by[j].w, ZERO, ZERO))  # 4
 
     psi, D, f = {}, {}, {}
     for j, link in reversed(list(enumerate(links))):
-        for h, k in reversed(list(zip(by[j].H, link.v_index, strict=True))):
+        for h, k in reversed(list(zip(bodies[j].H, link.v_index, strict=True))):
             step("M", link.name)
             free = M[j].freed(h, link.armature)
             psi[k], D[k], M[j] = free.psi, free.inverse, free.rest
@@ -59,7 +56,7 @@ def forward_dynamics(
     for j, link in enumerate(links):
         step("theta''", link.name)
         dv.append(by[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION) + by[j].gamma)  # 28, derived
-        for h, k in zip(by[j].H, link.v_index, strict=True):
+        for h, k in zip(bodies[j].H, link.v_index, strict=True):
             theta[k] = f[k] * D[k] - dv[j].dot(psi[k])
             dv[j] = dv[j] + h * theta[k]
     return from_common(tree, bodies, [at.w for at in by], v, theta)

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 Vector = Sequence[Scalar]
@@ -63,7 +64,8 @@ def velocity(tree: Tree, q: Vector, v: Vector, frame: str) -> list[Scalar]:
         return [0.0] * 6
     V = velocities(tree, q, v)[body]
     step("velocity", frame)
-    return [*(R_WF @ (V.lin + V.ang.cross(tree.frames[frame][2]))), *(R_WF @ V.ang)]
+    V = Shift(tree.frames[frame][2]).motion(V).turned(R_WF)
+    return [*V.lin, *V.ang]
 
 
 def jacobian(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
@@ -71,16 +73,13 @@ def jacobian(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
     body, _, p_WB, _ = _frame_pose(tree, q, frame)
     X = poses(tree, q)
     J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
-    while body >= 0:
-        link = tree.links[body]
+    for i in tree.path(body):
+        link, (R, p) = tree.links[i], X[i]
         step("J", link.name)
-        R, p = X[body]
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            ang, lin = R @ s.ang, R @ s.lin
-            column = [*(lin + ang.cross(p_WB - p)), *ang]
-            for row, x in enumerate(column):
+            column = Shift(p_WB - p).motion(s.turned(R))
+            for row, x in enumerate((*column.lin, *column.ang)):
                 J[row][k] = J[row][k] + x
-        body = link.parent
     return J
 
 
@@ -94,7 +93,7 @@ def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
 
 
 def _centre(m: Scalar, h: Vec) -> Vec:
-    if isinstance(m, float) and m == 0.0:
+    if is_zero(m):
         raise ModelError("the moving bodies have no mass, so there is no centre of mass. Give one of them a mass.")
     centre: Vec = h * (1.0 / m)
     return centre
@@ -136,9 +135,8 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     P, L = ZERO, ZERO
     for link, V, (R, p) in zip(tree.links, velocities(tree, q, v), poses(tree, q), strict=True):
         step("momentum", link.name)
-        f = link.inertia @ V
-        lin = R @ f.lin
-        P, L = P + lin, L + R @ f.ang + p.cross(lin)
+        f = (link.inertia @ V).turned(R)
+        P, L = P + f.lin, L + f.ang + p.cross(f.lin)
     m, h = _first_moment(tree, q)
     step("momentum")
     return [*P, *(L - _centre(m, h).cross(P))]
@@ -146,21 +144,21 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """dq/dt, joint by joint."""
-    out: list[Scalar] = []
-    for link in tree.links:
-        if link.joint.mimic is None:
-            step("rate", link.name)
-            out += link.kind.rate([q[i] for i in link.q_index], [v[i] for i in link.v_index])
-    return out
+    return _of_each_joint(tree, "rate", q, v)
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
     """q moved by dv on its manifold: quaternions stay unit."""
+    return _of_each_joint(tree, "integrate", q, dv)
+
+
+def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
+    """What the kinds of the joints say of their own coordinates, those that follow others aside."""
     out: list[Scalar] = []
     for link in tree.links:
         if link.joint.mimic is None:
-            step("integrate", link.name)
-            out += link.kind.integrate([q[i] for i in link.q_index], [dv[i] for i in link.v_index])
+            step(function, link.name)
+            out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in link.v_index])
     return out
 
 

@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.complement import Columns, central, momentum_rates, projected, projected_forces
-from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, rows, solve, square
+from bellcrank.methods.complement import Columns, central, inertia_matrix, momentum_rates, projected_forces
+from bellcrank.methods.state_space import coordinate_names, right_hand_side, rows, solve, square
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import NO_MOTION, Force, Motion
+from bellcrank.spatial.motion import NO_MOTION, Motion
 from bellcrank.spatial.vector import ZERO, Vec
 
 
@@ -44,7 +44,7 @@ def transformation(tree: Tree, q: Vector) -> list[Columns]:
     H: list[Columns] = []
     for link in tree.links:
         step("c", link.name)
-        X, (_, centre, _) = link.transform(q), central(link.inertia)
+        X = link.transform(q)
         path.append([])
         for far in path[link.parent] if link.parent >= 0 else ():
             axes = [(k, Motion(X.down(c.ang), X.down(c.lin))) for k, c in far.axes]  # 3.10
@@ -53,20 +53,11 @@ def transformation(tree: Tree, q: Vector) -> list[Columns]:
         step("rho x c", link.name)
         row: dict[int, Motion] = {}
         for hinge in path[-1]:
-            rho = hinge.at - centre  # 3.9
+            rho = hinge.at - link.inertia.centre  # 3.9
             for k, c in hinge.axes:
                 row[k] = row.get(k, NO_MOTION) + Motion(c.ang, rho.cross(c.ang) + c.lin)  # 3.7, table 6.1
         H.append(row)
     return H
-
-
-def inertia_matrix(tree: Tree, H: Sequence[Columns]) -> Rows:
-    P = []
-    for link, row in zip(tree.links, H, strict=True):
-        step("P", link.name)
-        m, _, J = central(link.inertia)
-        P.append({k: Force(J @ h.ang, h.lin * m) for k, h in row.items()})  # 3.16, 3.17
-    return projected(tree, H, P)  # 3.11, 3.23
 
 
 def force_vector(tree: Tree, q: Vector, v: Vector, H: Sequence[Columns]) -> list[Scalar]:
@@ -78,7 +69,7 @@ def accelerations(tree: Tree, M: Sequence[Vector], b: Vector) -> list[Scalar]:
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    return square(inertia_matrix(tree, transformation(tree, q)))
+    return square(inertia_matrix(tree, transformation(tree, q), central(tree)))
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -89,5 +80,5 @@ def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     H = transformation(tree, q)
-    M, f_v = square(inertia_matrix(tree, H)), force_vector(tree, q, v, H)
+    M, f_v = square(inertia_matrix(tree, H, central(tree))), force_vector(tree, q, v, H)
     return accelerations(tree, M, right_hand_side(tree, q, v, tau, f_v, frames, wrench))  # 3.11

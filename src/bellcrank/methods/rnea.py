@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.methods.kinematics import passive_torque
+from bellcrank.methods.state_space import right_hand_side
 from bellcrank.methods.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -59,6 +60,13 @@ def rigid_forces(
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
             tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 2.3
     return tau
+
+
+def net_forces(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """M a: what drives, springs, friction and wrenches leave after bias."""
+    return right_hand_side(tree, q, v, tau, rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench))
 
 
 def inverse_dynamics(

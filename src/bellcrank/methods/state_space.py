@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.sweep import Vector, Wrenches, external
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import Force
 
 Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero columns j <= i
@@ -20,9 +20,7 @@ Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero colum
 
 def rows(M: Sequence[Vector]) -> Rows:
     """The lower triangle without the zeros that the tree leaves in it."""
-    return [
-        {j: x for j, x in enumerate(row[: i + 1]) if not (isinstance(x, float) and x == 0.0)} for i, row in enumerate(M)
-    ]
+    return [{j: x for j, x in enumerate(row[: i + 1]) if not is_zero(x)} for i, row in enumerate(M)]
 
 
 def square(M: Rows) -> list[list[Scalar]]:

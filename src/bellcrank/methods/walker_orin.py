@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.crba import column, subspaces
-from bellcrank.methods.rnea import rigid_forces
-from bellcrank.methods.state_space import Rows, coordinate_names, right_hand_side, solve, square
+from bellcrank.methods.columns import Matrix, columns
+from bellcrank.methods.rnea import net_forces
+from bellcrank.methods.state_space import Rows, coordinate_names, solve, square
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import Inertia, about_centre
+from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.spatial.inertia import about_centre
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Rotation, Shift, Transform
-from bellcrank.spatial.vector import SYM_ZERO, ZERO, Sym, Vec
+from bellcrank.spatial.vector import SYM_ZERO, Sym, Vec
 
 
 @dataclass(slots=True, eq=False)
@@ -43,25 +43,15 @@ class Composite:
         return Force(N + self.c.cross(F), F)  # 2.11
 
 
-def massless(M: Scalar) -> bool:
-    return isinstance(M, float) and M == 0.0
-
-
 def parallel(m: Scalar, r: Vec) -> Sym:
     """m (r.r 1 - r r^T): what a body adds whose centre is r away."""
     return about_centre(m, r, SYM_ZERO).I
 
 
-def body(i: Inertia) -> Composite:
-    """m, -k and J of one body."""
-    c = ZERO if massless(i.m) else i.h * (1.0 / i.m)
-    return Composite(i.m, c, i.I - parallel(i.m, c))
-
-
 def joined(one: Composite, other: Composite) -> Composite:
     M = other.M + one.M  # 2.4
-    if massless(one.M) or massless(other.M):
-        c = other.c if massless(one.M) else one.c
+    if is_zero(one.M) or is_zero(other.M):
+        c = other.c if is_zero(one.M) else one.c
         return Composite(M, c, other.J + one.J)
     c = other.c * (other.M / M) + one.c * (one.M / M)  # 2.5
     r = other.c - c  # 2.8
@@ -83,21 +73,20 @@ def carried(X: Transform, b: Composite) -> Composite:
 def composite(tree: Tree, q: Vector) -> Rows:
     """The lower triangle of the mass matrix."""
     links = tree.links
-    S = subspaces(tree, q)
-    bodies = [body(link.inertia) for link in links]
-    M: Rows = [{} for _ in range(tree.nv)]
+    S, M = columns(tree, q), Matrix(tree)
+    bodies = [Composite(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in links]
 
-    def moved(at: int, F: Force) -> Force:
-        return links[at].transform(q).force(F)  # 2.11
+    def moved(i: int, F: Force) -> Force:
+        return links[i].transform(q).force(F)  # 2.11
 
     for j, link in reversed(list(enumerate(links))):
-        for c, s in enumerate(S[j]):
+        for s in S[j]:
             step("F", link.name)
-            column(M, tree, S, j, c, bodies[j] @ s, moved)  # 2.12
+            M.handed_down(s, S, bodies[j] @ s.Z, moved)  # 2.12
         if link.parent >= 0:
             step("J", links[link.parent].name)
             bodies[link.parent] = joined(bodies[link.parent], carried(link.transform(q), bodies[j]))
-    return M
+    return M.rows()
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
@@ -112,5 +101,4 @@ def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
-    C = rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench)  # 2.1-2.3
-    return accelerations(tree, q, right_hand_side(tree, q, v, tau, C))
+    return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 2.1-2.3

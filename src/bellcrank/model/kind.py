@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.scalar import Scalar, cos, sin
+from bellcrank.scalar import Scalar, cos, is_zero, sin
 from bellcrank.spatial.inertia import NO_INERTIA, Inertia
 from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Move, Shift, Transform, Turn
@@ -92,7 +92,7 @@ def turn_z(q: Scalar, angle0: float) -> Turn:
 
 
 def shift_z(d: Scalar) -> list[Move]:
-    return [] if isinstance(d, float) and d == 0.0 else [Shift(Vec(0.0, 0.0, d))]
+    return [] if is_zero(d) else [Shift(Vec(0.0, 0.0, d))]
 
 
 TURN_Z = Motion(AXES[2], ZERO)

@@ -85,6 +85,14 @@ class Tree:
     ground: Transform  # from the world to the internal ground frame
     frames: Mapping[str, tuple[int, Mat, Vec]]  # body (-1: ground), pose in its F
 
+    def path(self, i: int) -> list[int]:
+        """Link i and all that carry it, down to the one on the ground."""
+        found = []
+        while i >= 0:
+            found.append(i)
+            i = self.links[i].parent
+        return found
+
     @property
     def coupled(self) -> bool:
         """Whether joints share a coordinate."""

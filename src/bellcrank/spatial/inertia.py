@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, is_zero
 from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec, cross_matrix, diagonal
 
@@ -36,7 +36,7 @@ class Inertia:
     @property
     def centre(self) -> Vec:
         """h / m; the origin where there is no mass."""
-        return ZERO if isinstance(self.m, float) and self.m == 0.0 else self.h * (1.0 / self.m)
+        return ZERO if is_zero(self.m) else self.h * (1.0 / self.m)
 
     @property
     def I_centre(self) -> Sym:
@@ -48,6 +48,11 @@ class Inertia:
             return 0.0 if isinstance(x, float) and isinstance(large, float) and abs(x) < NOISE * large else x
 
         return Sym(clean(J.xx), clean(J.yy), clean(J.zz), clean(J.xy), clean(J.xz), clean(J.yz))
+
+    @property
+    def central(self) -> Inertia:
+        """The same body about its centre of mass."""
+        return Inertia(self.m, ZERO, self.I_centre)
 
     @property
     def invertible(self) -> bool:
@@ -105,8 +110,8 @@ class Articulated:
         U = self @ s
         D = s.dot(U) + armature
         inverse = 1.0 / D
-        axes = [i for i, x in enumerate((*s.ang, *s.lin)) if not (isinstance(x, float) and x == 0.0)]
-        alone = isinstance(armature, float) and armature == 0.0 and len(axes) == 1
+        axes = [i for i, x in enumerate((*s.ang, *s.lin)) if not is_zero(x)]
+        alone = is_zero(armature) and len(axes) == 1
         row = axes[0] if alone and (*s.ang, *s.lin)[axes[0]] == 1.0 else -1
         u = [*U.ang, *U.lin]
         psi = [1.0 if i == row else x * inverse for i, x in enumerate(u)]

@@ -3,44 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import ZERO, Mat, Sym, Vec
 
 
 @dataclass(slots=True, eq=False)
-class Motion:
-    """Angular and linear part: of a velocity, an acceleration, or a column of a joint's motion subspace."""
+class Pair:
+    """Angular and linear part, and what motions and forces do alike."""
 
     ang: Vec
     lin: Vec
 
-    def __add__(self, o: Motion) -> Motion:
-        return Motion(self.ang + o.ang, self.lin + o.lin)
+    def __add__(self, o: Self) -> Self:
+        return type(self)(self.ang + o.ang, self.lin + o.lin)
 
-    def __mul__(self, s: Scalar) -> Motion:
-        return Motion(self.ang * s, self.lin * s)
+    def __sub__(self, o: Self) -> Self:
+        return type(self)(self.ang - o.ang, self.lin - o.lin)
+
+    def __mul__(self, s: Scalar) -> Self:
+        return type(self)(self.ang * s, self.lin * s)
+
+    def turned(self, R: Mat) -> Self:
+        """In the axes of the parent, where R takes the child's axes to."""
+        return type(self)(R @ self.ang, R @ self.lin)
+
+
+class Motion(Pair):
+    """A velocity, an acceleration, or a column of a joint's motion subspace."""
+
+    __slots__ = ()
 
     def dot(self, f: Force) -> Scalar:
         """Power of a force along this motion."""
         return self.ang.dot(f.ang) + self.lin.dot(f.lin)
 
 
-@dataclass(slots=True, eq=False)
-class Force:
+class Force(Pair):
     """Moment about the frame's origin, and force."""
 
-    ang: Vec
-    lin: Vec
-
-    def __add__(self, o: Force) -> Force:
-        return Force(self.ang + o.ang, self.lin + o.lin)
-
-    def __sub__(self, o: Force) -> Force:
-        return Force(self.ang - o.ang, self.lin - o.lin)
-
-    def __mul__(self, s: Scalar) -> Force:
-        return Force(self.ang * s, self.lin * s)
+    __slots__ = ()
 
 
 NO_MOTION = Motion(ZERO, ZERO)
@@ -77,6 +80,9 @@ class Acceleration:
             Vec(xy + dw.z, -(xx + zz), yz - dw.x),
             Vec(xz - dw.y, yz + dw.x, -(xx + yy)),
         )
+
+
+AT_REST = Acceleration(ZERO, ZERO, ZERO)
 
 
 def euler_moment(I: Sym, m: Acceleration) -> Vec:

@@ -14,7 +14,7 @@ is in one fixed frame; joints may slide, and have any number of axes.
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Column, Matrix, central, columns, fixed_frame, path
+from bellcrank.methods.columns import Column, Matrix, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -28,16 +28,15 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     A = Matrix(tree)
     for k, link in enumerate(tree.links):
         step("P", link.name)
-        body = central(link.inertia)
-        m, I = body.m, FullRotation(R[k]).up_sym(body.J)
-        P_ki = R[k] @ body.S
+        body = FullRotation(R[k]).inertia(link.inertia.central)
+        P_ki = R[k] @ link.inertia.centre
         partial: list[tuple[Column, Motion, Force]] = []
-        for i in path(tree, k):
+        for i in tree.path(k):
             for z in Z[i]:
                 step("V", link.name)
                 V = Motion(z.Z.ang, z.Z.lin + z.Z.ang.cross(P_ki))  # W_k(i) = Z_i, V_k(i) = Z_i x P_k*,i
                 step("F", link.name)
-                F = Force(I @ V.ang, V.lin * m)  # N_k(i) = I_k Z_i, F_k(i) = m_k V_k(i)
+                F = body @ V  # N_k(i) = I_k Z_i, F_k(i) = m_k V_k(i)
                 step("a", link.name)
                 partial.append((z, V, F))
                 for z_j, V_j, _ in partial:

@@ -15,7 +15,7 @@ zero and folded, which is the first of the four redundancies that the slides rem
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Matrix, carried, central, columns, transforms
+from bellcrank.methods.columns import Matrix, carried, columns, transforms
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -25,7 +25,7 @@ from bellcrank.spatial.motion import Force
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     X = transforms(tree, q)
     Z = columns(tree, q)
-    bodies = [central(link.inertia) for link in tree.links]
+    bodies = [(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in tree.links]
     A, outward = Matrix(tree), carried(tree)
     for j, z in ((j, z) for j, own in enumerate(Z) for z in own):
         a, f = {j: z.Z}, {}  # (3)
@@ -34,10 +34,10 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
             if i != j:
                 a[i] = X[i].motion(a[tree.links[i].parent])
             step("F", tree.links[i].name)
-            dw, dv, body = a[i].ang, a[i].lin, bodies[i]
-            F = (dv + dw.cross(body.S)) * body.m
-            N = body.J @ dw
-            f[i] = Force(N + body.S.cross(F), F)
+            dw, dv, (m, S, J) = a[i].ang, a[i].lin, bodies[i]
+            F = (dv + dw.cross(S)) * m
+            N = J @ dw
+            f[i] = Force(N + S.cross(F), F)
         for i in reversed(outward[j]):
             step("tau", tree.links[i].name)
             A.felt(z, Z[i], f[i])  # (2)

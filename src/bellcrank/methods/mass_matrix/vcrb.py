@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.methods.mass_matrix.columns import Matrix, columns, fixed_frame, path
+from bellcrank.methods.columns import Matrix, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -37,7 +37,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
             A.felt(z, Z_body[i], f)  # a_ii = Z(i) . n(i)
             step("f", link.name)
             F, n = R[i] @ f.lin, R[i] @ f.ang
-            for above, j in pairwise(path(tree, i)):  # step 2
+            for above, j in pairwise(tree.path(i)):  # step 2
                 step("n", link.name)
                 n = n + P[above].cross(F)  # f(j) = f(j+1), n(j) = n(j+1) + P(j+1,j) x f(j+1)
                 step("a", link.name)

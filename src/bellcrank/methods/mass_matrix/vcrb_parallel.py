@@ -15,7 +15,7 @@ step 2 without its recursion. The base frame is that of the first body.
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Matrix, columns, path
+from bellcrank.methods.columns import Matrix, columns
 from bellcrank.methods.mass_matrix.doubling import ancestors, fixed_frame, totals
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
@@ -39,7 +39,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         for z in Z[i]:
             step("f", link.name)
             f = K[i] @ z.Z  # f(i) = Z(i) x H(i), n(i) = K(i) Z(i)
-            for j in path(tree, i):
+            for j in tree.path(i):
                 step(f"a({link.name})", tree.links[j].name)
                 n = f.ang if i == j else f.ang + (p[i] - p[j]).cross(f.lin)  # P(i,j): 4.31
                 A.felt(z, Z[j], Force(n, f.lin))  # a_ji = Z(j) . (n(i) + P(i,j) x f(i)): 4.32

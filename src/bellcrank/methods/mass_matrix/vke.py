@@ -13,7 +13,7 @@ Departs: everything is in one fixed frame; joints may slide, and have any number
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Matrix, carried, central, columns, fixed_frame
+from bellcrank.methods.columns import Matrix, carried, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -28,10 +28,9 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     m, S, I = [], [], []
     for j, link in enumerate(tree.links):
         step("I", link.name)
-        body = central(link.inertia)
-        m.append(body.m)
-        S.append(R[j] @ body.S)
-        I.append(FullRotation(R[j]).up_sym(body.J))
+        m.append(link.inertia.m)
+        S.append(R[j] @ link.inertia.centre)
+        I.append(FullRotation(R[j]).up_sym(link.inertia.I_centre))
     A, outward = Matrix(tree), carried(tree)
     for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
         P_i = {i: ZERO}

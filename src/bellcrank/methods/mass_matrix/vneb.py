@@ -15,7 +15,7 @@ but for sliding joints.
 
 from __future__ import annotations
 
-from bellcrank.methods.mass_matrix.columns import Matrix, carried, columns, fixed_frame
+from bellcrank.methods.columns import Matrix, carried, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

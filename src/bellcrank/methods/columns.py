@@ -1,5 +1,5 @@
-"""What the mass matrix algorithms share: columns (the axes of the joints), one fixed frame, bodies about their centres,
-and the matrix as it fills.
+"""What the mass matrix algorithms share: columns (the axes of the joints), one fixed frame, and the matrix
+as it fills.
 
 A slide's joint has one axis Z(j). Here a joint has a Column for each of its axes, and a column's Z is what a unit of
 its coordinate does to the joint's frame, turning and sliding. The fixed frame is that of the first body: M does not
@@ -9,18 +9,18 @@ change when the whole mechanism is moved, and what hangs on the ground beside it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from bellcrank.methods.state_space import Rows, square
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import Inertia, about_centre
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import IDENTITY, SYM_ZERO, ZERO, Mat, Sym, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,17 @@ def transforms(tree: Tree, q: Vector) -> list[Transform]:
 
 def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[Column]]:
     """The columns of every link, in its own frame or turned by R."""
-    found: list[list[Column]] = []
+    S: list[list[Motion]] = []
     for i, link in enumerate(tree.links):
         step("Z", link.name)
-        found.append([])
-        for c, (s, k) in enumerate(zip(link.subspace(q), link.v_index, strict=True)):
-            found[i].append(Column(i, k, c, Motion(R[i] @ s.ang, R[i] @ s.lin) if R else s))
-    return found
+        S.append([s.turned(R[i]) if R else s for s in link.subspace(q)])
+    return numbered(tree, S)
+
+
+def numbered(tree: Tree, S: Sequence[Sequence[Motion]]) -> list[list[Column]]:
+    """The axes of every joint as columns."""
+    own = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
+    return [[Column(i, k, c, s) for c, (k, s) in enumerate(of)] for i, of in enumerate(own)]
 
 
 def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
@@ -70,31 +74,6 @@ def carried(tree: Tree) -> list[list[int]]:
         if tree.links[i].parent >= 0:
             found[tree.links[i].parent] += found[i]
     return [sorted(links) for links in found]
-
-
-def path(tree: Tree, i: int) -> list[int]:
-    """From link i down to the one on the ground."""
-    found = []
-    while i >= 0:
-        found.append(i)
-        i = tree.links[i].parent
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Central:
-    """A body as Kane and Walker see it: mass, centre from the frame's origin, inertia about the centre."""
-
-    m: Scalar
-    S: Vec
-    J: Sym
-
-
-def central(body: Inertia) -> Central:
-    if isinstance(body.m, float) and body.m == 0.0:  # no mass, no centre: the origin will do
-        return Central(body.m, ZERO, body.I)
-    S = body.h * (1.0 / body.m)
-    return Central(body.m, S, body.I - about_centre(body.m, S, SYM_ZERO).I)
 
 
 def balanced(terms: Sequence[Any]) -> Any:
@@ -124,11 +103,30 @@ class Matrix:
             if a.link != b.link or b.c <= a.c:
                 self.put(a, b, b.Z.dot(f))
 
-    def square(self) -> list[list[Scalar]]:
+    def handed_down(
+        self, a: Column, Z: Sequence[Sequence[Column]], f: Force, up: Callable[[int, Force], Force]
+    ) -> None:
+        """What all the joints that carry column a feel of f, which a unit of a needs; `up(i, f)` is how f, about link
+        i's frame, looks from its parent's.
+        """
+        name = self.tree.links[a.link].name
+        step("M", name)
+        self.felt(a, Z[a.link], f)
+        for above, below in pairwise(self.tree.path(a.link)):
+            step("F", name)
+            f = up(above, f)
+            step("M", name)
+            self.felt(a, Z[below], f)
+
+    def rows(self) -> Rows:
+        """The lower triangle, only where a joint carries another (or shares its coordinate), and the rotors."""
         rows: Rows = [{} for _ in range(self.tree.nv)]
         for link in self.tree.links:
             for k in link.v_index:
                 self.terms[k, k].append(link.armature)
         for (k, j), terms in self.terms.items():
             rows[k][j] = balanced(terms)
-        return square(rows)
+        return rows
+
+    def square(self) -> list[list[Scalar]]:
+        return square(self.rows())
