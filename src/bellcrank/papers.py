@@ -128,7 +128,7 @@ class Row:
 
     def _of(self, n: int, function: str) -> Callable[..., Any]:
         by = METHODS[self.method]
-        return partial(getattr(by.module, function), tree(n, by.regrouped))
+        return partial(by.function(function), tree(n, by.regrouped))
 
     def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
         return {x: (n, n) if x == "M" else (n,) for x in self.inputs}

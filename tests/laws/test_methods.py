@@ -12,8 +12,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bellcrank import build
+from bellcrank.emit.costs import Costs
 from bellcrank.graph import trace
-from bellcrank.methods import METHODS, QUANTITIES, Method, aba, crba, kinematics, rnea
+from bellcrank.methods import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
+from bellcrank.methods.centres import placed
+from bellcrank.methods.cut_joints import constraints, drives, passed_by, reported
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO
 from trees import close, few, state, trees
@@ -30,6 +34,10 @@ everything = st.one_of(
 
 def forward_dynamics(tree: Tree, *x: Any) -> Any:
     return (crba if tree.coupled else aba).forward_dynamics(tree, *x)
+
+
+def coriolis(tree: Tree, q: Any, v: Any) -> Any:
+    return np.subtract(rnea.bias(tree, q, v), rnea.gravity_torque(tree, q))
 
 
 def factors(tree: Tree, q: Any) -> Any:
@@ -89,6 +97,7 @@ REFERENCE = {
     "mass_matrix": crba.mass_matrix,
     "bias": rnea.bias,
     "gravity_torque": rnea.gravity_torque,
+    "coriolis_torque": coriolis,
     "inverse_mass_matrix": lambda tree, q: np.linalg.inv(np.array(crba.mass_matrix(tree, q), dtype=float)),
     "mass_matrix_factors": factors,
     "reactions": reactions,
@@ -98,7 +107,7 @@ PUSHED = [(m, name) for m, name in PAIRS if name in ("forward_dynamics", "reacti
 
 
 def compared(by: Method, name: str, m: Mechanism, *inputs: Any) -> None:
-    assume(by.applies(m.tree))
+    assume(by.applies(m.tree, name))
     tree = regrouped(m.tree) if by.regrouped and QUANTITIES[name].regrouped else m.tree
     close(by.function(name)(tree, *inputs), REFERENCE[name](m.tree, *inputs), TOLERANCE)
 
@@ -117,3 +126,31 @@ def test_agrees_with_the_reference(by: Method, name: str, m: Mechanism, seed: in
 def test_wrenches_are_felt_alike(by: Method, name: str, m: Mechanism, seed: int) -> None:
     wrench = np.random.default_rng(seed).normal(size=(2, 6)).tolist()
     compared(by, name, m, *state(m, seed), [f"f{len(m.bodies) - 1}", "f0"], wrench)
+
+
+# About those of a processor with wide vectors, whatever this one is.
+WEIGHTS = Costs(0.015, 0.26, 0.88, 10.0, 0.04, 0.09, 0.1, 2.2)
+
+
+@few(20)
+@given(m=everything, seed=seeds)
+def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
+    assume(METHODS["absolute"].applies(m.tree, "multipliers"))
+    q, v, tau = state(m, seed)
+    lam = absolute.multipliers(m.tree, q, v, tau)
+    bodies = placed(m.tree, q, v)
+    D, W = constraints(m.tree, q, bodies)
+    rotors = sum(len(link.v_index) for link in m.tree.links if link.armature)
+    assert len(lam) == len(D) == 6 * len(m.bodies) - m.nv + rotors
+    passes = passed_by(m.tree, D, lam, drives(m.tree, q, v, tau, W))
+    close(reported(m.tree, bodies, passes), reactions(m.tree, q, v, tau), TOLERANCE)
+
+
+@few(25)
+@given(m=everything, name=st.sampled_from(["forward_dynamics", "mass_matrix", "bias", "inverse_mass_matrix"]))
+def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
+    """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
+    request = build.Request(name)
+    every = {by.name: WEIGHTS.predicted(build.traced(m, request, by)) for by in able(name, m.tree)}
+    tried = [by.name for by in candidates(name, m.tree)]
+    assert min(every[by] for by in tried) <= 1.1 * min(every.values())

@@ -285,7 +285,7 @@ COUNTED = [
         "7 n^3/6 + 15 n^2 + 677 n/6 - 138",
         "7 n^3/6 + 23 n^2/2 + 292 n/3 - 136",
     ),
-    (papers.Row("", "schaefer", "reaction_equations", "reactions", ("q", "v", "tau")), "651 n - 510", "545 n - 475"),
+    (papers.Row("", "schaefer", "newton_euler_symbolic", "reactions", ("q", "v", "tau")), "651 n - 510", "545 n - 475"),
 ]
 
 

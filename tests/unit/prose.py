@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECKED = re.compile(r"^((\S.*?)\s+# -> (.*))$", re.MULTILINE)
-COLUMNS = 118
+COLUMNS = 112
 MEASURED = re.compile(r"\d+\.\d (ns|kB)")  # differs from computer to computer, and from run to run
 
 

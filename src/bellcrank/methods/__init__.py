@@ -21,12 +21,14 @@ __all__ = [
 ]  # fmt: skip
 
 WIDTH = 100  # of the printed table
-MARGIN = 1.4  # what a rough estimate puts further behind than this is not traced by "auto"
+MARGIN = 1.4  # what a rough estimate puts further behind than this is not traced by "auto" ...
+STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
+HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
 
 
 def able(quantity_name: str, tree: Tree) -> list[Method]:
     """All methods that give the quantity for this tree."""
-    return [m for m in METHODS.values() if quantity_name in m.solves and m.applies(tree)]
+    return [m for m in METHODS.values() if m.applies(tree, quantity_name)]
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
@@ -36,7 +38,7 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
         raise InputError(unknown("method", name, ["auto", *found]))
     if name not in found:
         m = METHODS[name]
-        why = f"it covers {m.topology}" if quantity_name in m.solves else f"it solves {', '.join(m.solves)}"
+        why = f"it solves {', '.join(m.solves)}" if quantity_name not in m.solves else m.covered(quantity_name).but
         raise InputError(
             f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
             f"Use: {', '.join(['auto', *found])}."
@@ -50,7 +52,9 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     if len(found) < 2:
         return found
     work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
-    return [m for m in found if work[m.name] <= MARGIN * min(work.values())]
+    least, (times, large) = min(work.values()), HOPELESS
+    kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
+    return [m for m in found if m.name in kept or work[m.name] <= MARGIN * least]
 
 
 class MethodTable:

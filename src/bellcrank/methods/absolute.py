@@ -1,8 +1,9 @@
 """Absolute coordinates with Lagrange multipliers: P. E. Nikravesh, Computer-Aided Analysis of Mechanical Systems, 1988;
 equation numbers are those of P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, 1989, section 2.1.
 
-Solves: forward_dynamics, reactions. Trees of bodies with mass and inertia whose joints do not share coordinates. Work
-O(n) along a chain (siblings meet in their parent: O(siblings^3) there), span O(depth).
+Solves: forward_dynamics, reactions, multipliers. Trees of bodies with mass and inertia whose joints do not share
+coordinates. Work O(n) along a chain (siblings meet in their parent: O(siblings^3) there), span O(depth). Digits are
+lost as the ratio of neighbouring masses and moments grows.
 
     M_i   inertia of body i at its centre of mass          D      Jacobian: rows are the forces T, see cut_joints.py
     g_i   gravity, gyroscopic terms, wrenches              W      forces that do work, one for each coordinate
@@ -44,6 +45,7 @@ class Solved:
     by: list[Passed]
     W: list[list[Force]]
     dv: list[Motion]
+    lam: list[Scalar]
     passes: list[Force]  # all that a joint passes on to its body, about the body's centre
 
 
@@ -65,7 +67,7 @@ def solved(
     S, b = equations(tree, D, inverse, accelerations(drive), rate)
     lam = solve(S, b, [tree.links[row.joint].name for row in D])
     passes = passed_by(tree, D, lam, drive)
-    return Solved(bodies, by, W, accelerations(passes), passes)
+    return Solved(bodies, by, W, accelerations(passes), lam, passes)
 
 
 def forward_dynamics(
@@ -80,6 +82,13 @@ def forward_dynamics(
         for w, k in zip(s.W[j], link.v_index, strict=True):
             a[k] = (s.dv[j] - carried).dot(w)
     return a
+
+
+def multipliers(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """lam, row by row of D: of each joint what it bears, and one for each axis that has a rotor."""
+    return solved(tree, q, v, tau, frames, wrench).lam
 
 
 def reactions(

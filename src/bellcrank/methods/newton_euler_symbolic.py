@@ -4,8 +4,9 @@ Every body is cut free, its Newton-Euler equations (3) are written in the inerti
 d'Alembert's principle takes the constraint forces out of all of them at once: M = J^T Mbar J, k = J^T kbar and
 q = J^T qbar. The equations of reaction (7) are in reaction_equations.py.
 
-Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth). The three
-modules M, k and q share S, r, J and I and nothing else, which is what the paper's strategies live on.
+Solves: mass_matrix, bias, gravity_torque, coriolis_torque (k), forward_dynamics; reactions in reaction_equations.py.
+Any tree, coupled joints too. Work O(n depth^2), span O(depth). The three modules M, k and q share S, r, J and I and
+nothing else, which is what the paper's strategies live on.
 
     S_i, r_i     rotation (A_i) and centre of body i         J_Ti, J_Ri   its Jacobians, lin and ang, by coordinate
     m_i, I_i     mass, and inertia about r_i (M_i)           w, dw, a     angular velocity; dw_i and a_i at zero ydd
@@ -54,14 +55,23 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 6
 
 
+def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """k."""
+    bodies = placed(tree, q, v)
+    return projected_forces(tree, jacobians(tree, bodies), coriolis(tree, bodies, v), "k")
+
+
+def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
+    """The part of q that gravity has, as a load."""
+    bodies = placed(tree, q)
+    return [-x for x in projected_forces(tree, jacobians(tree, bodies), applied(tree, q, bodies), "q")]
+
+
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """k less the part of q that gravity has."""
-    bodies = placed(tree, q, v)
-    J = jacobians(tree, bodies)
-    k = projected_forces(tree, J, coriolis(tree, bodies, v), "k")
-    g = projected_forces(tree, J, applied(tree, q, bodies), "q")
+    k, g = coriolis_torque(tree, q, v), gravity_torque(tree, q)
     step("k - q")
-    return [x - y for x, y in zip(k, g, strict=True)]
+    return [x + y for x, y in zip(k, g, strict=True)]
 
 
 def forward_dynamics(

@@ -1,7 +1,7 @@
 """Recursive Newton-Euler: J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical
 manipulators, J. Dyn. Sys. Meas. Control 102, 1980; equation numbers are those of Wong 1991, section 2.2.1.
 
-Solves: inverse_dynamics, bias, gravity_torque. Any tree. Work O(n), span O(depth).
+Solves: inverse_dynamics, bias, gravity_torque, coriolis_torque. Any tree. Work O(n), span O(depth).
 
     A_i   w, dw and the origin's acceleration of body i's frame, in the frame      X_i   moves from the parent's frame
     f_i   force and moment that joint i passes on, about its frame                  S_i   the joint's axes (columns)
@@ -15,6 +15,7 @@ number of axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bellcrank.methods.kinematics import passive_torque
 from bellcrank.methods.state_space import right_hand_side
@@ -81,6 +82,10 @@ def inverse_dynamics(
 def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """Coriolis, centrifugal and gravity forces: rigid_forces at a = 0."""
     return rigid_forces(tree, q, v, [0.0] * tree.nv)
+
+
+def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    return bias(replace(tree, gravity=ZERO), q, v)
 
 
 def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:

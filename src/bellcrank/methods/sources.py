@@ -23,8 +23,8 @@ SOURCES: dict[str, str] = {
     "nikravesh1988": "P. E. Nikravesh. Computer-Aided Analysis of Mechanical Systems. Prentice Hall, 1988.",
     "nikravesh1989": "P. E. Nikravesh, G. Gim, A. Arabyan, U. Rein. Systematic generation of multibody equations of "
     "motion suitable for recursive and parallel manipulation. University of Arizona, NASA N90-22992, 1989.",
-    "saha1997": "S. K. Saha. A decomposition of the manipulator inertia matrix. "
-    "IEEE Transactions on Robotics and Automation 13(2), 301-304, 1997.",
+    "saha2003": "S. K. Saha. Simulation of industrial manipulators based on the UDU^T decomposition of inertia matrix. "
+    "Multibody System Dynamics 9(1), 63-85, 2003.",
     "schaefer1992": "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
     "University of Stuttgart, Institute B of Mechanics, 1992.",
     "walker1982": "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "

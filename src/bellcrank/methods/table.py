@@ -39,12 +39,15 @@ from bellcrank.model.tree import Tree
 class Topology:
     name: str
     holds: Callable[[Tree], bool]
+    but: str = ""  # what it does not cover, for messages
 
 
 ANY = Topology("trees, couplings", lambda tree: True)
-TREES = Topology("trees", lambda tree: not tree.coupled)
+TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another")
 MASSIVE = Topology(
-    "trees, massive bodies", lambda tree: not tree.coupled and all(link.inertia.invertible for link in tree.links)
+    "trees, massive bodies",
+    lambda tree: not tree.coupled and all(link.inertia.invertible for link in tree.links),
+    "no joint may follow another, and every body needs mass and extent in all directions",
 )
 
 
@@ -56,24 +59,33 @@ class Method:
     covers: Topology
     source: str  # key of SOURCES
     regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
+    also: ModuleType | None = None  # a second file of the method
+    narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
 
     @property
     def topology(self) -> str:
-        return self.covers.name
+        less = [f"{name}: {covers.name}" for name, covers in self.narrower]
+        return "; ".join([self.covers.name, *less])
 
     @property
     def citation(self) -> str:
         return SOURCES[self.source]
 
-    def applies(self, tree: Tree) -> bool:
-        return self.covers.holds(tree)
+    def covered(self, quantity: str) -> Topology:
+        return dict(self.narrower).get(quantity, self.covers)
 
-    def function(self, quantity: str) -> Callable[..., Any]:
-        return getattr(self.module, quantity)  # type: ignore[no-any-return]
+    def applies(self, tree: Tree, quantity: str) -> bool:
+        return quantity in self.solves and self.covered(quantity).holds(tree)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Of a quantity, or any other that the method's files have."""
+        found = getattr(self.module, name, None) or getattr(self.also, name)
+        return found  # type: ignore[no-any-return]
 
 
 M = ("mass_matrix",)
 MF = ("forward_dynamics", "mass_matrix")
+B = ("bias", "gravity_torque", "coriolis_torque")
 MFB = ("forward_dynamics", "mass_matrix", "bias")
 MFU = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
 REST = (
@@ -83,7 +95,7 @@ REST = (
 
 _ROWS = (
     # the fastest, in our own frames and inertias
-    Method("rnea", rnea, ("inverse_dynamics", "bias", "gravity_torque"), ANY, "luh1980"),
+    Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980"),
     Method("crba", crba, MFU, ANY, "walker1982"),
     Method("aba", aba, ("forward_dynamics",), TREES, "featherstone1983"),
     Method("reactions", reactions, ("reactions",), ANY, "luh1980"),
@@ -95,15 +107,18 @@ _ROWS = (
     Method("featherstone", featherstone, ("forward_dynamics",), TREES, "featherstone1983"),
     Method("bae_hwang", bae_hwang, M, ANY, "bae1988"),
     # saha2001
-    Method("denoc", denoc, MFU, TREES, "saha1997"),
+    Method("denoc", denoc, MFU, TREES, "saha2003"),
     # nikravesh1989
     Method("joint_coordinates", joint_coordinates, MFB, ANY, "nikravesh1989", regrouped=False),
     Method(
         "joint_coordinates_recursive", joint_coordinates_recursive, ("forward_dynamics",), TREES, "wehage1988",
         regrouped=False,
     ),
-    Method("absolute", absolute, ("forward_dynamics", "reactions"), MASSIVE, "nikravesh1988", regrouped=False),
-    # fijany1989; the original composite bodies are Walker's and Orin's
+    Method(
+        "absolute", absolute, ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
+        regrouped=False,
+    ),
+    # fijany1989; its original composite bodies are Walker's and Orin's, so that ocrb and walker_orin are one file
     Method("oke", oke, M, ANY, "kane1983", regrouped=False),
     Method("vke", vke, M, ANY, "fijany1989", regrouped=False),
     Method("oneb", oneb, M, ANY, "walker1982", regrouped=False),
@@ -113,8 +128,10 @@ _ROWS = (
     Method("vneb_parallel", vneb_parallel, M, ANY, "fijany1989"),
     Method("vcrb_parallel", vcrb_parallel, M, ANY, "bejczy1989"),
     # schaefer1992
-    Method("newton_euler_symbolic", newton_euler_symbolic, MFB, ANY, "schaefer1992", regrouped=False),
-    Method("reaction_equations", reaction_equations, ("reactions",), MASSIVE, "schaefer1992", regrouped=False),
+    Method(
+        "newton_euler_symbolic", newton_euler_symbolic, (*MF, *B, "reactions"), ANY, "schaefer1992",
+        regrouped=False, also=reaction_equations, narrower=(("reactions", MASSIVE),),
+    ),
     # everything that has no dynamics in it
     Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Rough operations of every method, enough to skip the hopeless without tracing them.
 
-The numbers are the traced counts of a general chain: a constant, and operations by body, by pair and by triple of
-bodies along a path to the ground. A test keeps them current (BELLCRANK_UPDATE=1 writes them).
+The numbers are the traced counts of a general chain: what its two ends save, and operations by coordinate, by pair and
+by triple of coordinates along a path to the ground. A test keeps them current (BELLCRANK_UPDATE=1 writes them).
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ Rates = tuple[float, float, float, float]
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:
     ends, one, two, three = WORK[quantity][method]
-    total = ends
-    depth: list[int] = []
-    for link in tree.links:
-        d = 1 + (depth[link.parent] if link.parent >= 0 else 0)
-        depth.append(d)
-        total += one + two * d + three * d * d
-    return max(total, 1.0)
+    total, depth = 0.0, [0] * len(tree.links)
+    leaves = set(range(len(tree.links)))
+    for i, link in enumerate(tree.links):
+        leaves.discard(link.parent)
+        depth[i] = depth[link.parent] if link.parent >= 0 else 0
+        for _ in link.v_index:
+            depth[i] += 1
+            total += one + two * depth[i] + three * depth[i] ** 2
+    roots = sum(link.parent < 0 for link in tree.links)
+    return max(total + ends * (len(leaves) + roots) / 2, total / 10, 1.0)
 
 
 WORK: dict[str, dict[str, Rates]] = {
@@ -72,9 +75,17 @@ WORK: dict[str, dict[str, Rates]] = {
         "joint_coordinates": (-246.0, 142.0, 57.0, 0.0),
         "newton_euler_symbolic": (-293.0, 204.0, 26.0, 0.0),
     },
+    "gravity_torque": {
+        "rnea": (-65.0, 32.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-110.0, 46.0, 7.0, 0.0),
+    },
+    "coriolis_torque": {
+        "rnea": (-253.0, 156.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-293.0, 206.0, 24.0, 0.0),
+    },
     "reactions": {
         "reactions": (-900.0, 591.0, 0.0, 0.0),
         "absolute": (-999.0, 1204.0, 0.0, 0.0),
-        "reaction_equations": (-985.0, 1196.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-985.0, 1196.0, 0.0, 0.0),
     },
 }

@@ -59,7 +59,7 @@ class Inertia:
         """Whether a force says how the body moves: it has mass, and no central moment is (next to) nothing."""
         J = self.I_centre
         a, b, c = J.rows
-        return bool(self.m > 0.0 and a.dot(b.cross(c)) > 1e-9 * (J.xx + J.yy + J.zz) ** 3)
+        return bool(self.m > 0.0 and a.dot(b.cross(c)) > 1e-7 * (J.xx + J.yy + J.zz) ** 3)
 
     def kinetic_energy(self, v: Motion) -> Scalar:
         return 0.5 * v.dot(self @ v)
