@@ -2,8 +2,8 @@
 
     feed_forward(A, b)       K. Jainandunsing's LU, 4 n cycles: the b row is eliminated with the rest, beside it goes
                              the identity, and the last row that comes out is x. n (n + 1)/2 + n cells.
-    back_substitution(A, b)  factors and y = L^-1 b on a triangular mesh, then U x = y in a pipeline: 3 n - 2 and 4 n - 3
-                             cycles, as the thesis quotes P. S. Liu and T. Y. Young.
+    back_substitution(A, b)  factors and y = L^-1 b on a triangular mesh, then U x = y in a pipeline: 3 n - 2 and
+                             4 n - 3 cycles, as the thesis quotes P. S. Liu and T. Y. Young.
 
 A and b hold any scalars: floats, fractions, graph nodes. The thesis has the cells of the first (4.30), and of the
 second only the cycles: how they come about here (n - 1 to load y, 2 n - 1 to solve, n - 1 to unload x) is ours.
@@ -103,7 +103,7 @@ def below(held: Held, column: int) -> Cell:
         cycle += 1
         sent = {}
         if k < column and "west" in got:
-            l, a, other = *got["west"], got["north"]
+            (l, a), other = got["west"], got["north"]
             held.value = held.value - l * other
             sent = {"east": (l, a), "south": other}
             k += 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bellcrank.errors import InputError
@@ -83,7 +84,7 @@ def general(tape: Tape, parents: Sequence[int]) -> Arm:
         A = turn(q[i], next(numbers), next(numbers))
         k, l, z = vec(), vec(), vec()
         J, m = Sym(*(next(numbers) for _ in range(6))), next(numbers)
-        bodies.append(Body(i + 1, parent, A, k, l, z, J, m, v[i], lambda i=i: tau[i]))
+        bodies.append(Body(i + 1, parent, A, k, l, z, J, m, v[i], partial(tau.__getitem__, i)))
     _tree(bodies)
     return Arm(f"any arm of {n} joints", tuple(bodies), vec(), (vec(), vec()), next(numbers), inputs)
 

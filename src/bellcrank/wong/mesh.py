@@ -13,53 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.graph import Graph, Node, Tape
+from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
-from bellcrank.scalar import step
 from bellcrank.schedule import Machine, Schedule, Task, Tasks, followed
-from bellcrank.schedule.machine import T800, Topology, cone, cone_cells
-from bellcrank.spatial.vector import Mat, Vec
+from bellcrank.schedule.machine import Topology, cone, cone_cells, transputer_t800
+from bellcrank.text import table
 from bellcrank.wong.arm import Arm, general, of
-from bellcrank.wong.program import Atom, Cpu, Program, program, solution
-
-
-class Apart(Tape):
-    """A tape on which the same operation on two processors is two nodes: they do not know each other's results."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._tables: dict[Cpu, dict[tuple[Any, ...], Node]] = {}
-
-    def at(self, cpu: Cpu) -> None:
-        self.table = self._tables.setdefault(cpu, {})
-
-
-@dataclass(frozen=True)
-class Cost:
-    M: int  # multiplications and divisions
-    A: int  # additions and subtractions
-
-    def __add__(self, o: Cost) -> Cost:
-        return Cost(self.M + o.M, self.A + o.A)
-
-    def time(self, multiply: float = 1.0, add: float = 0.5) -> float:
-        return multiply * self.M + add * self.A
-
-    def __str__(self) -> str:
-        return f"{self.M} M, {self.A} A"
-
-
-NOTHING = Cost(0, 0)
-
-
-def cost(nodes: Sequence[Node]) -> Cost:
-    ops = [node.op for node in nodes]
-    return Cost(ops.count("mul") + ops.count("div"), ops.count("add") + ops.count("sub"))
+from bellcrank.wong.code import Atom, Cpu, Program
+from bellcrank.wong.program import program
+from bellcrank.wong.solving import solution
+from bellcrank.wong.tracing import NOTHING, Apart, Cost, cost, flat, traced
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +108,24 @@ class Mesh:
     @cached_property
     def table(self) -> dict[Cpu, dict[int, Atom]]:
         """Processor, cycle: what it does then."""
-        return {
-            cpu: {self.arrivals[atom.name, cpu]: atom for atom in atoms} for cpu, atoms in self.program.of.items()
-        }
+        return {cpu: {self.arrivals[atom.name, cpu]: atom for atom in atoms} for cpu, atoms in self.program.of.items()}
 
     def cycle(self, value: str) -> int:
         return self.arrivals[value, self.atoms[value].cpu]
 
     def cost(self, value: str) -> Cost:
         return cost(self.nodes[self.atoms[value].name])
+
+    def listed(self, row: int, until: int | None = None) -> str:
+        """What the processors of a row do in each cycle, with its cost on the last of them: a table of chapter 4."""
+        columns = sorted(cpu for cpu in self.table if cpu[0] == row)
+        end = max(max(self.table[cpu]) for cpu in columns) if until is None else until
+        rows = []
+        for cycle in range(1, end + 1):
+            now = [self.table[cpu].get(cycle) for cpu in columns]
+            what = cost(self.nodes[now[-1].name]) if now[-1] else None
+            rows.append((str(cycle), *(atom.name if atom else "" for atom in now), str(what or "")))
+        return table(("cycle", *(f"cpu {r}{k}" for r, k in columns), f"cost to {row}{self.n}"), rows, right=(0,))
 
     def chain(self, last: str) -> list[tuple[int, Cpu, Atom | None]]:
         """One processor for every cycle up to that of `last`, the first cycle first."""
@@ -215,10 +191,15 @@ class Mesh:
 
 
 KINDS: dict[str, Callable[[Topology], Machine]] = {
-    "hidden": lambda t: Machine(f"{t.name}, messages hidden", t, T800, unit="us"),
-    "t800": lambda t: Machine(f"T800 {t.name}", t, T800, start=5.0, word=7.0 / 3.0, unit="us"),
-    "explicit": lambda t: Machine(f"T800 {t.name}", t, T800, start=5.0, word=7.0 / 3.0, overlapped=False, unit="us"),
+    "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
+    "t800": transputer_t800,
+    "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
 }
+
+
+def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Schedule:
+    """The mesh of a mechanism (or as `mesh` takes it) as a Schedule; `kind` as in `Mesh.schedule`."""
+    return mesh(what).schedule(kind)
 
 
 def mesh(
@@ -234,40 +215,12 @@ def mesh(
     else:
         arm = general(tape, range(what) if isinstance(what, int) else what)
     written = program(arm, balanced, passed, solver)
-    values, nodes = _traced(tape, written)
+    values, nodes = traced(tape, written)
     branches = [(b.parent, b.number) for b in arm.bodies if b.parent not in (0, b.number - 1)]
     topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in branches])
     outputs = {}
     if solver:
         outputs["a"] = np.array([values[name] for name in solution(arm.n)], dtype=object)
     graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, tape)
-    words = {name: sum(isinstance(x, Node) for x in _flat(value)) for name, value in values.items()}
+    words = {name: sum(isinstance(x, Node) for x in flat(value)) for name, value in values.items()}
     return Mesh(arm, written, topology, graph, nodes, words)
-
-
-def _traced(tape: Apart, written: Program) -> tuple[dict[str, Any], dict[str, tuple[Node, ...]]]:
-    """The values by name, and the nodes of every atom by its name. Processors take turns, each as far as it gets."""
-    values: dict[str, Any] = {}
-    nodes: dict[str, tuple[Node, ...]] = {}
-    todo = {cpu: list(reversed(atoms)) for cpu, atoms in written.of.items()}
-    while any(todo.values()):
-        before = len(values)
-        for cpu, atoms in todo.items():
-            tape.at(cpu)
-            while atoms and all(value in values for value in atoms[-1].takes):
-                atom, since = atoms.pop(), len(tape.nodes)
-                step(atom.name)
-                found = atom.does(*(values[value] for value in atom.takes))
-                values |= zip(atom.gives, found if len(atom.gives) > 1 else (found,), strict=True)
-                nodes[atom.name] = tuple(node for node in tape.nodes[since:] if node.op != "input")
-        if len(values) == before:
-            stuck = next(atoms[-1] for atoms in todo.values() if atoms)
-            raise InputError(f'"{stuck.name}" on {stuck.cpu} waits for what never comes.')
-    step("")
-    return values, nodes
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, Mat):
-        return [x for row in value.rows for x in row]
-    return list(value) if isinstance(value, Vec) else [value]

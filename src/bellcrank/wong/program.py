@@ -12,43 +12,11 @@ it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2) and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
-
-from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import Vec
 from bellcrank.wong import atoms
 from bellcrank.wong.arm import Arm, Body
-
-Cpu = tuple[int, int]  # row, column
-
-
-@dataclass(frozen=True)
-class Atom:
-    cpu: Cpu
-    gives: tuple[str, ...]
-    takes: tuple[str, ...]
-    does: Callable[..., Any]  # of what it takes; as many values as it gives, or the one
-
-    @property
-    def name(self) -> str:
-        return self.gives[-1]
-
-
-@dataclass
-class Program:
-    arm: Arm
-    of: dict[Cpu, list[Atom]] = field(default_factory=dict)
-    ways: dict[tuple[str, Cpu], Cpu] = field(default_factory=dict)  # a value at a processor: the neighbour it is from
-
-    def do(self, cpu: Cpu, gives: str, takes: Sequence[str], does: Callable[..., Any]) -> None:
-        self.of.setdefault(cpu, []).append(Atom(cpu, tuple(gives.split()), tuple(takes), does))
-
-    def carry(self, value: str, way: Sequence[Cpu]) -> None:
-        for a, b in pairwise(way):
-            self.ways.setdefault((value, b), a)
+from bellcrank.wong.code import Cpu, Program, column
+from bellcrank.wong.solving import solve
 
 
 def program(arm: Arm, balanced: bool = True, passed: bool = True, solver: bool = True) -> Program:
@@ -60,12 +28,8 @@ def program(arm: Arm, balanced: bool = True, passed: bool = True, solver: bool =
         _complement(p, body, balanced, passed)
     _sweep(p, passed)
     if solver:
-        _solver(p)
+        solve(p)
     return p
-
-
-def _column(i: int, a: int, b: int) -> list[Cpu]:
-    return [(r, i) for r in (range(a, b + 1) if a <= b else range(a, b - 1, -1))]
 
 
 def _momenta(p: Program, body: Body, balanced: bool) -> None:
@@ -93,13 +57,12 @@ def _momenta(p: Program, body: Body, balanced: bool) -> None:
         p.do(cpu, f"p[{i}]", (f"A[{i}]", f"Wk[{i}]"), lambda A, Wk: atoms.carried(A, g, still, Wk))
     if not balanced:
         _rates(p, cpu, body)
-        takes = (f"w[{i}]", f"a[{i}]", f"b[{i}]", f"p[{i}]")
 
         def together(w: Vec, a: Vec, b: Vec, x: Vec) -> tuple[Vec, Vec]:
             c, mp = atoms.gyroscopic(w, a, body.m, x)
             return mp, atoms.momentum(c, b)
 
-        p.do(cpu, f"mp[{i}] L[{i}]", takes, together)
+        p.do(cpu, f"mp[{i}] L[{i}]", (f"w[{i}]", f"a[{i}]", f"b[{i}]", f"p[{i}]"), together)
         return
     for value in (f"a[{i}]", f"b[{i}]"):
         p.carry(value, [(1, i), cpu])
@@ -134,8 +97,8 @@ def _complement(p: Program, body: Body, balanced: bool, passed: bool) -> None:
                 p.carry(value, [(1, up), cpu])
             p.do(cpu, c, (f"A'[{i}]", last[0]), atoms.turned)
             p.do(cpu, rho, (f"A'[{i}]", last[1]), lambda A, r: atoms.displaced(A, r, body.l, body.k))
-        p.carry(c, _column(i, 1, j))
-        p.carry(rho, _column(i, 1, j))
+        p.carry(c, column(i, 1, j))
+        p.carry(rho, column(i, 1, j))
         p.carry(c, [cpu, (0, i)])
         if not passed:
             p.carry(rho, [cpu, (0, i)])
@@ -177,7 +140,7 @@ def _product(p: Program, k: int, i: int, j: int, there: bool, passed: bool) -> N
     elif passed:
         south = _before(p.arm, k, i, j)
         before = h if south == j else f"{h}@{south}"
-        p.carry(before, _column(i, south, k))
+        p.carry(before, column(i, south, k))
         p.do(cpu, f"{h}@{k} {value}", (c, before, *own), lambda c, h, P, q: (h, atoms.projected(c, h, P, q)))
     else:
         p.do(cpu, f"{h}@{k}", (f"rho[{i},{j}]", c), lambda rho, c: rho.cross(c))
@@ -197,75 +160,3 @@ def _sum(p: Program, k: int, i: int, j: int) -> None:
         before = f"S[{k},{i + 1},{j}]"
         p.carry(before, [(k, i + 1), cpu])
         p.do(cpu, value, (own, before), lambda x, s: x + s)
-
-
-# -- data shift and solver
-
-
-def _solver(p: Program) -> None:
-    """Section 4.5. Cell (r, n + 1) is processor (0, n + 1 - r). Row i of [M 1] enters column i at the top, [-b 0] the
-    last, element e after element e - 1; a pivot row turns east on the diagonal."""
-    arm, n = p.arm, p.arm.n
-    for body in arm.bodies:
-        i = body.number
-        rotor, load = body.rotor, body.load
-        if not (isinstance(rotor, float) and rotor == 0.0):
-            p.do((i, i), f"M[{i},{i}]", (f"S[{i},{i},{i}]",), lambda x, r=rotor: x + r)
-        p.do((0, i), f"-b[{i}]", (f"S[0,{i},{i}]",), lambda f, load=load: f - load())
-        p.carry(f"-b[{i}]", [(0, k) for k in range(i, n + 1)])
-        for j in range(i, n + 1):  # M[i,j] is at (i, j): row j of the matrix goes up column j, row i west and up
-            value = _element(arm, i, j)
-            p.carry(value, _column(j, i, 1))
-            p.carry(value, [*((i, k) for k in range(j, i - 1, -1)), *_column(i, i, 1)[1:]])
-    for r in range(1, n + 1):
-        for i in range(r + 1, n + 2):
-            _cell(p, r, i)
-
-
-def _element(arm: Arm, i: int, j: int) -> str:
-    plain = isinstance(arm.bodies[i - 1].rotor, float) and arm.bodies[i - 1].rotor == 0.0
-    return f"S[{i},{j},{j}]" if i != j or plain else f"M[{i},{i}]"
-
-
-def place(n: int, r: int, i: int) -> Cpu:
-    """The processor of a cell of the solver."""
-    return (r, i) if i <= n else (0, n + 1 - r)
-
-
-def _incoming(arm: Arm, r: int, i: int, e: int) -> str | float:
-    """What cell (r, i) gets from the north as element e of 2 n: a value by name, or a number."""
-    n = arm.n
-    if r > 1:
-        return f"y[{r - 1},{i},{e}]"
-    if i > n:
-        return f"-b[{e}]" if e <= n else 0.0
-    return _element(arm, min(i, e), max(i, e)) if e <= n else float(e - n == i)
-
-
-def _cell(p: Program, r: int, i: int) -> None:
-    """4.30."""
-    n, here = p.arm.n, place(p.arm.n, r, i)
-    for e in range(r, 2 * n + 1):
-        x, y = _incoming(p.arm, r, r, e), _incoming(p.arm, r, i, e)
-        for value, way in (
-            (y, [place(n, r - 1, i), here] if r > 1 else []),
-            (x, [*([(r - 1, r)] if r > 1 else []), *(place(n, r, k) for k in range(r, i + 1))]),
-        ):
-            if isinstance(value, str):
-                p.carry(value, way)
-        takes = [f"alpha[{r},{i}]"] if e > r else []
-        takes += [value for value in (y, x) if isinstance(value, str)]
-
-        def rotated(*got: Scalar, e: int = e, x: str | float = x, y: str | float = y) -> Scalar:
-            words = iter(got)
-            alpha = next(words) if e > r else 0.0
-            north = next(words) if isinstance(y, str) else y
-            west = next(words) if isinstance(x, str) else x
-            return north + alpha * west if e > r else -(north / west)
-
-        p.do(here, f"y[{r},{i},{e}]" if e > r else f"alpha[{r},{i}]", takes, rotated)
-
-
-def solution(n: int) -> list[str]:
-    """The names of x, as they leave the last cell."""
-    return [f"y[{n},{n + 1},{n + e}]" for e in range(1, n + 1)]
