@@ -19,6 +19,7 @@ from trees import trees
 
 MACHINES = (
     "single", "complete:2", "complete:5", "pipeline:3", "mesh:2,3", "triangle:3", "hypercube:3", "bus:4", "triangle:9",
+    "cone:3",
 )  # fmt: skip
 
 

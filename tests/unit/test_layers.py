@@ -39,6 +39,8 @@ BELOW = {
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
     "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
+    # a parallel machine of 1991 and the program on it
+    "wong": {"graph", "methods", "model", "papers", "schedule", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

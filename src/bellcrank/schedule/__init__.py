@@ -1,6 +1,6 @@
 """A graph laid out on the processors of a machine: graph + machine -> Schedule. Knows nothing of mechanics."""
 
-from bellcrank.schedule.listing import laid_out, schedule
+from bellcrank.schedule.listing import followed, laid_out, schedule
 from bellcrank.schedule.machine import Machine, machine
 from bellcrank.schedule.schedule import Schedule, ScheduleError
 from bellcrank.schedule.tasks import Task, Tasks, grouped, tasks
@@ -11,6 +11,7 @@ __all__ = [
     "ScheduleError",
     "Task",
     "Tasks",
+    "followed",
     "grouped",
     "laid_out",
     "machine",

@@ -105,6 +105,20 @@ def placed(todo: Tasks, machine: Machine, rank: Sequence[float]) -> Schedule:
     return _Placement(todo, machine).run(sorted(range(len(todo)), key=lambda i: (-rank[i], i)))
 
 
+def followed(todo: Tasks, machine: Machine, where: Sequence[int]) -> Schedule:
+    """Every task on the processor it is given, and none before the one that stands before it there: how a program
+    that somebody wrote for each processor runs. Tasks without work, such as passing a value on, wait for nobody.
+    """
+    place = _Placement(todo, machine)
+    last = [0.0] * machine.processors
+    for task in todo:
+        i, p = task.index, where[task.index]
+        place.put(i, p, task.work(machine.cost), last[p] if task.nodes else 0.0)
+        if task.nodes:
+            last[p] = place.finish[i]
+    return place.done()
+
+
 class _Placement:
     def __init__(self, todo: Tasks, machine: Machine) -> None:
         self.todo, self.machine = todo, machine
@@ -119,7 +133,10 @@ class _Placement:
         for i in order:
             work = self.todo[i].work(self.machine.cost)
             best = min((self._finish(i, p, work), p) for p in self._candidates(i))
-            self._put(i, best[1], work)
+            self.put(i, best[1], work)
+        return self.done()
+
+    def done(self) -> Schedule:
         return Schedule(
             self.todo,
             self.machine,
@@ -170,8 +187,7 @@ class _Placement:
             found += [self.processors[e] for e in ends]
         return found
 
-    def _put(self, i: int, p: int, work: float) -> None:
-        ready = 0.0
+    def put(self, i: int, p: int, work: float, ready: float = 0.0) -> None:
         for j in sorted(self.todo[i].needs, key=lambda j: (self.finish[j], j)):
             if self.where[j] != p and (j, p) not in self.sent:
                 hops = self._hops(j, p)

@@ -7,7 +7,7 @@ busy too. Times are in the machine's own unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -139,6 +139,26 @@ def triangle(n: int) -> Topology:
     return _grid(f"triangle({n})", cells)
 
 
+def cone_cells(n: int) -> list[tuple[int, int]]:
+    """(row, column) of every processor of a cone, both as Wong numbers them: row 0 and columns 1..n."""
+    return [(0, k) for k in range(1, _count(n) + 1)] + [(r, k) for r in range(1, n + 1) for k in range(r, n + 1)]
+
+
+def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()) -> Topology:
+    """The triangle rolled up: row 0 is wound around and joined to the last column too, (0, k) to (n + 1 - k, n).
+
+    `joined` are more pairs of cells with a link between them, such as a mechanism's branches ask for.
+    """
+    cells = cone_cells(n)
+    index, flat = {cell: i for i, cell in enumerate(cells)}, triangle(n)
+    around = [list(them) for them in flat.neighbours]
+    for a, b in (*(((0, k), (n + 1 - k, n)) for k in range(1, n)), *joined):
+        for one, other in ((index[a], index[b]), (index[b], index[a])):
+            if other not in around[one]:
+                around[one].append(other)
+    return Topology(f"cone({n})", tuple(map(tuple, around)), flat.places)
+
+
 def hypercube(d: int) -> Topology:
     if isinstance(d, bool) or not isinstance(d, int) or not 0 <= d <= 12:
         raise InputError(f"hypercube: dimension {d!r}; expected a whole number from 0 to 12.")
@@ -164,6 +184,7 @@ LAYOUTS: dict[str, Callable[..., Topology]] = {
     "pipeline": pipeline,
     "mesh": mesh,
     "triangle": triangle,
+    "cone": cone,
     "hypercube": hypercube,
     "bus": bus,
 }
