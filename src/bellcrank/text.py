@@ -1,4 +1,4 @@
-"""Plain text: tables for print() with aligned columns (the command line draws its own with rich), and names in pictures."""
+"""Plain text: tables for print() with aligned columns (the command line has its own), and names in pictures."""
 
 from __future__ import annotations
 

@@ -39,6 +39,8 @@ BELOW = {
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
     "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
+    # schedules of mechanisms
+    "machines": {"build", "graph", "model", "schedule"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

@@ -1,4 +1,4 @@
-"""A schedule as SVG: processors down, time across, tasks coloured by step, messages as arrows, the critical path red."""
+"""A schedule as SVG: processors down, time across, tasks coloured by step, arrows for messages, red for what decides."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class _Picture:
             f"<style>{palette.classes()}</style>",
             f"<defs>{_marker('tip')}{_marker('hot')}</defs>",
             f'<rect class="paper" width="{WIDTH}" height="{self.height}"/>',
-            f'<text class="ink" x="{LEFT}" y="32" font-size="17" font-weight="600">{title}</text>',
-            f'<text class="soft" x="{LEFT}" y="54" font-size="12.5">{xml(self._summary())}</text>',
+            f'<g font-weight="600">{_words(f"{s.tasks.name} on {s.machine.name}", LEFT, 32, 17)}</g>',
+            _words(self._summary(), LEFT, 54, 12.5, tone="soft"),
             *self._rows(),
             *self._ruler(),
             *self._messages(),  # behind the boxes, so that these can be read
@@ -76,14 +76,14 @@ class _Picture:
             if k % 2 == 0:
                 top, width = HEAD + ROW * k, WIDTH - LEFT - RIGHT
                 yield f'<rect class="raised" x="{LEFT}" y="{top}" width="{width}" height="{ROW}"/>'
-            yield f'<text class="soft" x="{LEFT - 10}" y="{self.y(p) + 4:g}" font-size="12" text-anchor="end">{p}</text>'
+            yield _words(str(p), LEFT - 10, self.y(p) + 4, 12, "end", "soft")
 
     def _ruler(self) -> Iterable[str]:
         for t in ticks(self.s.makespan):
             x = f"{self.x(t):.1f}"
             yield f'<path class="rule" d="M{x} {HEAD - 6}V{self.bottom}"/>'
-            yield f'<text class="soft" x="{x}" y="{HEAD - 12}" font-size="11" text-anchor="middle">{t:g}</text>'
-        yield f'<text class="soft" x="{LEFT - 10}" y="{HEAD - 12}" font-size="11" text-anchor="end">{self.s.machine.unit}</text>'
+            yield _words(f"{t:g}", self.x(t), HEAD - 12, 11, "middle", "soft")
+        yield _words(self.s.machine.unit, LEFT - 10, HEAD - 12, 11, "end", "soft")
 
     def _tasks(self) -> Iterable[str]:
         s, critical = self.s, set(self.s.critical)
@@ -99,8 +99,7 @@ class _Picture:
             )
             for name in (task.name, task.step):
                 if 0 < LETTER * len(name) + 6 <= width:
-                    at = f'x="{x + width / 2:.1f}" y="{self.y(p) + 3.8:g}"'
-                    yield f'<text class="ink" {at} font-size="11" text-anchor="middle" pointer-events="none">{xml(name)}</text>'
+                    yield _words(name, x + width / 2, self.y(p) + 3.8, 11, "middle")
                     break
 
     def _messages(self) -> Iterable[str]:
@@ -153,7 +152,12 @@ class _Picture:
         for step, colour, line, x in self.legend:
             y = self.bottom + 34 + 22 * line
             yield f'<rect class="s{colour}" x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="3"/>'
-            yield f'<text class="ink" x="{x + 17:.1f}" y="{y}" font-size="12">{xml(step)}</text>'
+            yield _words(step, x + 17, y, 12)
+
+
+def _words(text: str, x: float, y: float, size: float, anchor: str = "start", tone: str = "ink") -> str:
+    at = f'x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}"'
+    return f'<text class="{tone}" {at} pointer-events="none">{xml(text)}</text>'
 
 
 def _marker(name: str) -> str:

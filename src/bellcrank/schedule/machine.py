@@ -98,10 +98,13 @@ class Machine:
         return replace(self, **changes)
 
     def __str__(self) -> str:
-        send = f"{self.start:g} + {self.word:g} per word" if self.start or self.word else "nothing"
-        how = "" if self.overlapped else ", which keeps both ends busy"
+        costly = bool(self.start or self.word)
+        send = (
+            f"a message costs {self.start:g} + {self.word:.3g} per word {self.unit}" if costly else "messages are free"
+        )
+        how = "" if self.overlapped or not costly else ", which keeps both ends busy"
         plural = "s" if self.processors > 1 else ""
-        return f"{self.name}: {self.processors} processor{plural}; a message costs {send} {self.unit}{how}"
+        return f"{self.name}: {self.processors} processor{plural}; {send}{how}"
 
 
 # -- layouts
