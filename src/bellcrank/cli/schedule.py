@@ -78,7 +78,8 @@ def schedule(
                     | json_module.loads(found.json()))  # fmt: skip
         return
     _print(found, f"{m.name}: {quantity_name} by {by.name} on {on}")
-    screen.line()
+    if written:
+        screen.line()
     for path in written:
         screen.line(f"wrote {path}" + (": open it in a browser" if path.endswith(".html") else ""), style="dim")
 

@@ -1,4 +1,4 @@
-"""A schedule as SVG: processors down, time across, tasks coloured by step, arrows for messages, red for what decides."""
+"""A schedule as SVG: processors down, time across, tasks coloured by step, messages as arrows, red for what decides."""
 
 from __future__ import annotations
 
