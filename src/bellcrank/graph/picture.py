@@ -93,12 +93,13 @@ def _spots(
     last = 1 + max((s.column for s in spots), default=0)
     for key, array in outputs.items():
         for flat, x in enumerate(array.flat):
+            end = Spot(element(key, array.shape, flat), "output", "end", column=last)
             if isinstance(x, Node):
-                decides = x.serial == critical[-1].serial
-                end = Spot(element(key, array.shape, flat), "output", "end", decides)
-                end.column = last
+                end.hot = x.serial == critical[-1].serial
                 lines.append([of[x.serial], end])
-                spots.append(end)
+            else:
+                end.text += f" = {x:.4g}"
+            spots.append(end)
     return spots, lines
 
 

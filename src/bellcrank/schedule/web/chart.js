@@ -244,11 +244,19 @@ function drawRelations(g) {
   const pairs = [...task.needs.map((j) => [S.tasks[j], task]), ...task.users.map((j) => [task, S.tasks[j]])];
   for (const [a, b] of pairs) {
     if (line[a.processor] === undefined || line[b.processor] === undefined) continue;
+    const x0 = X(a.finish), x1 = X(b.start), y0 = Y(a.processor), y1 = Y(b.processor);
     g.beginPath();
-    g.moveTo(X(a.finish), Y(a.processor));
-    curve(g, X(a.finish), Y(a.processor), X(b.start), Y(b.processor));
+    g.moveTo(x0, y0);
+    if (y0 === y1 && x1 - x0 > 8) { // over the boxes between
+      const over = y0 - tall / 2 - Math.min(rowHeight / 3, 14);
+      g.bezierCurveTo(x0 + 8, over, x1 - 8, over, x1, y1);
+      g.stroke();
+      arrowHead(g, x1, y1, 1.1);
+      continue;
+    }
+    curve(g, x0, y0, x1, y1);
     g.stroke();
-    arrowHead(g, X(b.start), Y(b.processor));
+    arrowHead(g, x1, y1);
   }
 }
 
@@ -284,7 +292,7 @@ function drawFrame(g, times) {
   g.font = `400 11px ${ink.font}`;
   g.fillStyle = ink.soft;
   g.textAlign = "right";
-  g.fillText(S.unit, gutter - 16, RULER / 2);
+  if (gutter > 60) g.fillText(S.unit, gutter - 16, RULER / 2);
   g.textAlign = "center";
   for (const t of times) if (X(t) >= gutter - 1 && X(t) < width - 14) g.fillText(number(t), X(t), RULER / 2);
   g.strokeStyle = ink.rule;

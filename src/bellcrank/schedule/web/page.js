@@ -324,7 +324,7 @@ function head() {
   const way = free ? "messages cost nothing"
     : `a message costs ${number(cost.start)} + ${number(Number(cost.word.toPrecision(3)))} per word ${S.unit}${cost.overlapped ? "" : " and keeps both ends busy"}`;
   const tasks = `${plural(S.tasks.length, "task")}${S.level === "node" ? ", each one operation" : ""}`;
-  $("about").textContent = `${tasks}; ${plural(S.processors, "processor")}, ${S.used} of them used; ${way}`;
+  $("about").textContent = `${tasks}; ${plural(S.processors, "processor")}${S.processors > 1 ? `, ${S.used} of them used; ${way}` : ""}`;
   const facts = [
     ["time", number(Number(S.makespan.toPrecision(5))), S.unit], ["speed-up", S.speedup.toFixed(2), "×"],
     ["efficiency", Math.round(100 * S.efficiency), "%"],
