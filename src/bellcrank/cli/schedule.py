@@ -116,7 +116,7 @@ def _print(s: Schedule, title: str) -> None:
         share = busy[i] / s.makespan if s.makespan else 0.0
         mine = sorted((s.start[k], k) for k, at in enumerate(s.where) if at == i)
         bar = "#" * round(BAR * share)
-        row = [str(i), str(len(mine)), _number(busy[i]), f"{100 * share:.0f} %", bar.ljust(BAR, ".")]
+        row = [str(i), str(len(mine)), _number(busy[i]), f"{100 * share:.0f} %", bar]
         rows.append([*row, _sequence([s.tasks[k].name for _, k in mine])] if listed else row)
     screen.table(head, rows)
     rest = [f"{len(used) - SHOWN} more are used"] if len(used) > SHOWN else []

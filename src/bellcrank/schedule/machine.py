@@ -7,6 +7,7 @@ busy too. Times are in the machine's own unit.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -193,7 +194,8 @@ def machine(text: str, kind: str = "ideal") -> Machine:
     if kind not in KINDS:
         raise InputError(unknown("kind of machine", kind, KINDS))
     try:
-        topology = LAYOUTS[name](*(int(x) for x in numbers.split(",") if x.strip()))
+        sizes = [int(x) for x in numbers.split(",") if x.strip()]
+        inspect.signature(LAYOUTS[name]).bind(*sizes)
     except (TypeError, ValueError):
         raise InputError(f'machine "{text}": expected {name} with whole numbers, such as mesh:2,3.') from None
-    return KINDS[kind](topology)
+    return KINDS[kind](LAYOUTS[name](*sizes))
