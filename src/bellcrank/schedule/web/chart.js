@@ -12,7 +12,7 @@ const view = {
   critical: true, messages: true, idle: true,
   drawn: { tasks: 0, labels: 0, messages: 0 },
 };
-let shown = [], line = [], gutter = 112, width = 0, height = 0, rowHeight = 30, tall = 22, ink = {};
+let shown = [], line = [], gutter = 112, width = 0, height = 0, rowHeight = 30, tall = 22, loads = [], ink = {};
 
 function layout() {
   const used = rows.some((row) => row.length);
@@ -22,9 +22,10 @@ function layout() {
   width = chart.clientWidth;
   height = chart.clientHeight;
   gutter = width < 560 ? 44 : 112;
-  rowHeight = Math.max(20, Math.min(132, (height - RULER - 8) / shown.length));
-  tall = Math.round(Math.max(14, Math.min(44, 0.68 * rowHeight))); // of a box; messages need room between the rows
-  view.top = Math.max(0, Math.min(view.top, shown.length * rowHeight - (height - RULER - 8)));
+  rowHeight = Math.max(17, Math.min(132, (height - RULER - 8) / shown.length));
+  tall = Math.round(Math.max(13, Math.min(44, 0.68 * rowHeight))); // of a box; messages need room between the rows
+  scrollRows(view.top);
+  loads = load(Math.max(1, 2 * Math.round(width - gutter - 16)));
   for (const canvas of [chart, overview]) {
     const scale = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * scale);
@@ -36,6 +37,10 @@ function layout() {
   ink = Object.fromEntries(names.map((name) => [name, css.getPropertyValue(`--${name}`).trim()]));
   ink.steps = Array.from({ length: COLOURS }, (_, i) => css.getPropertyValue(`--step${i}`).trim());
   ink.font = getComputedStyle(document.body).fontFamily;
+}
+
+function scrollRows(top) {
+  view.top = Math.max(0, Math.min(top, shown.length * rowHeight - (height - RULER - 8)));
 }
 
 const X = (t) => gutter + ((t - view.from) / (view.to - view.from)) * (width - gutter - 16);
@@ -114,12 +119,12 @@ function drawRow(g, p) {
   g.font = `500 ${tall < 18 ? 10.5 : 11.5}px ${ink.font}`;
   g.textAlign = "center";
   g.textBaseline = "middle";
-  let pixel = -1; // the last one that a thin box has taken
+  let pixel = -1, red = false; // the last one that a thin box has taken, and whether it was critical
   for (let k = firstAfter(row, view.from); k < row.length && row[k].start <= view.to; k++) {
     const task = row[k], a = X(task.start), b = X(task.finish), thin = b - a < 1;
     const hot = view.critical && task.hot;
-    if (thin && Math.floor(b) === pixel && !hot && task.index !== view.selected) continue;
-    pixel = Math.floor(b);
+    if (thin && Math.floor(b) === pixel && (red || !hot) && task.index !== view.selected) continue;
+    [pixel, red] = [Math.floor(b), hot];
     const faint = (view.step !== null && task.step !== view.step) || !related(task);
     const x = Math.max(a, gutter - 8), w = Math.max(Math.min(b, width + 8) - x, 1);
     g.globalAlpha = faint ? 0.22 : 1;
@@ -240,7 +245,9 @@ function drawRelations(g) {
   if (index === null) return;
   const task = S.tasks[index];
   g.strokeStyle = g.fillStyle = ink.accent;
-  g.lineWidth = 1.5;
+  const firm = view.selected !== null; // pointing only hints
+  g.globalAlpha = firm ? 1 : 0.5;
+  g.lineWidth = firm ? 1.5 : 1;
   const pairs = [...task.needs.map((j) => [S.tasks[j], task]), ...task.users.map((j) => [task, S.tasks[j]])];
   for (const [a, b] of pairs) {
     if (line[a.processor] === undefined || line[b.processor] === undefined) continue;
@@ -258,6 +265,7 @@ function drawRelations(g) {
     g.stroke();
     arrowHead(g, x1, y1);
   }
+  g.globalAlpha = 1;
 }
 
 function drawFrame(g, times) {
@@ -322,28 +330,25 @@ const overviewT = (x) => Math.max(0, Math.min(END, ((x - gutter) / (width - gutt
 
 function drawOverview() {
   const g = overview.getContext("2d"), deep = overview.clientHeight;
-  const most = Math.max(1, ...profile.map(([, n]) => n)), base = deep - 5;
-  const up = (n) => base - (n / most) * (deep - 12);
+  const base = deep - 5, up = (n) => base - (n / mostBusy) * (deep - 12);
   g.fillStyle = ink.paper;
   g.fillRect(0, 0, width, deep);
   g.fillStyle = ink.accent;
   g.globalAlpha = 0.3;
   g.beginPath();
-  g.moveTo(overviewX(0), base);
-  let before = 0;
-  for (const [t, n] of profile) {
-    g.lineTo(overviewX(t), up(before));
-    g.lineTo(overviewX(t), up(n));
-    before = n;
-  }
-  g.lineTo(overviewX(END), base);
+  g.moveTo(gutter, base);
+  loads.forEach((n, k) => {
+    g.lineTo(gutter + k / 2, up(n));
+    g.lineTo(gutter + (k + 1) / 2, up(n));
+  });
+  g.lineTo(gutter + loads.length / 2, base);
   g.fill();
   g.globalAlpha = 1;
   g.font = `400 11px ${ink.font}`;
   g.fillStyle = ink.soft;
   g.textAlign = "right";
   g.textBaseline = "middle";
-  g.fillText(gutter < 60 ? String(most) : `${most} busy`, gutter - 6, up(most) + 4);
+  g.fillText(gutter < 60 ? String(mostBusy) : `${mostBusy} busy`, gutter - 6, up(mostBusy) + 4);
   const a = overviewX(view.from), b = overviewX(view.to);
   if (view.from > 0 || view.to < END) {
     g.fillStyle = ink.paper;

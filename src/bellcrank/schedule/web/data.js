@@ -53,6 +53,19 @@ const profile = (() => {
   }
   return out;
 })();
+const mostBusy = profile.reduce((most, [, n]) => Math.max(most, n), 1);
+
+// The same as means over so many equal parts of the time.
+function load(parts) {
+  const out = new Float64Array(parts), part = S.makespan / parts || 1;
+  for (let k = 0; k + 1 < profile.length; k++) {
+    const [from, n] = profile[k], to = profile[k + 1][0];
+    for (let i = Math.floor(from / part); i < parts && i * part < to; i++) {
+      out[i] += (n * (Math.min(to, (i + 1) * part) - Math.max(from, i * part))) / part;
+    }
+  }
+  return out;
+}
 
 function number(x) {
   const size = Math.abs(x);

@@ -32,8 +32,7 @@ function zoom(by, around = (view.from + view.to) / 2) {
 }
 
 function scroll(by) {
-  view.top += by;
-  layout();
+  scrollRows(view.top + by);
   redraw();
 }
 
@@ -175,8 +174,7 @@ chart.addEventListener("pointermove", (event) => {
     point(null);
     const by = ((dragged.x - x) / (width - gutter - 16)) * (dragged.to - dragged.from);
     show(dragged.from + by, dragged.to + by);
-    view.top = dragged.top + dragged.y - y;
-    layout();
+    scrollRows(dragged.top + dragged.y - y);
   }
 });
 
