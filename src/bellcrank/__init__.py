@@ -9,6 +9,7 @@ from bellcrank.errors import BellcrankError, CompileError, InputError, ModelErro
 from bellcrank.methods import QUANTITIES, MethodTable
 from bellcrank.model import Mechanism
 from bellcrank.read import Builder, from_dh, from_saha, from_wong, read
+from bellcrank.schedule import Machine, Schedule  # now, or a later import would put the module where schedule() is
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from bellcrank.build import kernel
     from bellcrank.emit.kernel import Kernel
     from bellcrank.graph import Graph
+    from bellcrank.machines import schedule
     from bellcrank.printed import equations
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
@@ -43,6 +45,15 @@ def methods() -> (
     return MethodTable()
 
 
+if not TYPE_CHECKING:
+
+    def schedule(*args: Any, **named: Any) -> Schedule:  # shadows its subpackage, too
+        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete:2", *, kind="ideal",
+        method="auto", frame="", level="cluster"): a Schedule; its html() is a page to look at.
+        """
+        return importlib.import_module("bellcrank.machines").schedule(*args, **named)
+
+
 def _quantity(mechanism: Mechanism, name: str) -> Any:
     return importlib.import_module("bellcrank.build").bound(mechanism, name) if name in QUANTITIES else None
 
@@ -56,9 +67,11 @@ __all__ = [
     "Graph",
     "InputError",
     "Kernel",
+    "Machine",
     "Mechanism",
     "ModelError",
     "ReadError",
+    "Schedule",
     "TraceError",
     "__version__",
     "equations",
@@ -68,5 +81,6 @@ __all__ = [
     "kernel",
     "methods",
     "read",
+    "schedule",
     "zoo",
 ]

@@ -1,8 +1,9 @@
-"""Plain-text tables for print(): aligned columns, nothing else. The command line draws its own with rich."""
+"""Plain text: tables for print() with aligned columns (the command line has its own), and names in pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from html import escape
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
@@ -13,3 +14,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])
+
+
+def xml(text: str) -> str:
+    """Text for SVG and HTML. Names come from files: what has no shape there becomes the sign for that."""
+    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))

@@ -33,7 +33,10 @@ ARM = """<robot name="arm">
 </robot>"""
 BOMB = """<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
   <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><robot name="&c;"/>"""
-FITTING = ("show ARM", "show ARM --report", "count ARM", "count ARM --all", "cite ARM", "methods", "zoo")
+FITTING = (
+    "show ARM", "show ARM --report", "count ARM", "count ARM --all", "cite ARM", "methods", "zoo",
+    "schedule ARM --no-page", "schedule excavator --no-page", "schedule excavator --machine complete:2 --no-page",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def process(*args: str, **more: Any) -> subprocess.Popen[bytes]:
 
 def test_help_and_version() -> None:
     text = good("--help", columns=60)
-    for name in ("show", "zoo", "count", "emit", "bench", "methods", "cite"):
+    for name in ("show", "zoo", "count", "schedule", "emit", "bench", "methods", "cite"):
         assert f"\n  {name} " in text
         assert "Usage" in good(name, "--help", columns=60)
     assert "..." not in text.split("Commands:")[1]  # every summary fits
@@ -148,6 +151,7 @@ def test_count_all_skips_the_hopeless_and_says_so() -> None:
         ("c", "void excavator_mass_matrix("),
         ("graph", "mass_matrix[3,3] = "),
         ("dot", "digraph"),
+        ("svg", "</svg>"),
         ("json", '"op": "mul"'),
         ("asm", ".globl"),
         ("latex", r"\mathrm{mass\_matrix}_{44} &= 386"),
@@ -284,6 +288,15 @@ def test_every_reference_has_a_form_of_bibtex() -> None:
         (["emit", "excavator", "-t", "latex", "--method", "aba"], ["take no --method"]),
         (["emit", "excavator", "-t", "latex", "--digits", "99"], ["digits is 99", "from 1 to 17"]),
         (["emit", "pendulum", "-t", "dot", "--out", "/proc/none/x.dot"], ["cannot be written"]),
+        (["emit", "chain:9", "-t", "svg"], ["a picture of more than 400 shows nothing", "--target dot"]),
+        (["schedule", "pendulum", "--machine", "mseh"], ['mean "mesh"', "triangle"]),
+        (["schedule", "pendulum", "--machine", "mesh:2"], ["whole numbers"]),
+        (["schedule", "pendulum", "--machine", "mesh:x"], ["whole numbers"]),
+        (["schedule", "pendulum", "--machine", "mesh:0,2"], ["from 1 up"]),
+        (["schedule", "pendulum", "--machine", ":,"], ["a name and numbers"]),
+        (["schedule", "pendulum", "--kind", "t80"], ['mean "t800"']),
+        (["schedule", "pendulum", "--level", "nod", "--no-page"], ['mean "node"']),
+        (["schedule", "pendulum", "--out", "/proc/none/x.html"], ["cannot be written", "--no-page"]),
         (["bench", "pendulum", "-q", "nonsense"], ['no quantity "nonsense"']),
         (["cite", "excavator", "-m", "abba"], ['mean "aba"']),
         (["show"], ["MECHANISM"]),

@@ -41,6 +41,8 @@ BELOW = {
     "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
     # a parallel machine of 1991 and the program on it
     "wong": {"graph", "methods", "model", "papers", "schedule", "spatial", "zoo"},
+    # schedules of mechanisms
+    "machines": {"build", "graph", "model", "schedule"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

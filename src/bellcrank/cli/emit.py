@@ -24,7 +24,7 @@ from bellcrank.cli import (
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 
-TARGETS = ("llvm", "c", "graph", "dot", "json", "asm", "latex", "python", "sympy")
+TARGETS = ("llvm", "c", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
 TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations for people, and what their files end in
 
 
@@ -48,7 +48,8 @@ def emit(
     """Generated text: LLVM IR, C99, assembly, equations.
 
     Printed, or written with --out. C is a header and a source; printed, they are one text that a C compiler accepts.
-    graph is the data flow as assignments; dot and json are the same for Graphviz and for other programs.
+    graph is the data flow as assignments, svg as a picture where it is small; dot and json are for Graphviz and other
+    programs.
     latex, python and sympy are equations to read, c is both: without --quantity it is the equations of motion, with
     one the code of that quantity.
     """
@@ -105,6 +106,8 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
             return {f"{stem}.s": assembly(build.source(graph, dtype))}
         case "dot":
             return {f"{stem}.dot": graph.dot()}
+        case "svg":
+            return {f"{stem}.svg": graph.svg()}
         case "json":
             return {f"{stem}.json": graph.json()}
     return {f"{stem}.txt": str(graph)}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, TraceError, unknown
-from bellcrank.graph import derivative, draw
+from bellcrank.graph import derivative, draw, picture
 from bellcrank.graph.node import Node, Tape
 from bellcrank.graph.ops import COMPARISONS, KINDS, OPS
 from bellcrank.scalar import step
@@ -180,6 +180,10 @@ class Graph:
 
     def dot(self) -> str:
         return draw.dot(self.name, self.outputs, self.nodes)
+
+    def svg(self) -> str:
+        """A picture, for small graphs; the critical path is red."""
+        return picture.svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path())
 
     def json(self) -> str:
         return draw.json_text(self.name, self.inputs, self.outputs, self.nodes)

@@ -7,6 +7,7 @@ busy too. Times are in the machine's own unit.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -98,10 +99,13 @@ class Machine:
         return replace(self, **changes)
 
     def __str__(self) -> str:
-        send = f"{self.start:g} + {self.word:g} per word" if self.start or self.word else "nothing"
-        how = "" if self.overlapped else ", which keeps both ends busy"
+        costly = bool(self.start or self.word)
+        send = (
+            f"a message costs {self.start:g} + {self.word:.3g} per word {self.unit}" if costly else "messages are free"
+        )
+        how = "" if self.overlapped or not costly else ", which keeps both ends busy"
         plural = "s" if self.processors > 1 else ""
-        return f"{self.name}: {self.processors} processor{plural}; a message costs {send} {self.unit}{how}"
+        return f"{self.name}: {self.processors} processor{plural}; {send}{how}"
 
 
 # -- layouts
@@ -211,7 +215,8 @@ def machine(text: str, kind: str = "ideal") -> Machine:
     if kind not in KINDS:
         raise InputError(unknown("kind of machine", kind, KINDS))
     try:
-        topology = LAYOUTS[name](*(int(x) for x in numbers.split(",") if x.strip()))
+        sizes = [int(x) for x in numbers.split(",") if x.strip()]
+        inspect.signature(LAYOUTS[name]).bind(*sizes)
     except (TypeError, ValueError):
         raise InputError(f'machine "{text}": expected {name} with whole numbers, such as mesh:2,3.') from None
-    return KINDS[kind](topology)
+    return KINDS[kind](LAYOUTS[name](*sizes))

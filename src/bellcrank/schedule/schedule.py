@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from bellcrank.errors import BellcrankError
+from bellcrank.schedule import draw, page
 from bellcrank.schedule.machine import Channel, Machine
 from bellcrank.schedule.tasks import Tasks
 from bellcrank.text import table
@@ -210,11 +211,13 @@ class Schedule:
         tasks = [
             {
                 "name": t.name,
+                "step": t.step,
                 "processor": p,
                 "start": a,
                 "finish": b,
                 "operations": len(t.nodes),
                 "needs": list(t.needs),
+                "words": t.gives,
             }
             for t, p, a, b in zip(self.tasks, self.where, self.start, self.finish, strict=True)
         ]
@@ -223,11 +226,24 @@ class Schedule:
              "hops": [[list(h.channel), h.start, h.finish] for h in m.hops]}
             for m in self.messages
         ]  # fmt: skip
-        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name}
+        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name,
+                 "message": {"start": self.machine.start, "word": self.machine.word,
+                             "overlapped": self.machine.overlapped}}  # fmt: skip
         return json.dumps(
             about | {**self.facts, "critical": self.critical, "places": self.machine.topology.places,
                      "tasks": tasks, "messages": messages}
         )  # fmt: skip
+
+    def html(self) -> str:
+        """One page to look at, with everything in it: processors down, time across; zoom, drag, point."""
+        return page.html(self)
+
+    def svg(self) -> str:
+        """The same as a picture that stands still."""
+        return draw.svg(self)
+
+    def _repr_html_(self) -> str:
+        return page.frame(self)
 
     def __str__(self) -> str:
         f, unit = self.facts, self.machine.unit

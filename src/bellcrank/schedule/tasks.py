@@ -12,6 +12,7 @@ from itertools import groupby
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.palette import step_of
 
 LEVELS = ("cluster", "node")
 
@@ -23,6 +24,12 @@ class Task:
     nodes: tuple[Node, ...]
     needs: Mapping[int, int]  # task before: how many of its values are used here
     gives: int = 0  # how many of its values others use
+
+    @property
+    def step(self) -> str:
+        """What the method was doing, whatever the body: IA of IA[boom] and of mul IA[boom]."""
+        label = self.nodes[0].label if self.nodes else ""
+        return step_of(label if label and self.name.endswith(label) else self.name)
 
     def work(self, cost: Mapping[str, float]) -> float:
         return sum(cost[node.op] for node in self.nodes)

@@ -1,0 +1,109 @@
+"""`bellcrank schedule`: what it prints, what it writes where, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from defusedxml import ElementTree
+from test_cli import data, good, run
+
+import bellcrank as bc
+from bellcrank import machines
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_of_the_issue(folder: Path) -> None:
+    text = good("schedule", "excavator", "--machine", "triangle")
+    s = bc.schedule(bc.zoo.excavator(), machine="triangle:4")
+    words = ("on triangle(4): 14 processors", f"makespan {s.makespan:g}", f"speed-up {s.speedup:.2f}",
+             f"span {s.span:g}", f"messages {len(s.messages)}", f"{s.words} words", f"idle {s.idle:g}",
+             "wrote excavator_forward_dynamics_triangle.html")  # fmt: skip
+    for word in words:
+        assert word in " ".join(text.split())
+    assert (folder / "excavator_forward_dynamics_triangle.html").read_text("utf-8") == s.html()
+    assert [p.name for p in folder.iterdir()] == ["excavator_forward_dynamics_triangle.html"]
+
+
+def test_few_processors_list_their_tasks() -> None:
+    text = " ".join(good("schedule", "planar3r", "--machine", "complete:2", "--no-page", "-m", "aba").split())
+    assert "tasks in order" in text
+    assert "X[" in text
+    assert "####################" in text
+    assert "tasks in order" not in good("schedule", "planar3r", "--level", "node", "--no-page")
+
+
+def test_no_page_writes_nothing(folder: Path) -> None:
+    assert "wrote" not in good("schedule", "pendulum", "--no-page")
+    assert list(folder.iterdir()) == []
+
+
+def test_json_is_the_schedule_and_writes_only_when_asked(folder: Path) -> None:
+    args = ("schedule", "excavator", "--machine", "mesh:2,2", "--kind", "t800", "--level", "node", "-m", "crba")
+    found = data(*args)
+    assert list(folder.iterdir()) == []
+    s = bc.schedule(bc.zoo.excavator(), machine="mesh:2,2", kind="t800", level="node", method="crba")
+    about = {"mechanism": "excavator", "quantity": "forward_dynamics", "method": "crba", "written": []}
+    assert found == about | json.loads(s.json())
+    assert data(*args, "--out", "here.html")["written"] == ["here.html"]
+    assert (folder / "here.html").exists()
+
+
+def test_a_picture(folder: Path) -> None:
+    good("schedule", "pendulum", "--svg", "--machine", "complete:2")
+    names = sorted(p.name for p in folder.iterdir())
+    assert names == [f"pendulum_forward_dynamics_complete_2.{kind}" for kind in ("html", "svg")]
+    good("schedule", "pendulum", "--out", "new/only.svg")
+    assert [p.name for p in (folder / "new").iterdir()] == ["only.svg"]
+    good("schedule", "pendulum", "--no-page", "--svg", "--out", "bare.html")
+    assert (folder / "bare.svg").exists()
+    assert not (folder / "bare.html").exists()
+    for path in (folder / names[1], folder / "new/only.svg", folder / "bare.svg"):
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_into_a_folder(folder: Path) -> None:
+    (folder / "pages").mkdir()
+    good("schedule", "pendulum", "--out", "pages")
+    assert [p.name for p in (folder / "pages").iterdir()] == ["pendulum_forward_dynamics_complete.html"]
+
+
+def test_our_own_files_are_written_again_and_others_are_not(folder: Path) -> None:
+    for _ in range(2):
+        good("schedule", "pendulum", "--svg")
+    mine = folder / "pendulum_forward_dynamics_complete.svg"
+    mine.write_text("<svg>my drawing</svg>")
+    before = (folder / "pendulum_forward_dynamics_complete.html").stat().st_mtime_ns
+    result = run("schedule", "pendulum", "--svg")
+    assert result.exit_code == 2
+    assert "exists and is no page of bellcrank" in result.output
+    assert mine.read_text() == "<svg>my drawing</svg>"
+    assert (folder / "pendulum_forward_dynamics_complete.html").stat().st_mtime_ns == before  # all or nothing
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(folder: Path) -> None:
+    folder.chmod(0o500)
+    result = run("schedule", "pendulum")
+    folder.chmod(0o700)
+    assert result.exit_code == 2
+    assert "cannot be written: Permission denied" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "freedoms", "processors"),
+    [
+        ("single", 4, 1), ("complete", 4, 4), ("complete", 30, 8), ("pipeline", 3, 3), ("bus", 1, 1), ("mesh", 4, 4),
+        ("mesh", 7, 8), ("mesh", 1, 2), ("triangle", 4, 14), ("triangle(3)", 9, 9), ("hypercube", 1, 1),
+        ("hypercube", 5, 8), ("mesh( 2 , 3 )", 1, 6), (" mesh:2,3 ", 1, 6),
+    ],
+)  # fmt: skip
+def test_a_machine_without_numbers_suits_the_mechanism(name: str, freedoms: int, processors: int) -> None:
+    assert machines.machine(name, freedoms=freedoms).processors == processors
