@@ -18,7 +18,6 @@ from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Tape
-from bellcrank.methods.complement import central
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Mat, Sym, Vec
@@ -99,7 +98,7 @@ def of(tape: Tape, mechanism: Mechanism) -> Arm:
                 "Wong's mesh is for hinges of their own. Schedule the graph on a machine instead."
             )
     q, v, tau = (tape.inputs(name, shape) for name, shape in inputs.items())
-    centres = [central(link.inertia)[1] for link in tree.links]
+    centres = [link.inertia.centre for link in tree.links]
 
     def turn(link: Any) -> Callable[[], Mat]:
         def made() -> Mat:
@@ -113,7 +112,7 @@ def of(tape: Tape, mechanism: Mechanism) -> Arm:
 
     bodies = []
     for i, link in enumerate(tree.links):
-        m, centre, J = central(link.inertia)
+        m, centre, J = link.inertia.m, link.inertia.centre, link.inertia.I_centre
         at = link.transform([0.0] * tree.nq).pose(IDENTITY, ZERO)[1]
         l = at - centres[link.parent] if link.parent >= 0 else at
         own = v[link.v_index[0]], load(link), link.armature
