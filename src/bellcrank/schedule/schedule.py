@@ -165,6 +165,30 @@ class Schedule:
             for (_, end, one), (begin, _, other) in pairwise(spans):
                 if begin < end - eps:
                     raise ScheduleError(f"{what}: {other} begins at {begin:g}, before {one} has ended at {end:g}.")
+        if self.machine.topology.lockstep:
+            self._check_steps()
+
+    def _check_steps(self) -> None:
+        """One operation at a time in all lanes; in a shuffle every lane offers one value and takes at most one."""
+        steps: dict[tuple[float, float], set[str]] = {}
+        for task, a, b in zip(self.tasks, self.start, self.finish, strict=True):
+            if b > a:
+                steps.setdefault((a, b), set()).update(node.op for node in task.nodes)
+        offers: dict[tuple[float, int], int] = {}
+        takes: set[tuple[float, int]] = set()
+        for m in self.messages:
+            if m.arrival <= m.start:
+                continue
+            steps.setdefault((m.start, m.arrival), set()).add("shuffle")
+            if (m.start, m.target) in takes or offers.setdefault((m.start, m.source), m.task) != m.task:
+                raise ScheduleError(f"the shuffle at {m.start:g} moves two values from or to one lane.")
+            takes.add((m.start, m.target))
+        for (a, _), ops in steps.items():
+            if len(ops) > 1:
+                raise ScheduleError(f"the lanes do {' and '.join(sorted(ops))} at the same time, {a:g}.")
+        for (_, end), (begin, _) in pairwise(sorted(steps)):
+            if begin < end - self._eps:
+                raise ScheduleError(f"the step at {begin:g} begins before the one before has ended at {end:g}.")
 
     def _check_message(self, m: Message) -> None:
         route = self.machine.topology.route(m.source, m.target)
@@ -190,7 +214,7 @@ class Schedule:
             name = f"the message of {self.tasks[m.task].name}"
             for hop in m.hops:
                 add(f"channel {hop.channel}", hop.start, hop.finish, name)
-                if not self.machine.overlapped:
+                if not (self.machine.overlapped or self.machine.topology.lockstep):  # there _check_steps does it
                     for p in set(hop.channel) if not self.machine.topology.bus else {m.source, m.target}:
                         add(f"processor {p}", hop.start, hop.finish, name)
         return out
