@@ -38,6 +38,7 @@ BELOW = {
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
+    "strategies": {"graph", "methods", "model", "papers", "schedule", "zoo"},
     "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),

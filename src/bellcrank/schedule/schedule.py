@@ -64,8 +64,9 @@ class Schedule:
 
     @cached_property
     def work(self) -> float:
-        """Time on one processor."""
-        return sum(task.work(self.machine.cost) for task in self.tasks)
+        """Time on one processor, where nothing is computed twice."""
+        ops = {node.serial: node.op for task in self.tasks for node in task.nodes}
+        return sum(self.machine.cost[op] for op in ops.values())
 
     @cached_property
     def span(self) -> float:

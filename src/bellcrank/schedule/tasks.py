@@ -101,15 +101,19 @@ def cut(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[l
 
 
 def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
-    """Tasks from groups of nodes, each after those it needs."""
-    home = {node.serial: i for i, group in enumerate(groups) for node in group}
+    """Tasks from groups of nodes, each after those it needs. A node in several groups is computed in each of them."""
+    home: dict[int, int] = {}
+    for i, group in enumerate(groups):
+        for node in group:
+            home.setdefault(node.serial, i)
     made = []
     used: dict[int, set[int]] = {}
     for i, group in enumerate(groups):
         values: dict[int, set[int]] = {}
+        own = {node.serial for node in group}
         for node in group:
             for a in node.operands:
-                if a.op != "input" and home[a.serial] != i:
+                if a.op != "input" and a.serial not in own:
                     values.setdefault(home[a.serial], set()).add(a.serial)
         if any(before > i for before in values):
             raise InputError(f'task "{group[0].label}" needs a later one: groups must be in the order of computation.')
