@@ -39,6 +39,7 @@ BELOW = {
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
     "strategies": {"graph", "methods", "model", "papers", "schedule", "zoo"},
+    "arrays": {"graph", "methods", "papers", "schedule"},
     "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
