@@ -57,8 +57,8 @@ def test_no_more_steps_than_the_print(array: Array) -> None:
 
 @pytest.mark.parametrize(("key", "each"), [("VCRB_n", (9, 8)), ("VNEB_n", (36, 35))])
 def test_on_n_processors_a_joint_costs_a_row_of_a_column(key: str, each: tuple[int, int]) -> None:
-    """For n = 11..16 L is the same: 9m + 8a as printed; and 39m + 38a less 3m + 3a, since the mass of an emptied body has
-    gone to the one that carries it.
+    """For n = 11..16 L is the same: 9m + 8a as printed; and 39m + 38a less 3m + 3a, since the mass of an emptied body
+    has gone to the one that carries it.
     """
     steps = np.diff([counted(BY_KEY[key], n) for n in range(11, 17)], axis=0)
     assert {tuple(row) for row in steps} == {each}

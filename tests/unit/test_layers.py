@@ -40,7 +40,8 @@ BELOW = {
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
     "strategies": {"graph", "methods", "model", "papers", "schedule", "zoo"},
     "arrays": {"graph", "methods", "papers", "schedule"},
-    "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
+    "chart": set(),
+    "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),
