@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from bellcrank.chart import lines
 from bellcrank.dataflow import figure_7, maximum_speedup, report
 from bellcrank.papers import published
 
+FIGURE = Path(__file__).parents[2] / "docs/figures/stanford_speedup.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -38,6 +40,11 @@ def test_the_plot_has_every_point() -> None:
     assert all(name in words for name in (*maximum_speedup(), "nikravesh1989", "joints"))
     heights = [float(p.split(",")[1]) for p in drawn[0]]
     assert heights == sorted(heights, reverse=True)
+
+
+def test_the_figure_of_the_docs_is_current() -> None:
+    """`python -m bellcrank.dataflow docs/figures/stanford_speedup.svg` writes it."""
+    assert FIGURE.read_text("utf-8") == figure_7()
 
 
 def test_the_report_has_both_ends() -> None:
