@@ -16,12 +16,14 @@ from itertools import groupby
 from bellcrank.graph import Graph
 from bellcrank.schedule.lockstep import in_step
 from bellcrank.schedule.machine import Machine
-from bellcrank.schedule.placing import Placement, Plan, Timetable
+from bellcrank.schedule.placing import MANY, Placement, Plan, Timetable
 from bellcrank.schedule.schedule import Schedule
 from bellcrank.schedule.tasks import Tasks, tasks
 
 EFFORT = 300_000  # values that are looked up, in all: a second or two
+ONCE = 3_000_000  # as many for a single round: some seconds
 WEIGHTS = (1.0, 0.0, 3.0, 10.0)
+REGIONS = (8, 16, 4)  # processors
 PATIENCE = 16  # rounds without gain
 
 
@@ -39,7 +41,7 @@ def schedule(graph: Graph, machine: Machine, level: str = "cluster") -> Schedule
 
 
 def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
-    """Clusters, clusters cut to pieces, and single operations: as long as one round of them is within the effort."""
+    """Clusters, clusters cut to pieces, and single operations: as long as one round of them takes seconds."""
     clusters = tasks(graph)
     yield clusters
     if machine.processors == 1:
@@ -59,7 +61,7 @@ def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
 
 def affordable(todo: Tasks, machine: Machine) -> bool:
     plan = Plan(todo, machine)
-    return plan.edges * plan.candidates <= EFFORT
+    return plan.edges * plan.candidates <= ONCE
 
 
 def laid_out(todo: Tasks, machine: Machine) -> Schedule:
@@ -115,11 +117,11 @@ class _Search:
             self._orders()
             self._moves()
 
-    def _try(self, rank: Sequence[float], where: Sequence[int] = ()) -> bool:
+    def _try(self, rank: Sequence[float], where: Sequence[int] = (), region: Sequence[int] = ()) -> bool:
         """Whether this is shorter than the best."""
-        self.left -= self.plan.edges * (1 if where else self.plan.candidates)
+        self.left -= self.plan.edges * (1 if where else len(region) or self.plan.candidates)
         order = sorted(range(len(self.plan)), key=lambda i: (-rank[i], i))
-        found = Placement(self.plan).run(order, where)
+        found = Placement(self.plan, region).run(order, where)
         if found.makespan >= self.best.makespan * (1.0 - 1e-12):
             return False
         self.best = found
@@ -131,6 +133,9 @@ class _Search:
 
     def _weights(self) -> None:
         free = not any(self.plan.send)
+        if self.plan.machine.processors > MANY and not free:  # a corner of a large machine may do better than all of it
+            for size in REGIONS:
+                self._try(urgency(self.plan), (), self.plan.region(size))
         for weight in WEIGHTS[: 1 if free else None]:
             if not self._done:
                 self._try(urgency(self.plan, weight))

@@ -29,10 +29,21 @@ class Plan:
         self.edges = sum(map(len, self.needs)) + len(todo)
         topology = machine.topology
         self.alike = topology.bus or all(len(n) == machine.processors - 1 for n in topology.neighbours)
-        self.candidates = min(machine.processors, MANY)
+        around = max(map(len, topology.neighbours))
+        self.candidates = machine.processors if machine.processors <= MANY else min(MANY, 3 * around)  # about
 
     def __len__(self) -> int:
         return len(self.work)
+
+    def region(self, size: int) -> tuple[int, ...]:
+        """So many processors close together, around one with the most neighbours."""
+        near = self.machine.topology.neighbours
+        found = [max(range(len(near)), key=lambda p: (len(near[p]), -p))]
+        for p in found:
+            found += [other for other in near[p] if other not in found]
+            if len(found) >= size:
+                break
+        return tuple(found[:size])
 
     def distance(self, a: int, b: int) -> int:
         return len(self.machine.topology.route(a, b))
@@ -85,8 +96,8 @@ def together(tables: Sequence[Timetable], ready: float, length: float) -> float:
 
 
 class Placement:
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.machine = plan, plan.machine
+    def __init__(self, plan: Plan, region: Sequence[int] = ()) -> None:
+        self.plan, self.machine, self.region = plan, plan.machine, region
         self.processors = [Timetable() for _ in range(plan.machine.processors)]
         self.channels: dict[Channel, Timetable] = {}
         n = len(plan)
@@ -110,6 +121,8 @@ class Placement:
         )
 
     def _candidates(self, i: int) -> Sequence[int]:
+        if self.region:
+            return self.region
         count = self.machine.processors
         if count <= MANY and not self.plan.alike:
             return range(count)
