@@ -5,25 +5,33 @@ it in `python -m bench.nikravesh`.
 An arm is counted in three ways. "folded" is how we compile it: its numbers are constants, and zeros and ones are gone.
 "unfolded" is a program for any arm with these joints: every number of the tree is an input. "dense" is the same, but
 B^T M B is multiplied out as full matrices, zero blocks and both triangles included.
+
+`python -m bellcrank.dataflow` prints the curves of figure 7; with the name of a file it draws them there, as SVG.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from bellcrank import build
+from bellcrank.chart import lines
 from bellcrank.graph import Graph, trace
 from bellcrank.methods import METHODS, joint_coordinates
 from bellcrank.methods.centres import jacobians, placed
 from bellcrank.methods.state_space import coordinate_names, rows, solve
 from bellcrank.methods.sweep import Vector
 from bellcrank.model import Mechanism, Tree, assemble
+from bellcrank.papers import published
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec
+from bellcrank.text import table
+from bellcrank.zoo import stanford
 
 # Every operation takes the same time.
 ALIKE: Mapping[str, float] = dict.fromkeys(("div", "sqrt", "sin", "cos"), 1.0)
@@ -86,6 +94,32 @@ def dense(m: Mechanism) -> Graph:
     return _traced(m, body)
 
 
+# -- figure 7: the most that many processors can gain, by the joints of the Stanford arm
+
+
+def maximum_speedup(joints: Sequence[int] = range(1, 7)) -> dict[str, dict[int, float]]:
+    """Work / span, every operation alike, of the first n joints."""
+    ways: dict[str, Callable[[Mechanism], Graph]] = {"full matrices": dense, "any arm": unfolded, "this arm": folded}
+    arms = {n: first_joints(stanford(), n) for n in joints}
+    graphs = {name: {n: make(m) for n, m in arms.items()} for name, make in ways.items()}
+    return {name: {n: g.work(ALIKE) / g.span(ALIKE) for n, g in row.items()} for name, row in graphs.items()}
+
+
+def figure_7() -> str:
+    """The plot, as SVG. Of the paper's curve the text gives both ends."""
+    series = {name: {float(n): y for n, y in row.items()} for name, row in maximum_speedup().items()}
+    ends = dict(zip((1.0, 6.0), map(float, published()["dataflow"]["stanford_max_speedup_n1_to_n6"]), strict=True))
+    title = "Stanford arm: work / span of the data-flow graph"
+    return lines(title, "joints", "maximum speed-up", series, ends, "nikravesh1989")
+
+
+def report() -> str:
+    least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
+    found = [(name, *(f"{y:.1f}" for y in row.values())) for name, row in maximum_speedup().items()]
+    rows = [("nikravesh1989", f"{least}", "", "", "", "", f"{most}"), *found]
+    return table(("joints", *"123456"), rows, right=range(1, 7))
+
+
 def _traced(m: Mechanism, body: Callable[..., dict[str, object]]) -> Graph:
     many = 3 + len(m.bodies) * (22 + 6 * m.nv)
     return trace(m.name, body, {"q": (m.nq,), "v": (m.nv,), "tau": (m.nv,), "number": (many,)})
@@ -119,3 +153,9 @@ def _any_arm(tree: Tree, numbers: Numbers) -> Tree:
 
 def _vec(numbers: Numbers) -> Vec:
     return Vec(next(numbers), next(numbers), next(numbers))
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        Path(file).write_text(figure_7(), encoding="utf-8")
+    print(report())

@@ -19,7 +19,7 @@ from trees import trees
 
 MACHINES = (
     "single", "complete:2", "complete:5", "pipeline:3", "mesh:2,3", "triangle:3", "hypercube:3", "bus:4", "triangle:9",
-    "cone:3",
+    "cone:3", "warp:4",
 )  # fmt: skip
 
 
@@ -28,8 +28,8 @@ def machines() -> st.SearchStrategy[Machine]:
     return st.builds(lambda m, overlapped: m.with_costs(overlapped=overlapped), made, st.booleans())
 
 
-@settings(max_examples=60, deadline=None)
-@given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node"]), st.sampled_from(["crba", "aba"]))
+@settings(max_examples=50, deadline=None)
+@given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]), st.sampled_from(["crba", "aba"]))
 def test_every_schedule_can_be_followed(m: Mechanism, on: Machine, level: str, method: str) -> None:
     g = build.graph(m, "forward_dynamics", method)
     s = schedule(g, on, level)

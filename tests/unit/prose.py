@@ -70,7 +70,7 @@ def lasting(text: str) -> str:
 
 
 def shell(command: str, folder: Path) -> str:
-    bellcrank = f'bellcrank() {{ "{sys.executable}" -m bellcrank "$@"; }}\n'
+    bellcrank = f'bellcrank() {{ "{sys.executable}" -m bellcrank "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
     env = os.environ | {"COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(["bash", "-c", bellcrank + command], cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"

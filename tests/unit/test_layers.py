@@ -38,11 +38,14 @@ BELOW = {
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
-    "dataflow": {"build", "graph", "methods", "model", "spatial", "zoo"},
     # a parallel machine of 1991 and the program on it
     "wong": {"graph", "methods", "model", "papers", "schedule", "spatial", "zoo"},
     # schedules of mechanisms
     "machines": {"build", "graph", "model", "schedule"},
+    "strategies": {"graph", "methods", "model", "papers", "schedule", "zoo"},
+    "arrays": {"graph", "methods", "papers", "schedule"},
+    "chart": set(),
+    "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

@@ -2,82 +2,74 @@
 
 Urgent is what has the longest way to the end before it, messages included (H. Topcuoglu, S. Hariri, M. Y. Wu,
 Performance-effective and low-complexity task scheduling for heterogeneous computing, IEEE Trans. Parallel and
-Distributed Systems 13, 2002). Messages take their turns on the channels of their route. Then it is tried again with
-other weights for messages and with what decided the length made more urgent; the shortest is kept, and if nothing beats
-one processor, one processor it is. The same graph and machine give the same schedule every time.
+Distributed Systems 13, 2002). Then it is tried again: with other weights for messages, in the order that the best
+schedule so far would have if it were run from its end, with the tasks that decide its length more urgent, and with
+those moved to the processors of their neighbours. The shortest is kept, and if nothing beats one processor, one
+processor it is. The same graph and machine give the same schedule every time: effort is counted, never timed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from bellcrank.graph import Graph
+from bellcrank.schedule.lockstep import in_step
 from bellcrank.schedule.machine import Machine
-from bellcrank.schedule.schedule import Hop, Message, Schedule
+from bellcrank.schedule.placing import MANY, Placement, Plan, Timetable
+from bellcrank.schedule.schedule import Schedule
 from bellcrank.schedule.tasks import Tasks, tasks
 
-MANY = 32  # processors: of more, only those near the values are looked at
-EFFORT = 100_000  # tasks times processors that are tried altogether: some seconds
-
-
-class Timetable:
-    """When something is taken."""
-
-    def __init__(self) -> None:
-        self.spans: list[tuple[float, float]] = []
-
-    def free(self, ready: float, length: float) -> float:
-        """The first moment from `ready` on at which it is free for so long."""
-        if not self.spans or self.spans[-1][1] <= ready:
-            return ready
-        k = max(bisect_right(self.spans, (ready, float("inf"))) - 1, 0)
-        for begin, end in self.spans[k:]:
-            if ready + length <= begin:
-                break
-            ready = max(ready, end)
-        return ready
-
-    def take(self, begin: float, end: float) -> None:
-        if end > begin:
-            insort(self.spans, (begin, end))
-
-
-def together(tables: Sequence[Timetable], ready: float, length: float) -> float:
-    """The first moment at which all of them are free."""
-    while True:
-        later = ready
-        for t in tables:
-            later = t.free(later, length)
-        if later == ready:
-            return ready
-        ready = later
+EFFORT = 300_000  # values that are looked up, in all: a second or two
+ONCE = 3_000_000  # as many for a single round: some seconds
+WEIGHTS = (1.0, 0.0, 3.0, 10.0)
+REGIONS = (8, 16, 4)  # processors
+PATIENCE = 16  # rounds without gain
 
 
 def schedule(graph: Graph, machine: Machine, level: str = "cluster") -> Schedule:
-    """A graph laid out on a machine."""
-    return laid_out(tasks(graph, level), machine)
+    """A graph laid out on a machine, by "cluster", "node", or "auto": the best of all sizes that are affordable.
+
+    On a warp it is always by node: only single operations can be the same in all lanes.
+    """
+    if machine.topology.lockstep:
+        return laid_out(tasks(graph, "node"), machine)
+    if level != "auto":
+        return laid_out(tasks(graph, level), machine)
+    found = [laid_out(todo, machine) for todo in sizes(graph, machine)]
+    return min(found, key=lambda s: s.makespan)
+
+
+def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
+    """Clusters, clusters cut to pieces, and single operations: as long as one round of them takes seconds."""
+    clusters = tasks(graph)
+    yield clusters
+    if machine.processors == 1:
+        return
+    work = graph.work(machine.cost)
+    fair = work / machine.processors
+    seen = {len(clusters)}
+    for pieces in (8, 64):
+        cut = tasks(graph, "cluster", grain=fair / pieces, cost=machine.cost)
+        if len(cut) not in seen and affordable(cut, machine):
+            seen.add(len(cut))
+            yield cut
+    single = tasks(graph, "node")
+    if affordable(single, machine):
+        yield single
+
+
+def affordable(todo: Tasks, machine: Machine) -> bool:
+    plan = Plan(todo, machine)
+    return plan.edges * plan.candidates <= ONCE
 
 
 def laid_out(todo: Tasks, machine: Machine) -> Schedule:
-    best = alone(todo, machine)
     if machine.processors == 1 or not len(todo):
-        return best
-    rounds = max(1, min(24, EFFORT // (len(todo) * min(machine.processors, MANY))))
-    weights = (1.0, 0.0, 3.0, 10.0)
-    for k in range(min(rounds, len(weights))):
-        found = placed(todo, machine, urgency(todo, machine, weights[k]))
-        if found.makespan < best.makespan:
-            best = found
-    boost = [1.0] * len(todo)
-    for _ in range(rounds - len(weights)):
-        for i in best.critical:
-            boost[i] *= 1.1
-        rank = urgency(todo, machine, 1.0, boost)
-        found = placed(todo, machine, rank)
-        if found.makespan < best.makespan:
-            best = found
-    return best
+        return alone(todo, machine)
+    if machine.topology.lockstep:
+        return min(alone(todo, machine), in_step(todo, machine), key=lambda s: s.makespan)
+    return _Search(Plan(todo, machine)).best
 
 
 def alone(todo: Tasks, machine: Machine) -> Schedule:
@@ -90,113 +82,116 @@ def alone(todo: Tasks, machine: Machine) -> Schedule:
     return Schedule(todo, machine, (0,) * len(todo), tuple(start), tuple(finish), ())
 
 
-def urgency(todo: Tasks, machine: Machine, weight: float, boost: Sequence[float] = ()) -> list[float]:
-    """The longest way from the start of each task to the end."""
-    rank = [0.0] * len(todo)
-    for task in reversed(todo.tasks):
-        i = task.index
-        rank[i] += task.work(machine.cost) * (boost[i] if boost else 1.0)
-        for j in task.needs:
-            rank[j] = max(rank[j], rank[i] + weight * machine.message(todo[j].gives))
+def urgency(plan: Plan, weight: float = 1.0, boost: Sequence[float] = (), where: Sequence[int] = ()) -> list[float]:
+    """The longest way from the start of each task to the end. With `where`, only messages that are sent count."""
+    rank = [0.0] * len(plan)
+    for i in reversed(range(len(plan))):
+        rank[i] += plan.work[i] * (boost[i] if boost else 1.0)
+        for j in plan.needs[i]:
+            hops = plan.distance(where[j], where[i]) if where else 1
+            rank[j] = max(rank[j], rank[i] + weight * plan.send[j] * hops)
     return rank
-
-
-def placed(todo: Tasks, machine: Machine, rank: Sequence[float]) -> Schedule:
-    return _Placement(todo, machine).run(sorted(range(len(todo)), key=lambda i: (-rank[i], i)))
 
 
 def followed(todo: Tasks, machine: Machine, where: Sequence[int]) -> Schedule:
     """Every task on the processor it is given, and none before the one that stands before it there: how a program
     that somebody wrote for each processor runs. Tasks without work, such as passing a value on, wait for nobody.
     """
-    place = _Placement(todo, machine)
+    place = Placement(Plan(todo, machine))
     last = [0.0] * machine.processors
     for task in todo:
         i, p = task.index, where[task.index]
-        place.put(i, p, task.work(machine.cost), last[p] if task.nodes else 0.0)
+        place.put(i, p, last[p] if task.nodes else 0.0)
         if task.nodes:
             last[p] = place.finish[i]
     return place.done()
 
 
-class _Placement:
-    def __init__(self, todo: Tasks, machine: Machine) -> None:
-        self.todo, self.machine = todo, machine
-        self.processors = [Timetable() for _ in range(machine.processors)]
-        self.channels: dict[tuple[int, int], Timetable] = {}
-        n = len(todo)
-        self.where, self.start, self.finish = [-1] * n, [0.0] * n, [0.0] * n
-        self.sent: dict[tuple[int, int], Message] = {}
-        self.touched: set[int] = set()
-
-    def run(self, order: Sequence[int]) -> Schedule:
-        for i in order:
-            work = self.todo[i].work(self.machine.cost)
-            best = min((self._finish(i, p, work), p) for p in self._candidates(i))
-            self.put(i, best[1], work)
-        return self.done()
-
-    def done(self) -> Schedule:
-        return Schedule(
-            self.todo,
-            self.machine,
-            tuple(self.where),
-            tuple(self.start),
-            tuple(self.finish),
-            tuple(self.sent[key] for key in sorted(self.sent)),
-        )
-
-    def _candidates(self, i: int) -> Sequence[int]:
-        count = self.machine.processors
-        if count <= MANY:
-            return range(count)
-        near = {self.where[j] for j in self.todo[i].needs}
-        for p in list(near):
-            near.update(self.machine.topology.neighbours[p][:MANY])
-        idle = next((p for p in range(count) if p not in self.touched), 0)
-        return sorted({*near, idle})
-
-    def _finish(self, i: int, p: int, work: float) -> float:
-        """When task i would be done on processor p, if its messages did not hinder each other."""
+def from_the_end(plan: Plan, s: Schedule) -> list[float]:
+    """How long before the end each task must start, if what ends last is put last and everything as late as can be."""
+    processors = [Timetable() for _ in range(plan.machine.processors)]
+    before = [0.0] * len(plan)
+    for i in sorted(range(len(plan)), key=lambda i: (-s.finish[i], -i)):
         ready = 0.0
-        for j in self.todo[i].needs:
-            ready = max(ready, self._arrival(j, p))
-        return self.processors[p].free(ready, work) + work
+        for u in plan.users[i]:
+            ready = max(ready, before[u] + plan.send[i] * plan.distance(s.where[i], s.where[u]))
+        begin = processors[s.where[i]].free(ready, plan.work[i])
+        before[i] = begin + plan.work[i]
+        processors[s.where[i]].take(begin, before[i])
+    return before
 
-    def _arrival(self, j: int, p: int) -> float:
-        if self.where[j] == p:
-            return self.finish[j]
-        if (j, p) in self.sent:
-            return self.sent[j, p].arrival
-        hops = self._hops(j, p)
-        return hops[-1].finish
 
-    def _hops(self, j: int, p: int) -> list[Hop]:
-        now, length = self.finish[j], self.machine.message(self.todo[j].gives)
-        hops = []
-        for channel in self.machine.topology.route(self.where[j], p):
-            begin = together(self._tables(channel, self.where[j], p), now, length) if length else now
-            now = begin + length
-            hops.append(Hop(channel, begin, now))
-        return hops
+class _Search:
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.left = plan, float(EFFORT)
+        self.best = alone(plan.todo, plan.machine)
+        self.floor = self.best.bound * (1.0 + 1e-9)
+        self._weights()
+        if self.best.used > 1:
+            self._orders()
+            self._moves()
 
-    def _tables(self, channel: tuple[int, int], source: int, target: int) -> list[Timetable]:
-        found = [self.channels.setdefault(channel, Timetable())]
-        if not self.machine.overlapped:
-            ends = (source, target) if self.machine.topology.bus else channel
-            found += [self.processors[e] for e in ends]
-        return found
+    def _try(self, rank: Sequence[float], where: Sequence[int] = (), region: Sequence[int] = ()) -> bool:
+        """Whether this is shorter than the best."""
+        self.left -= self.plan.edges * (1 if where else len(region) or self.plan.candidates)
+        order = sorted(range(len(self.plan)), key=lambda i: (-rank[i], i))
+        found = Placement(self.plan, region).run(order, where)
+        if found.makespan >= self.best.makespan * (1.0 - 1e-12):
+            return False
+        self.best = found
+        return True
 
-    def put(self, i: int, p: int, work: float, ready: float = 0.0) -> None:
-        for j in sorted(self.todo[i].needs, key=lambda j: (self.finish[j], j)):
-            if self.where[j] != p and (j, p) not in self.sent:
-                hops = self._hops(j, p)
-                for hop in hops:
-                    for timetable in self._tables(hop.channel, self.where[j], p):
-                        timetable.take(hop.start, hop.finish)
-                self.sent[j, p] = Message(j, self.where[j], p, self.todo[j].gives, tuple(hops))
-            ready = max(ready, self._arrival(j, p))
-        begin = self.processors[p].free(ready, work)
-        self.processors[p].take(begin, begin + work)
-        self.touched.add(p)
-        self.where[i], self.start[i], self.finish[i] = p, begin, begin + work
+    @property
+    def _done(self) -> bool:
+        return self.left <= 0.0 or self.best.makespan <= self.floor
+
+    def _weights(self) -> None:
+        free = not any(self.plan.send)
+        if self.plan.machine.processors > MANY and not free:  # a corner of a large machine may do better than all of it
+            for size in REGIONS:
+                self._try(urgency(self.plan), (), self.plan.region(size))
+        for weight in WEIGHTS[: 1 if free else None]:
+            if not self._done:
+                self._try(urgency(self.plan, weight))
+
+    def _orders(self) -> None:
+        boost, idle = [1.0] * len(self.plan), 0
+        while idle < PATIENCE and not self._done:
+            gained = not idle and self._try(from_the_end(self.plan, self.best), self.best.where)
+            gained = (not idle and self._try(urgency(self.plan, 1.0, (), self.best.where))) or gained
+            for i in self.best.critical:
+                boost[i] *= 1.1
+            gained = self._try(urgency(self.plan, WEIGHTS[idle % len(WEIGHTS)], boost)) or gained
+            idle = 0 if gained else idle + 1
+
+    def _moves(self) -> None:
+        """What the critical chain does on one processor, all of it or one task, to where its arguments or users are."""
+        tried: set[tuple[tuple[int, ...], int]] = set()
+        while not self._done:
+            for group, p in self._suggested():
+                if (group, p) in tried:
+                    continue
+                tried.add((group, p))
+                where = list(self.best.where)
+                for i in group:
+                    where[i] = p
+                if self._try(urgency(self.plan, 1.0, (), where), where):
+                    tried.clear()
+                    break
+                if self._done:
+                    return
+            else:
+                return
+
+    def _suggested(self) -> list[tuple[tuple[int, ...], int]]:
+        where = self.best.where
+        found: dict[tuple[tuple[int, ...], int], None] = {}
+        for p, run in groupby(self.best.critical, key=lambda i: where[i]):
+            chain = tuple(run)
+            for i in chain:
+                for j in (*self.plan.needs[i], *self.plan.users[i]):
+                    if where[j] != p:
+                        found[(i,), where[j]] = None
+                        found[(j,), p] = None
+                        found[chain, where[j]] = None
+        return list(found)

@@ -37,6 +37,7 @@ class Topology:
     neighbours: tuple[tuple[int, ...], ...]
     places: tuple[Place, ...]
     bus: bool = False  # one channel that all take turns on
+    lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step too
     _ways: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -100,10 +101,10 @@ class Machine:
 
     def __str__(self) -> str:
         costly = bool(self.start or self.word)
-        send = (
-            f"a message costs {self.start:g} + {self.word:.3g} per word {self.unit}" if costly else "messages are free"
-        )
+        words = f" + {self.word:.3g} per word" if self.word else ""
+        send = f"a message costs {self.start:g}{words} {self.unit}" if costly else "messages are free"
         how = "" if self.overlapped or not costly else ", which keeps both ends busy"
+        how = ", which keeps all lanes busy" if self.topology.lockstep else how
         plural = "s" if self.processors > 1 else ""
         return f"{self.name}: {self.processors} processor{plural}; {send}{how}"
 
@@ -176,6 +177,11 @@ def bus(p: int) -> Topology:
     return replace(complete(p), name=f"bus({p})", bus=True)
 
 
+def warp(lanes: int) -> Topology:
+    """What a graphics processor calls a warp: one stream of instructions for all lanes (lockstep.py)."""
+    return replace(complete(lanes), name=f"warp({lanes})", lockstep=True)
+
+
 def _count(p: int) -> int:
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
         raise InputError(f"a machine of {p!r} processors; expected a whole number from 1 up.")
@@ -191,12 +197,13 @@ LAYOUTS: dict[str, Callable[..., Topology]] = {
     "cone": cone,
     "hypercube": hypercube,
     "bus": bus,
+    "warp": warp,
 }
 
 
 def ideal(topology: Topology) -> Machine:
-    """Messages cost nothing; an addition or a multiplication is one step."""
-    return Machine(topology.name, topology)
+    """Messages cost nothing; an addition or a multiplication is one step, and so is a shuffle of a warp."""
+    return Machine(topology.name, topology, start=1.0 if topology.lockstep else 0.0)
 
 
 def transputer_t800(topology: Topology) -> Machine:

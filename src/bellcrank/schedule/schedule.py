@@ -65,8 +65,9 @@ class Schedule:
 
     @cached_property
     def work(self) -> float:
-        """Time on one processor."""
-        return sum(task.work(self.machine.cost) for task in self.tasks)
+        """Time on one processor, where nothing is computed twice."""
+        ops = {node.serial: node.op for task in self.tasks for node in task.nodes}
+        return sum(self.machine.cost[op] for op in ops.values())
 
     @cached_property
     def span(self) -> float:
@@ -126,14 +127,16 @@ class Schedule:
         chain = [at]
         arrival = {(m.task, m.target): m.arrival for m in self.messages}
         before: dict[tuple[int, float], int] = {(p, f): i for i, (p, f) in enumerate(zip(self.where, self.finish))}
+        seen, eps = {at}, self._eps
         while self.start[at] > 0.0:
             ready = {j: arrival.get((j, self.where[at]), self.finish[j]) for j in self.tasks[at].needs}
-            late = [j for j, t in ready.items() if t >= self.start[at] - self._eps]
-            same = before.get((self.where[at], self.start[at]))
-            follow = late[0] if late else same
-            if follow is None or follow == at:
+            follow = [j for j, t in ready.items() if t >= self.start[at] - eps]
+            follow += [before[self.where[at], self.start[at]]] if (self.where[at], self.start[at]) in before else []
+            follow = [j for j in follow if j not in seen]  # tasks without work could lead in a circle
+            if not follow:
                 break
-            at = follow
+            at = follow[0]
+            seen.add(at)
             chain.append(at)
         return chain[::-1]
 
@@ -166,6 +169,30 @@ class Schedule:
             for (_, end, one), (begin, _, other) in pairwise(spans):
                 if begin < end - eps:
                     raise ScheduleError(f"{what}: {other} begins at {begin:g}, before {one} has ended at {end:g}.")
+        if self.machine.topology.lockstep:
+            self._check_steps()
+
+    def _check_steps(self) -> None:
+        """One operation at a time in all lanes; in a shuffle every lane offers one value and takes at most one."""
+        steps: dict[tuple[float, float], set[str]] = {}
+        for task, a, b in zip(self.tasks, self.start, self.finish, strict=True):
+            if b > a:
+                steps.setdefault((a, b), set()).update(node.op for node in task.nodes)
+        offers: dict[tuple[float, int], int] = {}
+        takes: set[tuple[float, int]] = set()
+        for m in self.messages:
+            if m.arrival <= m.start:
+                continue
+            steps.setdefault((m.start, m.arrival), set()).add("shuffle")
+            if (m.start, m.target) in takes or offers.setdefault((m.start, m.source), m.task) != m.task:
+                raise ScheduleError(f"the shuffle at {m.start:g} moves two values from or to one lane.")
+            takes.add((m.start, m.target))
+        for (a, _), ops in steps.items():
+            if len(ops) > 1:
+                raise ScheduleError(f"the lanes do {' and '.join(sorted(ops))} at the same time, {a:g}.")
+        for (_, end), (begin, _) in pairwise(sorted(steps)):
+            if begin < end - self._eps:
+                raise ScheduleError(f"the step at {begin:g} begins before the one before has ended at {end:g}.")
 
     def _check_message(self, m: Message) -> None:
         route = self.machine.topology.route(m.source, m.target)
@@ -191,7 +218,7 @@ class Schedule:
             name = f"the message of {self.tasks[m.task].name}"
             for hop in m.hops:
                 add(f"channel {hop.channel}", hop.start, hop.finish, name)
-                if not self.machine.overlapped:
+                if not (self.machine.overlapped or self.machine.topology.lockstep):  # there _check_steps does it
                     for p in set(hop.channel) if not self.machine.topology.bus else {m.source, m.target}:
                         add(f"processor {p}", hop.start, hop.finish, name)
         return out

@@ -6,6 +6,7 @@ to do with the rest of it. That order goes from arguments to users, so runs of i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -51,8 +52,13 @@ class Tasks:
         return self.tasks[i]
 
 
-def tasks(graph: Graph, level: str = "cluster") -> Tasks:
-    """Inputs are everywhere at the start, and outputs may stay where they are made; negations cost nothing."""
+def tasks(
+    graph: Graph, level: str = "cluster", grain: float = float("inf"), cost: Mapping[str, float] | None = None
+) -> Tasks:
+    """Inputs are everywhere at the start, and outputs may stay where they are made; negations cost nothing.
+
+    Clusters with more work than `grain` are cut.
+    """
     if level not in LEVELS:
         raise InputError(unknown("level", level, LEVELS))
     nodes = [node for node in graph.nodes if node.op != "input"]
@@ -60,7 +66,7 @@ def tasks(graph: Graph, level: str = "cluster") -> Tasks:
         groups = [[node] for node in nodes]
     else:
         runs = (list(run) for _, run in groupby(nodes, key=lambda node: node.label))
-        groups = [part for run in runs for part in parts(run)]
+        groups = [piece for run in runs for part in parts(run) for piece in cut(part, grain, cost or {})]
     return grouped(graph.name, level, groups)
 
 
@@ -85,16 +91,36 @@ def parts(run: Sequence[Node]) -> list[list[Node]]:
     return list(found.values())
 
 
+def cut(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -> list[list[Node]]:
+    """Pieces of about equal work, none with more than `grain` unless it is a single operation; each then in parts."""
+    work = sum(cost.get(node.op, 1.0) for node in part)
+    if work <= grain or len(part) == 1:
+        return [list(part)]
+    size = work / math.ceil(work / grain)
+    pieces: list[list[Node]] = [[]]
+    done = 0.0
+    for node in part:
+        if pieces[-1] and done + cost.get(node.op, 1.0) > size * len(pieces) * (1.0 + 1e-9):
+            pieces.append([])
+        pieces[-1].append(node)
+        done += cost.get(node.op, 1.0)
+    return [found for piece in pieces for found in parts(piece)]
+
+
 def grouped(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
-    """Tasks from groups of nodes, each after those it needs."""
-    home = {node.serial: i for i, group in enumerate(groups) for node in group}
+    """Tasks from groups of nodes, each after those it needs. A node in several groups is computed in each of them."""
+    home: dict[int, int] = {}
+    for i, group in enumerate(groups):
+        for node in group:
+            home.setdefault(node.serial, i)
     made = []
     used: dict[int, set[int]] = {}
     for i, group in enumerate(groups):
         values: dict[int, set[int]] = {}
+        own = {node.serial for node in group}
         for node in group:
             for a in node.operands:
-                if a.op != "input" and home[a.serial] != i:
+                if a.op != "input" and a.serial not in own:
                     values.setdefault(home[a.serial], set()).add(a.serial)
         if any(before > i for before in values):
             raise InputError(f'task "{group[0].label}" needs a later one: groups must be in the order of computation.')

@@ -1,0 +1,59 @@
+"""Nikravesh et al. 1989, figure 7: the maximum speed-up of the Stanford arm by its joints, as numbers and as a picture.
+
+Of the printed curve the text gives the ends, 11 and 76. tests/papers/test_nikravesh1989.py says what ours come from.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bellcrank.chart import lines
+from bellcrank.dataflow import figure_7, maximum_speedup, report
+from bellcrank.papers import published
+
+FIGURE = Path(__file__).parents[2] / "docs/figures/stanford_speedup.svg"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_curve() -> None:
+    found = maximum_speedup()
+    least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
+    full = found["full matrices"]
+    assert list(full) == [1, 2, 3, 4, 5, 6]
+    assert full[1] == pytest.approx(least, rel=0.1)
+    assert full[6] == pytest.approx(most, rel=0.1)
+    for row in found.values():
+        assert all(a < b for a, b in pairwise(row.values()))
+    assert all(found["this arm"][n] < found["any arm"][n] <= full[n] * (1 + 1e-12) for n in full)
+
+
+def test_the_plot_has_every_point() -> None:
+    root = ET.fromstring(figure_7())
+    drawn = [line.attrib["points"].split() for line in root.iter(f"{SVG}polyline")]
+    assert [len(points) for points in drawn] == [6, 6, 6]
+    assert len([c for c in root.iter(f"{SVG}circle") if c.attrib["fill"] == "none"]) == 2
+    words = " ".join(text.text or "" for text in root.iter(f"{SVG}text"))
+    assert all(name in words for name in (*maximum_speedup(), "nikravesh1989", "joints"))
+    heights = [float(p.split(",")[1]) for p in drawn[0]]
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_the_figure_of_the_docs_is_current() -> None:
+    """`python -m bellcrank.dataflow docs/figures/stanford_speedup.svg` writes it."""
+    assert FIGURE.read_text("utf-8") == figure_7()
+
+
+def test_the_report_has_both_ends() -> None:
+    assert "11" in report()
+    assert "76" in report()
+
+
+def test_names_are_escaped_and_points_keep_inside() -> None:
+    root = ET.fromstring(lines("a < b", "x & y", "z", {"<one>": {1.0: 3.0}, "flat": {1.0: 0.0}}))
+    for circle in root.iter(f"{SVG}circle"):
+        assert 0 <= float(circle.attrib["cx"]) <= 560
+        assert 0 <= float(circle.attrib["cy"]) <= 360
