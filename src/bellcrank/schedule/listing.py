@@ -101,13 +101,14 @@ def urgency(todo: Tasks, machine: Machine, weight: float, boost: Sequence[float]
     return rank
 
 
-def placed(todo: Tasks, machine: Machine, rank: Sequence[float]) -> Schedule:
-    return _Placement(todo, machine).run(sorted(range(len(todo)), key=lambda i: (-rank[i], i)))
+def placed(todo: Tasks, machine: Machine, rank: Sequence[float], where: Sequence[int] = ()) -> Schedule:
+    """The most urgent first, on the processors given by `where`, or where each finishes first."""
+    return _Placement(todo, machine, where).run(sorted(range(len(todo)), key=lambda i: (-rank[i], i)))
 
 
 class _Placement:
-    def __init__(self, todo: Tasks, machine: Machine) -> None:
-        self.todo, self.machine = todo, machine
+    def __init__(self, todo: Tasks, machine: Machine, fixed: Sequence[int]) -> None:
+        self.todo, self.machine, self.fixed = todo, machine, fixed
         self.processors = [Timetable() for _ in range(machine.processors)]
         self.channels: dict[tuple[int, int], Timetable] = {}
         n = len(todo)
@@ -130,6 +131,8 @@ class _Placement:
         )
 
     def _candidates(self, i: int) -> Sequence[int]:
+        if self.fixed:
+            return self.fixed[i : i + 1]
         count = self.machine.processors
         if count <= MANY:
             return range(count)
