@@ -72,7 +72,7 @@ class Crew:
     @property
     def awake(self) -> int:
         """How many workers are in their loops."""
-        states = [self.word(handover.state_at(k)).value & 3 for k in range(1, self.processors)]
+        states = [self.word(handover.done_at(k)).value & 3 for k in range(1, self.processors)]
         return sum(state != handover.AWAY for state in states)
 
     @property

@@ -4,11 +4,13 @@ All of it goes through `@shared`, some cache lines that the module owns. The cal
 are workers, each in a native loop `@worker_k`, which Python enters from a thread of its own (emit/crew.py).
 
     step       number of the state being computed, and after it the addresses of the arrays
-    state_k    what worker k does: 4 * step + AWAY, IDLE, WORKING or REVOKED; in the line, too, its status
+    claim_k    what worker k does: 4 * step + AWAY, IDLE, WORKING or REVOKED
+    done_k     the same, written when a step is done, and its status. A line of its own: callers look only at this one,
+               so that claiming a step needs no traffic between the cores
     abort      number of a step that the caller has given up to compute it alone
     busy       whether a caller is in a step: a second one computes alone
 
-A caller posts a step only if all workers are idle, and a worker touches a step only after it has changed its state from
+A caller posts a step only if all workers are done with the last, and a worker touches a step only after it has changed its claim from
 IDLE to WORKING by an atomic exchange. So a caller that waits in vain, because the other core is busy with something
 else, can take the step back: by the same exchange, from IDLE to REVOKED, after which that worker will not touch it. It
 then tells those who are WORKING by `abort` that no more messages will come (they finish with whatever they have), waits
@@ -34,11 +36,15 @@ STATUS = 8  # in the line of a worker
 
 
 def messages_start(processors: int) -> int:
-    return LINE * (STATES + processors)
+    return LINE * (STATES + 2 * processors)
 
 
-def state_at(k: int) -> int:
-    return LINE * (STATES + k)
+def claim_at(k: int) -> int:
+    return LINE * (STATES + 2 * k)
+
+
+def done_at(k: int) -> int:
+    return LINE * (STATES + 2 * k + 1)
 
 
 def _at(offset: int) -> str:
@@ -132,7 +138,7 @@ def _hurry(workers: Sequence[int]) -> str:
     """Takes the step back from who has not begun; then it will be computed alone."""
     lines = []
     for k in workers:
-        place = _at(state_at(k))
+        place = _at(claim_at(k))
         lines.append(f"""  %v{k} = load atomic i64, ptr {place} acquire, align 8
   %tag{k} = and i64 %v{k}, 3
   %number{k} = and i64 %v{k}, -4
@@ -161,22 +167,16 @@ next{k}:
 
 
 def _finish(pause: str) -> str:
-    """Waits until a worker is idle after this step, or will not touch it."""
-    return f"""define internal void @finish(ptr %state, i64 %step) nounwind noinline {{
+    """Waits until a worker is done with this step, or will not touch it."""
+    return f"""define internal void @finish(ptr %claim, ptr %done, i64 %step) nounwind noinline {{
   %mine = mul i64 %step, 4
   %idle = or i64 %mine, {IDLE}
   br label %look
 look:
-  %count = phi i64 [0, %0], [%count.next, %spin], [%count.next, %slow]
-  %seen = load atomic i64, ptr %state acquire, align 8
+  %count = phi i64 [0, %0], [%count.next, %spin], [%count.next, %yield]
+  %seen = load atomic i64, ptr %done acquire, align 8
   %there = icmp eq i64 %seen, %idle
-  br i1 %there, label %done, label %gone
-gone:
-  %tag = and i64 %seen, 3
-  %tag.away = icmp eq i64 %tag, {AWAY}
-  %tag.revoked = icmp eq i64 %tag, {REVOKED}
-  %never = or i1 %tag.away, %tag.revoked
-  br i1 %never, label %absent, label %wait
+  br i1 %there, label %end, label %wait
 wait:
   %count.next = add i64 %count, 1
   %long = icmp ugt i64 %count, {SPINS}
@@ -186,12 +186,19 @@ spin:
   br label %look
 slow:
   call void @hurry(i64 %step)
+  %claimed = load atomic i64, ptr %claim acquire, align 8
+  %tag = and i64 %claimed, 3
+  %number = and i64 %claimed, -4
+  %ours = icmp eq i64 %number, %mine
+  %held.0 = icmp eq i64 %tag, {IDLE}
+  %held.1 = icmp eq i64 %tag, {WORKING}
+  %held.2 = or i1 %held.0, %held.1
+  %begun = and i1 %ours, %held.2
+  br i1 %begun, label %yield, label %end
+yield:
   call i32 @sched_yield()
   br label %look
-absent:
-  call void @hurry(i64 %step)
-  br label %done
-done:
+end:
   ret void
 }}"""
 
@@ -200,25 +207,26 @@ def _together(arrays: Sequence[str], workers: Sequence[int], take: str, give: st
     """A step of all processors: its status, or -1 where it has to be computed alone."""
     args = ", ".join(f"ptr %{a}" for a in arrays)
     ready = "".join(
-        f"""  %v{k} = load atomic i64, ptr {_at(state_at(k))} acquire, align 8
-  %tag{k} = and i64 %v{k}, 3
-  %idle{k} = icmp eq i64 %tag{k}, {IDLE}
+        f"""  %v{k} = load atomic i64, ptr {_at(done_at(k))} acquire, align 8
+  %idle{k} = icmp eq i64 %v{k}, %before.idle
   %all{k} = and i1 %all{k - 1}, %idle{k}
 """
         for k in workers
     )
     post = "".join(f"  store ptr %{a}, ptr {_at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
-    wait = "".join(f"  call void @finish(ptr {_at(state_at(k))}, i64 %step)\n" for k in workers)
+    wait = "".join(f"  call void @finish(ptr {_at(claim_at(k))}, ptr {_at(done_at(k))}, i64 %step)\n" for k in workers)
     gather = "".join(
-        f"  %bad{k} = load i64, ptr {_at(state_at(k) + STATUS)}, align 8\n  %s{k} = or i64 %s{k - 1}, %bad{k}\n"
+        f"  %bad{k} = load i64, ptr {_at(done_at(k) + STATUS)}, align 8\n  %s{k} = or i64 %s{k - 1}, %bad{k}\n"
         for k in workers
     )
     return f"""define internal i64 @together({args}) nounwind noinline {{
   %all0 = icmp eq i64 0, 0
+  %before = load i64, ptr {_at(STEP)}, align 8
+  %before.4 = mul i64 %before, 4
+  %before.idle = or i64 %before.4, {IDLE}
 {ready}  br i1 %all{workers[-1]}, label %go, label %no
 go:
-{take}  %before = load i64, ptr {_at(STEP)}, align 8
-  %step = add i64 %before, 1
+{take}  %step = add i64 %before, 1
 {post}  store atomic i64 %step, ptr {_at(STEP)} release, align 8
   %s0 = call i64 @stream_0(ptr %ws, {args}, i64 %step)
 {give}{wait}  %abort = load atomic i64, ptr {_at(LINE * ABORT)} acquire, align 8
@@ -245,7 +253,7 @@ def _calls(arrays: Sequence[str], workers: Sequence[int]) -> str:
     )
     row = ", ".join(f"ptr %p{i}" for i in range(len(arrays)))
     away = "".join(
-        f"""  %v{k} = load atomic i64, ptr {_at(state_at(k))} monotonic, align 8
+        f"""  %v{k} = load atomic i64, ptr {_at(done_at(k))} monotonic, align 8
   %tag{k} = and i64 %v{k}, 3
   %is{k} = icmp eq i64 %tag{k}, {AWAY}
   %any{k} = or i1 %any{k - 1}, %is{k}
@@ -312,7 +320,7 @@ go:
 
 def _worker(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
     """The native loop of a worker. It returns when there was nothing to do for long, or when it is told to stop."""
-    state = _at(state_at(k))
+    claim, done = _at(claim_at(k)), _at(done_at(k))
     take = "".join(f"  %{a} = load ptr, ptr {_at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
     args = ", ".join(f"ptr %{a}" for a in arrays)
     return f"""define void @worker_{k}() nounwind {{
@@ -324,7 +332,8 @@ def _worker(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
   %first = load atomic i64, ptr {_at(STEP)} acquire, align 8
   %first.4 = mul i64 %first, 4
   %first.idle = or i64 %first.4, {IDLE}
-  store atomic i64 %first.idle, ptr {state} release, align 8
+  store atomic i64 %first.idle, ptr {claim} release, align 8
+  store atomic i64 %first.idle, ptr {done} release, align 8
   br label %begin
 begin:
   %last = phi i64 [%first, %0], [%step, %skip], [%step, %work]
@@ -362,20 +371,23 @@ claim:
   %step.4 = mul i64 %step, 4
   %step.working = or i64 %step.4, {WORKING}
   %step.idle = or i64 %step.4, {IDLE}
-  %pair = cmpxchg ptr {state}, i64 %last.idle, i64 %step.working acq_rel acquire, align 8
+  %pair = cmpxchg ptr {claim}, i64 %last.idle, i64 %step.working acq_rel acquire, align 8
   %mine = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %mine, label %work, label %skip
 skip:
-  store atomic i64 %step.idle, ptr {state} release, align 8
+  store atomic i64 %step.idle, ptr {claim} release, align 8
+  store atomic i64 %step.idle, ptr {done} release, align 8
   br label %begin
 work:
 {take}  %status = call i64 @stream_{k}(ptr %ws, {args}, i64 %step)
-  store i64 %status, ptr {_at(state_at(k) + STATUS)}, align 8
-  store atomic i64 %step.idle, ptr {state} release, align 8
+  store i64 %status, ptr {_at(done_at(k) + STATUS)}, align 8
+  store atomic i64 %step.idle, ptr {claim} release, align 8
+  store atomic i64 %step.idle, ptr {done} release, align 8
   br label %begin
 leave:
   %gone = or i64 %last.4, {AWAY}
-  store atomic i64 %gone, ptr {state} release, align 8
+  store atomic i64 %gone, ptr {claim} release, align 8
+  store atomic i64 %gone, ptr {done} release, align 8
   call void @free(ptr %raw)
   ret void
 }}"""

@@ -27,30 +27,38 @@ def fine(graph: Graph, stays: Mapping[int, int]) -> Tasks:
     return grouped(graph.name, "cluster", [sorted(g, key=lambda node: node.serial) for g in groups if g])
 
 
-def slices(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> list[tuple[int, int, int]]:
-    """For every small task the large one it belongs to: how many messages before, which slice, which processor.
+Key = tuple[int, int, int, int]
 
-    Sorted, these are in the order of computation.
+
+def slices(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> list[Key]:
+    """For every small task the large one it belongs to: how many messages before, whether others wait for it (0) or not
+    (1), which slice, which processor. Sorted, these are in the order of computation.
     """
     level: list[int] = []
-    done: dict[tuple[int, int], float] = {}
+    for task, p in zip(todo, where, strict=True):
+        level.append(max((level[j] + (where[j] != p) for j in task.needs), default=0))
+    later = [1] * len(todo)
+    for task in reversed(todo.tasks):
+        i = task.index
+        for j in task.needs:
+            if where[j] != where[i] or (level[j] == level[i] and not later[i]):
+                later[j] = 0
+    done: dict[tuple[int, int, int], float] = {}
     found = []
-    for task, p, w in zip(todo, where, work, strict=True):
-        deep = max((level[j] + (where[j] != p) for j in task.needs), default=0)
-        level.append(deep)
-        before = done.get((deep, p), 0.0)
-        done[deep, p] = before + w
-        found.append((deep, int(before // grain), p))
+    for deep, late, p, w in zip(level, later, where, work, strict=True):
+        before = done.get((deep, late, p), 0.0)
+        done[deep, late, p] = before + w
+        found.append((deep, late, int(before // grain), p))
     return found
 
 
 def coarse(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> tuple[Tasks, list[int]]:
     """Tasks of about `grain` at most, and the processor of each; `where` says that of each small task."""
-    parts: dict[tuple[int, int, int], list[Task]] = {}
+    parts: dict[Key, list[Task]] = {}
     for task, key in zip(todo, slices(todo, where, work, grain), strict=True):
         parts.setdefault(key, []).append(task)
     order = sorted(parts)
-    at = [p for _, _, p in order]
+    at = [key[3] for key in order]
     groups = [[node for task in parts[key] for node in task.nodes] for key in order]
     found = grouped(todo.name, "coarse", groups, [_name(parts[key], work) for key in order])
     return framed(_sent(found, at), at)

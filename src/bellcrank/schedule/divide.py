@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from bellcrank.graph import Graph
-from bellcrank.schedule.coarse import coarse, fine, slices
+from bellcrank.schedule.coarse import Key, coarse, fine, slices
 from bellcrank.schedule.listing import placed, urgency
 from bellcrank.schedule.machine import Machine
 from bellcrank.schedule.schedule import Schedule
@@ -46,21 +46,21 @@ def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedul
 def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float, machine: Machine) -> float:
     """About how long it will take, without looking at nodes."""
     keys = slices(todo, where, work, grain)
-    size: dict[tuple[int, int, int], float] = {}
-    ahead: dict[tuple[int, int, int], set[tuple[int, int, int]]] = {}
-    words: dict[tuple[int, int, int], int] = {}
+    size: dict[Key, float] = {}
+    ahead: dict[Key, set[Key]] = {}
+    words: dict[Key, int] = {}
     for task, key, w in zip(todo, keys, work, strict=True):
         size[key] = size.get(key, 0.0) + w
         for j, values in task.needs.items():
-            if keys[j][2] != key[2]:
+            if keys[j][3] != key[3]:
                 ahead.setdefault(key, set()).add(keys[j])
                 words[keys[j]] = words.get(keys[j], 0) + values
     now = [0.0] + [machine.start] * (machine.processors - 1)
-    finish: dict[tuple[int, int, int], float] = {}
+    finish: dict[Key, float] = {}
     for key in sorted(size):
         arrivals = (finish[other] + machine.message(words[other]) for other in ahead.get(key, ()))
-        begin = max(now[key[2]], max(arrivals, default=0.0))
-        now[key[2]] = finish[key] = begin + size[key]
+        begin = max(now[key[3]], max(arrivals, default=0.0))
+        now[key[3]] = finish[key] = begin + size[key]
     return max(now[0], max(now[1:], default=0.0) + machine.start)
 
 
