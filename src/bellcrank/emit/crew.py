@@ -44,6 +44,7 @@ class Crew:
         self._threads: list[threading.Thread] = []
         self._gates: list[threading.Event] = []
         self.cpus: Sequence[int] = ()
+        self.patience = 0
         self._decide()
         _crews.add(self)
 
@@ -57,10 +58,11 @@ class Crew:
         self.enough = len(allowed()) >= self.processors
         self.word(handover.LINE * handover.MODE).value = int(not self.enough)
 
-    def on(self, cpus: Sequence[int]) -> None:
-        """Insists on these CPUs for the workers, few as they may be."""
-        self.cpus, self.enough = list(cpus), True
+    def on(self, cpus: Sequence[int], patience: int = 0) -> None:
+        """Insists on these CPUs for the workers, few as they may be, and waits for them for so many turns."""
+        self.cpus, self.patience, self.enough = list(cpus), patience, True
         self.word(handover.LINE * handover.MODE).value = 0
+        self.word(handover.LINE * handover.MODE + handover.PATIENCE).value = patience
 
     def _places(self) -> list[int]:
         mine, others = here(), allowed()
@@ -120,7 +122,9 @@ class Crew:
         """In a forked child: there are no threads, and nobody is in a step."""
         self._lock, self._threads, self._gates = threading.Lock(), [], []
         ctypes.memset(self.shared, 0, handover.messages_start(self.processors))
-        if not self.cpus:
+        if self.cpus:
+            self.on(self.cpus, self.patience)
+        else:
             self._decide()
 
 

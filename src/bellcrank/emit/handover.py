@@ -10,11 +10,12 @@ are workers, each in a native loop `@worker_k`, which Python enters from a threa
     abort      number of a step that the caller has given up to compute it alone
     busy       whether a caller is in a step: a second one computes alone
 
-A caller posts a step only if all workers are done with the last, and a worker touches a step only after it has changed its claim from
-IDLE to WORKING by an atomic exchange. So a caller that waits in vain, because the other core is busy with something
-else, can take the step back: by the same exchange, from IDLE to REVOKED, after which that worker will not touch it. It
-then tells those who are WORKING by `abort` that no more messages will come (they finish with whatever they have), waits
-for them and computes the state alone. Nothing is ever locked, and nobody waits for a worker that has not begun.
+A caller posts a step only if all workers are done with the last, and a worker touches a step only after it has changed
+its claim from IDLE to WORKING by an atomic exchange. So a caller that waits in vain, because the other core is busy
+with something else, can take the step back: by the same exchange, from IDLE to REVOKED, after which that worker will
+not touch it. It then tells those who are WORKING by `abort` that no more messages will come (they finish with whatever
+they have), waits for them and computes the state alone. Nothing is ever locked, and nobody waits long for a worker that
+has not begun.
 
 Waiting is spinning, at first with the processor's own pause and then with sched_yield, so that whoever is waited for
 gets the core if there is only one. A worker that has nothing to do for LINGER leaves its loop and sleeps in Python.
@@ -27,10 +28,12 @@ from collections.abc import Sequence
 LINE = 128  # bytes that no two cores share: two cache lines, for processors fetch them in pairs
 AWAY, IDLE, WORKING, REVOKED = range(4)
 SPINS = 1000  # some ten microseconds
+YIELD_EVERY = 128  # spins of a worker that has been idle for longer than that
 LINGER = 5_000_000  # ns: a control loop of 1 kHz finds its workers awake
 
 # Places in @shared, in lines; the arrays' addresses follow the step.
 STEP, ABORT, BUSY, MODE, STOP, STATES = 0, 2, 3, 4, 5, 6
+PATIENCE = 8  # in the line of MODE: spins and yields, beyond SPINS, before a step is taken back
 TOGETHER, ALONE = 8, 16  # in the line of BUSY: how many states were computed how
 STATUS = 8  # in the line of a worker
 
@@ -122,9 +125,12 @@ slow:
   br i1 %over, label %done, label %ask
 ask:
   %caller = icmp eq i64 %me, 0
+  %patience = load atomic i64, ptr {_at(LINE * MODE + PATIENCE)} monotonic, align 8
+  %spent = sub i64 %count, {SPINS}
+  %enough = icmp ugt i64 %spent, %patience
   br i1 %caller, label %hurry, label %yield
 hurry:
-  call void @hurry(i64 %step)
+  call void @hurry(i64 %step, i1 %enough)
   br label %yield
 yield:
   call i32 @sched_yield()
@@ -135,7 +141,9 @@ done:
 
 
 def _hurry(workers: Sequence[int]) -> str:
-    """Takes the step back from who has not begun; then it will be computed alone."""
+    """Looks who has not begun. Who is away will not; from who is idle the step is taken back if we have waited enough.
+    Then it will be computed alone.
+    """
     lines = []
     for k in workers:
         place = _at(claim_at(k))
@@ -149,7 +157,9 @@ def _hurry(workers: Sequence[int]) -> str:
   %begun{k} = and i1 %ours{k}, %held{k}
   br i1 %begun{k}, label %next{k}, label %absent{k}
 absent{k}:
-  br i1 %idle{k}, label %revoke{k}, label %abort{k}
+  br i1 %idle{k}, label %waiting{k}, label %abort{k}
+waiting{k}:
+  br i1 %enough, label %revoke{k}, label %next{k}
 revoke{k}:
   %pair{k} = cmpxchg ptr {place}, i64 %v{k}, i64 %revoked acq_rel acquire, align 8
   %won{k} = extractvalue {{ i64, i1 }} %pair{k}, 1
@@ -159,7 +169,7 @@ abort{k}:
   br label %next{k}
 next{k}:
 """)
-    return f"""define internal void @hurry(i64 %step) nounwind noinline {{
+    return f"""define internal void @hurry(i64 %step, i1 %enough) nounwind noinline {{
   %mine = mul i64 %step, 4
   %revoked = or i64 %mine, {REVOKED}
 {"".join(lines)}  ret void
@@ -185,7 +195,14 @@ spin:
   {pause}
   br label %look
 slow:
-  call void @hurry(i64 %step)
+  %patience = load atomic i64, ptr {_at(LINE * MODE + PATIENCE)} monotonic, align 8
+  %spent = sub i64 %count, {SPINS}
+  %enough = icmp ugt i64 %spent, %patience
+  call void @hurry(i64 %step, i1 %enough)
+  %abort = load atomic i64, ptr {_at(LINE * ABORT)} acquire, align 8
+  %over = icmp eq i64 %abort, %step
+  br i1 %over, label %ask, label %yield
+ask:
   %claimed = load atomic i64, ptr %claim acquire, align 8
   %tag = and i64 %claimed, 3
   %number = and i64 %claimed, -4
@@ -341,7 +358,7 @@ begin:
   %last.idle = or i64 %last.4, {IDLE}
   br label %look
 look:
-  %count = phi i64 [0, %begin], [%count.next, %spin], [%count.next, %yield]
+  %count = phi i64 [0, %begin], [%count.next, %spin], [{SPINS - YIELD_EVERY}, %yield]
   %since = phi i64 [0, %begin], [%since, %spin], [%since.next, %yield]
   %step = load atomic i64, ptr {_at(STEP)} acquire, align 8
   %same = icmp eq i64 %step, %last

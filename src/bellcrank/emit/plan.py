@@ -188,5 +188,5 @@ def _size(shape: Sequence[int]) -> int:
 def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:
     """Slices of at most `limit` items, of about equal length."""
     count = max(1, -(-len(sequence) // limit))
-    size = -(-len(sequence) // count)
+    size = max(1, -(-len(sequence) // count))
     return [list(sequence[i : i + size]) for i in range(0, len(sequence), size)] or [[]]
