@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.emit import entry, llvm, threads as cores
+from bellcrank.emit import entry, llvm
+from bellcrank.emit import threads as cores
 from bellcrank.emit.costs import costs
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel, Signature
@@ -166,7 +167,7 @@ def kernel(
         raise InputError('processors= goes with machine="threads".')
     team = cores.machine(machine, processors, dtype) if machine else None
     if team is not None and threads > 1:
-        raise InputError('threads= and machine= exclude each other: one shares out states, the other each state.')
+        raise InputError("threads= and machine= exclude each other: one shares out states, the other each state.")
     h = host()
     index = store.key(
         mechanism.fingerprint,
@@ -185,12 +186,13 @@ def kernel(
         return chosen(mechanism, request, dtype)
 
     @cache
-    def layout() -> Schedule | None:
-        return cores.planned(made()[1], team, dtype) if team is not None else None
+    def layout() -> Schedule:
+        assert team is not None
+        return cores.planned(made()[1], team, dtype)
 
     @cache
     def text() -> str:
-        return source(made()[1], dtype, threads, layout())
+        return source(made()[1], dtype, threads, layout() if team is not None else None)
 
     facts, code, cached = _recalled(index)
     if facts is None:
@@ -203,7 +205,7 @@ def kernel(
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
             "rows_per_thread": rows_per_thread(g, dtype) if threads > 1 else 0,
             "code_size": code_size(code),
-            "used": plan.used if (plan := layout()) else 1,
+            "used": layout().used if team is not None else 1,
         }
         store.save(f"{index}.json", json.dumps(facts).encode())
     q, v = mechanism.columns
@@ -218,7 +220,10 @@ def kernel(
     )
     extend = None
     if quantity(name).option == "frames" and not wrenches:
-        extend = _wrench_kernels(mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads, machine=machine, processors=processors)  # fmt: skip
+        extend = _wrench_kernels(
+            mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads, machine=machine,
+            processors=processors,
+        )  # fmt: skip
     settings = (mechanism, name, method, target, dtype, int(threads), frame, tuple(wrenches), machine, processors)
     kind = Kernel if team is None else partial(cores.ParallelKernel, layout=layout, machine=team, used=facts["used"])
     return kind(

@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from bellcrank.emit import handover
@@ -130,10 +131,8 @@ class Crew:
 
 def _work(enter: Callable[[], None], gate: threading.Event, stop: Any, cpu: int, keep: object) -> None:
     if hasattr(os, "sched_setaffinity"):
-        try:
+        with suppress(OSError):  # then the operating system places it
             os.sched_setaffinity(0, {cpu})
-        except OSError:
-            pass  # then the operating system places it
     while True:
         gate.wait()
         gate.clear()

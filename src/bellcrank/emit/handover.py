@@ -63,9 +63,7 @@ def _pause(triple: str) -> tuple[str, str]:
     return "", ""
 
 
-def definition(
-    arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str
-) -> str:
+def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str) -> str:
     """`arrays` are the parameters; `workspace` the text that takes and gives back the caller's %ws; `sizes` the bytes
     of the workers' own; `size` that of @shared.
 

@@ -48,6 +48,7 @@ class Pace:
     call: float  # of the C library
     start: float
     word: float
+    latency: float  # of an addition or multiplication until its result can be used
 
 
 def threads(processors: int, dtype: str = "float64") -> Machine:
@@ -99,7 +100,21 @@ def _measured(dtype: str) -> Pace:
         round(max(ns(arithmetic=200, angles=24) - base, 0.0) / 24, 3),
         round(max(ns(arithmetic=200, calls=4) - base, 0.0) / 4, 2),
         *_message(dtype),
+        round(_latency(dtype), 3),
     )
+
+
+def _latency(dtype: str) -> float:
+    """From a long recursion in which each step waits for the one before."""
+
+    def body(x: Sequence[Node]) -> Mapping[str, Any]:
+        y: Any = x[0]
+        for k in range(400):
+            y = y * x[1] if k % 2 else y + x[2]
+        return {"y": [y]}
+
+    g = trace("recursion", body, {"x": (3,)})
+    return _least(_alone(g, dtype)) / (len([n for n in g.nodes if n.op != "input"]) - len(stays(g, dtype)))
 
 
 def sweeps(bodies: int) -> Graph:
@@ -185,9 +200,10 @@ def ping_pong(words: int, dtype: str = "float64") -> float:
     """ns of one message of so many words."""
 
     def body(x: Sequence[Node]) -> Mapping[str, Any]:
+        y: list[Any] = list(x)
         for k in range(THROWS):
-            x = [a * 0.5 + (k + 1.0) for a in x]
-        return {"y": x}
+            y = [a * 0.5 + (k + 1.0) for a in y]
+        return {"y": y}
 
     g = trace("ping-pong", body, {"x": (words,)})
     nodes = [n for n in g.nodes if n.op != "input"]

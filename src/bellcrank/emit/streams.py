@@ -7,7 +7,7 @@ values, and the number of the step, stored last with release; the receiver reads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit import handover, llvm, sincos
@@ -148,7 +148,9 @@ class Plan:
                 parcel = self.parcels.get((j, p))
                 if parcel is not None and (j, p) not in received:
                     received.add((j, p))
-                    result.append(Item("receive", [n for n in parcel.nodes if n.serial not in known], tile=Tile("", j, p)))
+                    result.append(
+                        Item("receive", [n for n in parcel.nodes if n.serial not in known], tile=Tile("", j, p))
+                    )
                     known.update(n.serial for n in parcel.nodes)
             self._task(p, sorted(task.nodes, key=lambda n: self.position[n.serial]), result)
             known.update(n.serial for n in task.nodes)
@@ -213,7 +215,10 @@ class Stream(Speller):
             return
         parcel, w = self.parcels[item.tile.start, item.tile.width], self.w
         flag = f"getelementptr (i8, ptr @shared, i64 {parcel.place + FLAG})"
-        place = {n.serial: f"getelementptr (i8, ptr @shared, i64 {parcel.at(i, w.bytes)})" for i, n in enumerate(parcel.nodes)}
+        place = {
+            n.serial: f"getelementptr (i8, ptr @shared, i64 {parcel.at(i, w.bytes)})"
+            for i, n in enumerate(parcel.nodes)
+        }
         if item.kind == "send":
             for n in parcel.nodes:
                 w.store(self._value(n), place[n.serial])

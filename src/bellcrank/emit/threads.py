@@ -11,15 +11,17 @@ from typing import Any
 
 from bellcrank.emit import llvm, streams
 from bellcrank.emit.crew import Crew, allowed
+from bellcrank.emit.forecast import forecast
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel
-from bellcrank.emit.pace import threads
+from bellcrank.emit.pace import pace, threads
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.schedule import Machine, Schedule
-from bellcrank.schedule.divide import divided
+from bellcrank.schedule.divide import alone, divided
 
 MACHINES = ("threads",)
+WORTH = 1.25  # times as fast, or one core does it: the forecast itself is no better than that
 
 
 def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
@@ -45,7 +47,14 @@ def key(m: Machine) -> str:
 
 
 def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
-    return divided(g, m, streams.stays(g, dtype))
+    """Who does what. On the cores of this computer, where latency counts, it must be worth the other cores."""
+    stays = streams.stays(g, dtype)
+    found = divided(g, m, stays)
+    if found.used == 1 or not m.name.startswith("threads("):
+        return found
+    one = alone(g, m, stays)
+    latency = pace(dtype).latency
+    return found if forecast(g, one, stays, latency) > WORTH * forecast(g, found, stays, latency) else one
 
 
 def source(g: Graph, schedule: Schedule, dtype: str) -> str:
@@ -61,10 +70,11 @@ class ParallelKernel(Kernel):
     """
 
     def __init__(self, *args: Any, layout: Callable[[], Schedule], machine: Machine, used: int, **kwargs: Any) -> None:
-        self._layout, self._machine, self.crew = layout, machine, None
+        self._layout, self._machine = layout, machine
+        self.crew: Crew | None = None
         super().__init__(*args, **kwargs)
         if used > 1:
-            self.crew: Crew | None = Crew(self.library, machine.processors)
+            self.crew = Crew(self.library, machine.processors)
             arrays = len(self.signature.inputs) + len(self.signature.outputs)
             pairs = [ctypes.c_void_p, ctypes.c_int64] * arrays
             address = self.library.address
@@ -78,6 +88,12 @@ class ParallelKernel(Kernel):
             self.__dict__["schedule"] = self._layout()
         found: Schedule = self.__dict__["schedule"]
         return found
+
+    @property
+    def predicted(self) -> float:
+        """Seconds of one state, called alone, by the costs of this computer (emit/forecast.py)."""
+        dtype = self.signature.dtype
+        return 1e-9 * forecast(self.graph, self.schedule, streams.stays(self.graph, dtype), pace(dtype).latency)
 
     @property
     def machine(self) -> str:

@@ -17,7 +17,7 @@ CALL, RESULT = "call", "result"
 
 
 def fine(graph: Graph, stays: Mapping[int, int]) -> Tasks:
-    """Clusters of the graph, where node `serial` is moved to node `stays[serial]`, its only user, which stays itself."""
+    """Clusters of the graph, where node `serial` is moved to node `stays[serial]`, its only user."""
     found = tasks(graph)
     home = {node.serial: task.index for task in found for node in task.nodes}
     groups: list[list[Node]] = [[] for _ in found]
@@ -80,7 +80,9 @@ def framed(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
     """With a call before and a result after, on the first processor."""
     call = Task(0, CALL, (), {})
     shifted = [
-        replace(t, index=t.index + 1, needs={j + 1: n for j, n in t.needs.items()} or ({0: 0} if where[t.index] else {}))
+        replace(
+            t, index=t.index + 1, needs={j + 1: n for j, n in t.needs.items()} or ({0: 0} if where[t.index] else {})
+        )
         for t in todo
     ]
     used = {j for t in shifted for j in t.needs}

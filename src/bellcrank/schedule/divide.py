@@ -28,7 +28,7 @@ def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedul
     """The shortest schedule of few messages; `stays` as in coarse.fine."""
     todo = fine(graph, stays)
     work = [task.work(machine.cost) for task in todo]
-    best = timed(*coarse(todo, [0] * len(todo), work, float("inf")), machine)
+    best = alone(graph, machine, stays)
     if machine.processors == 1 or not len(todo):
         return best
     tried = [
@@ -41,6 +41,12 @@ def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedul
         if found.makespan < best.makespan:
             best = found
     return best
+
+
+def alone(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedule:
+    """All on the first processor."""
+    todo = fine(graph, stays)
+    return timed(*coarse(todo, [0] * len(todo), [0.0] * len(todo), float("inf")), machine)
 
 
 def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float, machine: Machine) -> float:
@@ -137,22 +143,27 @@ def _middles(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> li
         members = _grown(near, next(iter(left)), set())
         for name in members:
             left.pop(name)
-        total = sum(size[name] for name in members)
-        below: dict[str, float] = {}
-        parent: dict[str, str] = {}
-        for name in members:  # parents first
-            for other in near[name]:
-                if other != parent.get(name):
-                    parent[other] = name
-        for name in reversed(members):
-            below[name] = size[name] + sum(below[other] for other in near[name] if other != parent.get(name))
-
-        def worst(name: str) -> float:
-            down = [below[other] for other in near[name] if other != parent.get(name)]
-            return max([*down, total - below[name]])
-
-        found.append(min(members, key=worst))
+        found.append(_middle(near, size, members))
     return found
+
+
+def _middle(near: Mapping[str, Sequence[str]], size: Mapping[str, float], members: Sequence[str]) -> str:
+    """`members` are one tree, each after the one it hangs on."""
+    total = sum(size[name] for name in members)
+    below: dict[str, float] = {}
+    parent: dict[str, str] = {}
+    for name in members:
+        for other in near[name]:
+            if other != parent.get(name):
+                parent[other] = name
+    for name in reversed(members):
+        below[name] = size[name] + sum(below[other] for other in near[name] if other != parent.get(name))
+
+    def worst(name: str) -> float:
+        down = [below[other] for other in near[name] if other != parent.get(name)]
+        return max([*down, total - below[name]])
+
+    return min(members, key=worst)
 
 
 def _grown(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> list[str]:
