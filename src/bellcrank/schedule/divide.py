@@ -21,7 +21,8 @@ from bellcrank.schedule.tasks import Tasks
 TRUNKS = 24  # how often a branch is split in two
 STEPS = 6  # so many steps of a method are assigned in all ways
 GRAINS = (64.0, 8.0, 3.0)  # of a task, in messages
-FINALISTS = 6  # proposals that are timed exactly
+SLICES = 12  # of all work: another grain
+FINALISTS = 8  # proposals that are timed exactly
 
 
 def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedule:
@@ -34,7 +35,7 @@ def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedul
     tried = [
         (estimate(todo, home, work, grain, machine), k, home, grain)
         for k, home in enumerate(proposals(todo, work, machine.processors))
-        for grain in (x * max(machine.message(1), 1e-9) for x in GRAINS)
+        for grain in (*(x * max(machine.message(1), 1e-9) for x in GRAINS), max(sum(work) / SLICES, 1e-9))
     ]
     for _, _, home, grain in sorted(tried, key=lambda row: row[:2])[:FINALISTS]:
         found = timed(*coarse(todo, home, work, grain), machine)
