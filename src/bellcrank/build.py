@@ -11,12 +11,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from bellcrank.emit import cache as store
+from bellcrank.emit import threads as cores
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel, Signature
 from bellcrank.emit.load import Library, code_size, compiled
@@ -24,6 +25,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
 from bellcrank.methods import QUANTITIES, Method, candidates, method, movable, quantity, shape_of
 from bellcrank.model import Mechanism, Tree, regrouped
+from bellcrank.schedule import Machine, Schedule
 
 TARGETS = ("cpu",)
 DTYPES = ("float64", "float32")
@@ -133,11 +135,11 @@ def rows_per_thread(g: Graph, dtype: str) -> int:
     return max(16, round(1e-4 / costs(dtype).predicted(g)))
 
 
-def source(g: Graph, dtype: str = "float64", threads: int = 1) -> str:
+def source(g: Graph, dtype: str = "float64", threads: int = 1, schedule: Schedule | None = None) -> str:
     """Graph -> LLVM IR with the Python entry."""
     from bellcrank.emit import entry, llvm  # nor any spelling
 
-    text = llvm.source(g, host().lanes(dtype), dtype)
+    text = cores.source(g, schedule, dtype) if schedule else llvm.source(g, host().lanes(dtype), dtype)
     outputs = [array.shape for array in g.outputs.values()]
     if len(outputs) == 1 and g.inputs:
         limit = 2**62 if threads == 1 else 2 * rows_per_thread(g, dtype)
@@ -154,8 +156,13 @@ def kernel(
     threads: int = 1,
     frame: str = "",
     wrenches: tuple[str, ...] | list[str] = (),
+    machine: str | Machine = "",
+    processors: int | None = None,
 ) -> Kernel:
-    """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced."""
+    """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced.
+
+    threads= shares out the states of a batch; machine="threads" shares out the work on each state.
+    """
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
     dtype = str(getattr(dtype, "name", getattr(dtype, "__name__", dtype)))  # np.float32 and its dtype are welcome
@@ -165,6 +172,11 @@ def kernel(
         raise InputError(f"threads is {threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
     request = Request(name, method, frame, tuple(wrenches))
     check(mechanism, request)
+    if processors is not None and not machine:
+        raise InputError('processors= goes with machine="threads".')
+    team = cores.machine(machine, processors, dtype) if machine else None
+    if team is not None and threads > 1:
+        raise InputError("threads= and machine= exclude each other: one shares out states, the other each state.")
     h = host()
     index = store.key(
         mechanism.fingerprint,
@@ -175,6 +187,7 @@ def kernel(
         h.features,
         h.llvm,
         store.package_fingerprint(),
+        cores.key(team) if team is not None else "",
     )
 
     @cache
@@ -182,8 +195,13 @@ def kernel(
         return chosen(mechanism, request, dtype)
 
     @cache
+    def layout() -> Schedule:
+        assert team is not None
+        return cores.planned(made()[1], team, dtype)
+
+    @cache
     def text() -> str:
-        return source(made()[1], dtype, threads)
+        return source(made()[1], dtype, threads, layout() if team is not None else None)
 
     facts, code, cached = _recalled(index)
     if facts is None:
@@ -196,6 +214,7 @@ def kernel(
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
             "rows_per_thread": rows_per_thread(g, dtype) if threads > 1 else 0,
             "code_size": code_size(code),
+            "used": layout().used if team is not None else 1,
         }
         store.save(f"{index}.json", json.dumps(facts).encode())
     q, v = mechanism.columns
@@ -210,9 +229,13 @@ def kernel(
     )
     extend = None
     if quantity(name).option == "frames" and not wrenches:
-        extend = _wrench_kernels(mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads)
-    settings = (mechanism, name, method, target, dtype, int(threads), frame, tuple(wrenches))
-    return Kernel(
+        extend = _wrench_kernels(
+            mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads, machine=machine,
+            processors=processors,
+        )  # fmt: skip
+    settings = (mechanism, name, method, target, dtype, int(threads), frame, tuple(wrenches), machine, processors)
+    kind = Kernel if team is None else partial(cores.ParallelKernel, layout=layout, machine=team, used=facts["used"])
+    return kind(
         signature,
         Library(code),
         method=facts["method"],

@@ -77,7 +77,7 @@ class Kernel:
             head = f"{signature.name}({', '.join(signature.inputs)})\n--\n\nby {method}, {signature.dtype}"
             self.function = pycall.native(library.address, signature.name, head, self.convert)
             # A class of its own whose __call__ is the builtin: calling the kernel enters no Python code.
-            self.__class__ = type("Kernel", (Kernel,), {"__call__": self.function, "__doc__": Kernel.__doc__})
+            self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": self.__doc__})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.convert(*args, **kwargs)

@@ -33,10 +33,10 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
     parts = [
         f"; {graph.name}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
-        *_library(state.w),
+        *library(state.w),
         state.function("state"),
         block.function("block"),
-        _one(graph, state),
+        one(graph, state),
         _many(graph, block),
         block.w.pooled(),
         "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
@@ -51,7 +51,7 @@ def _waits(graph: Graph) -> bool:
     return any(array.size > MATRIX for array in graph.outputs.values())
 
 
-def _library(w: Writer) -> list[str]:
+def library(w: Writer) -> list[str]:
     suffix = "" if w.dtype == "float64" else "f"
     memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
     return memory + [
@@ -64,7 +64,7 @@ def _arrays(graph: Graph) -> list[str]:
     return [f"in_{n}" for n in graph.inputs] + [f"out_{n}" for n in graph.outputs]
 
 
-def _workspace(slots: int, w: Writer) -> tuple[str, str]:
+def workspace(slots: int, w: Writer) -> tuple[str, str]:
     """Text that makes %ws and that gives it back: on the stack where it is small, for a thread's stack may be, too."""
     size = slots * w.align
     if size <= STACK:
@@ -78,10 +78,10 @@ def _workspace(slots: int, w: Writer) -> tuple[str, str]:
     return take, "  call void @free(ptr %ws.raw)\n"
 
 
-def _one(graph: Graph, state: Speller) -> str:
+def one(graph: Graph, state: Speller, name: str = "one") -> str:
     args = ", ".join(f"ptr %{n}" for n in _arrays(graph))
-    take, give = _workspace(state.size, state.w)
-    return f"""define i64 @one({args}) nounwind {{
+    take, give = workspace(state.size, state.w)
+    return f"""define i64 @{name}({args}) nounwind {{
 {take}  %status = call i64 @state(ptr %ws, {args})
 {give}  ret i64 %status
 }}"""
@@ -94,7 +94,7 @@ def _many(graph: Graph, block: Speller) -> str:
     something for the next takes turns between two workspaces; the last one does it once more for itself.
     """
     w, names = block.w, _arrays(graph)
-    take, give = _workspace(block.size * (2 if block.first else 1), w)
+    take, give = workspace(block.size * (2 if block.first else 1), w)
 
     def rows(row: str, tag: str, names: Sequence[str] = names) -> tuple[str, str]:
         """Addresses of a row in every array: the text, and the arguments."""

@@ -49,8 +49,10 @@ def _symbols() -> None:
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
         for symbol in (name, f"{name}f"):
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
-    for symbol in ("malloc", "free"):
-        binding.add_symbol(symbol, ctypes.cast(getattr(ctypes.CDLL(None), symbol), ctypes.c_void_p).value)
+    own = ctypes.CDLL(None)
+    for symbol in ("malloc", "free", "sched_yield", "clock_gettime"):
+        if hasattr(own, symbol):
+            binding.add_symbol(symbol, ctypes.cast(getattr(own, symbol), ctypes.c_void_p).value)
     for symbol, address in pycall.SYMBOLS.items():
         binding.add_symbol(symbol, address())
 

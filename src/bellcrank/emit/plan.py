@@ -28,7 +28,7 @@ class Tile:
 
 @dataclass
 class Item:
-    kind: str  # load, op, trig or store
+    kind: str  # load, op, trig or store; in emit/streams.py also send and receive
     defines: list[Node] = field(default_factory=list)
     uses: list[Node] = field(default_factory=list)
     tile: Tile | None = None
@@ -90,12 +90,12 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
         result.append(Item("op", [node], list(node.operands)))
         finish([node])
 
-    for group in _trig_groups(order):
-        needed = _ancestors([n.operands[0] for n in group])
+    for group in trig_groups(order):
+        needed = ancestors([n.operands[0] for n in group])
         for node in order:
             if node.serial in needed and node.op not in ("sin", "cos"):
                 emit(node)
-        result.append(Item("trig", group, _unique([n.operands[0] for n in group])))
+        result.append(Item("trig", group, unique([n.operands[0] for n in group])))
         finish(group)
     for node in order:
         emit(node)
@@ -150,12 +150,12 @@ class _Stores:
         return [item for item in self.items if not item.uses]
 
 
-def _trig_groups(order: Sequence[Node]) -> list[list[Node]]:
+def trig_groups(order: Sequence[Node]) -> list[list[Node]]:
     """Sines and cosines by level: those of one level do not depend on each other."""
     level: dict[int, int] = {}
     groups: dict[int, list[Node]] = {}
     for node in order:
-        depth = max((level[a.serial] for a in node.operands), default=0)
+        depth = max((level.get(a.serial, 0) for a in node.operands), default=0)
         if node.op in ("sin", "cos"):
             groups.setdefault(depth, []).append(node)
             depth += 1
@@ -163,7 +163,7 @@ def _trig_groups(order: Sequence[Node]) -> list[list[Node]]:
     return [groups[k] for k in sorted(groups)]
 
 
-def _ancestors(nodes: Sequence[Node]) -> set[int]:
+def ancestors(nodes: Sequence[Node]) -> set[int]:
     found: set[int] = set()
     stack = list(nodes)
     while stack:
@@ -174,7 +174,7 @@ def _ancestors(nodes: Sequence[Node]) -> set[int]:
     return found
 
 
-def _unique(nodes: Sequence[Node]) -> list[Node]:
+def unique(nodes: Sequence[Node]) -> list[Node]:
     return list({n.serial: n for n in nodes}.values())
 
 
@@ -188,5 +188,5 @@ def _size(shape: Sequence[int]) -> int:
 def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:
     """Slices of at most `limit` items, of about equal length."""
     count = max(1, -(-len(sequence) // limit))
-    size = -(-len(sequence) // count)
+    size = max(1, -(-len(sequence) // count))
     return [list(sequence[i : i + size]) for i in range(0, len(sequence), size)] or [[]]

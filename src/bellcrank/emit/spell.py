@@ -68,7 +68,7 @@ class Speller:
 
     # -- what is fused and what is watched
 
-    def _product(self, node: Node) -> Node | None:
+    def product(self, node: Node) -> Node | None:
         """The argument of a sum that joins it in a fused multiply-add: the later product, so that the other need not
         wait.
         """
@@ -78,7 +78,7 @@ class Speller:
         return max(products, key=lambda n: n.serial, default=None)
 
     def _fused(self) -> set[int]:
-        return {product.serial for n in self.graph.nodes if (product := self._product(n)) is not None}
+        return {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
@@ -86,7 +86,7 @@ class Speller:
         outputs = sum(array.size for array in self.graph.outputs.values())
         return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
 
-    def _inline(self, n: Node) -> bool:
+    def inline(self, n: Node) -> bool:
         """Spelled where it is used. (A comparison's mask is not a value that could wait in the workspace.)"""
         return n.serial in self.fused or n.op in COMPARISONS
 
@@ -101,7 +101,7 @@ class Speller:
     def function(self, name: str) -> str:
         """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own."""
         pieces, w = self.pieces, self.w
-        last = {n.serial: k for k, piece in enumerate(pieces) for item in piece for n in self._reads(item)}
+        last = {n.serial: k for k, piece in enumerate(pieces) for item in piece for n in self.reads(item)}
         parameters, out = self.parameters(), []
         # Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them.
         aligned = f" alignstack({w.align}) align 64" if w.align > 16 else ""
@@ -113,7 +113,7 @@ class Speller:
             self._begin()
             for item in piece:
                 self._item(item)
-                if item.kind in ("load", "op"):
+                if item.kind in ("load", "op", "receive"):
                     self._keep([n for n in item.defines if last.get(n.serial, k) > k])
             known = [w.load("%ws")] if k or self.first else []
             if self.sum or not known:
@@ -172,13 +172,13 @@ redo:
 done:
 """
 
-    def _reads(self, item: Item) -> Iterable[Node]:
+    def reads(self, item: Item) -> Iterable[Node]:
         """Nodes whose values the item needs, looking through what is spelled inside it."""
         stack = list(item.uses)
         while stack:
             n = stack.pop()
             yield n
-            if self._inline(n):
+            if self.inline(n):
                 stack.extend(n.operands)
 
     # -- items
@@ -190,7 +190,7 @@ done:
             self._trig(item)
         elif item.kind == "op":
             (node,) = item.defines
-            if not self._inline(node):
+            if not self.inline(node):
                 self.names[node.serial] = self._operation(node)
         elif item.tile is not None and item.kind == "load":
             array = item.tile.array
@@ -215,14 +215,14 @@ done:
         if not isinstance(x, Node):
             return self.w.constant(x)
         if x.serial not in self.names:
-            if self._inline(x):
+            if self.inline(x):
                 self.names[x.serial] = self._operation(x)
             else:
                 self.names[x.serial] = self.w.load(self._slot(self.slots[x.serial]))
         return self.names[x.serial]
 
     def _operation(self, node: Node) -> str:
-        product = self._product(node)
+        product = self.product(node)
         if product is not None:
             return self._multiply_add(node, product)
         args = [self._value(a) for a in node.args]
