@@ -89,7 +89,7 @@ def test_everything_is_drawn(shown: Any, s: Schedule) -> None:
     assert 0 < drawn["labels"] <= len(s.tasks)
     assert page.inner_text("h1") == f"{s.tasks.name} on {s.machine.name}"
     facts = page.inner_text("#facts")
-    for word in (f"{s.makespan:g}", f"{s.speedup:.2f}", f"{s.span:g}", str(len(s.messages)), f"{s.words} words"):
+    for word in (f"{s.makespan:.5g}", f"{s.speedup:.2f}", f"{s.span:g}", str(len(s.messages)), f"{s.words} words"):
         assert word in facts
     steps = page.eval_on_selector_all("#legend button", "all => all.map(b => b.title)")
     assert steps == list(dict.fromkeys(task.step for task in s.tasks))
