@@ -188,7 +188,7 @@ def test_friendly_errors() -> None:
 
 def test_it_says_so_where_one_core_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.load("excavator")
-    monkeypatch.setattr(pace, "_known", {"float64": pace.Pace(0.15, 1.0, 2.0, 20.0, 1000.0, 1.0, 0.8)})
+    monkeypatch.setattr(pace, "_known", {"float64": pace.Pace(0.15, 1.0, 2.0, 20.0, 1000.0, 1.0, 0.8, 0.1, 0.2)})
     k = bc.kernel(m, "forward_dynamics", machine="threads", processors=2)
     assert k.schedule.used == 1
     assert "on one core: that is predicted to be fastest" in repr(k)

@@ -77,13 +77,13 @@ def parts(g: Graph) -> Parts:
         roots=c["div"] + c["sqrt"],
         angles=len(angles),
         calls=c["trig"] - sines + c["exp"],
-        recalls=_recalls(g),
+        recalls=recalls(g),
         reads=len(used),
         writes=sum(array.size for array in g.outputs.values()),
     )
 
 
-def _recalls(g: Graph) -> int:
+def recalls(g: Graph) -> int:
     touched: dict[int, int] = {}
     total = 0
     for now, node in enumerate(order(g)):

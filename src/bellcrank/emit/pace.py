@@ -18,7 +18,7 @@ import numpy as np
 
 from bellcrank.emit import cache as store
 from bellcrank.emit import llvm
-from bellcrank.emit.costs import Parts, sample
+from bellcrank.emit.costs import Parts, recalls, sample
 from bellcrank.emit.crew import Crew, allowed
 from bellcrank.emit.host import host
 from bellcrank.emit.load import Library, compile_text
@@ -49,6 +49,8 @@ class Pace:
     start: float
     word: float
     latency: float  # of an addition or multiplication until its result can be used
+    dense: float  # of arithmetic, where all values are in registers
+    recall: float  # of a value that has to come from memory
 
 
 def threads(processors: int, dtype: str = "float64") -> Machine:
@@ -94,6 +96,7 @@ def _measured(dtype: str) -> Pace:
     sizes = [sweeps(bodies) for bodies in (10, 110)]
     few, many = (_least(_alone(g, dtype)) for g in sizes)
     base = ns(arithmetic=200)
+    dense = (ns(arithmetic=6600) - ns(arithmetic=600)) / 6000
     return Pace(
         round((many - few) / (sizes[1].count().arithmetic - sizes[0].count().arithmetic), 4),
         round(max(ns(arithmetic=200, roots=25) - base, 0.0) / 25, 3),
@@ -101,6 +104,10 @@ def _measured(dtype: str) -> Pace:
         round(max(ns(arithmetic=200, calls=4) - base, 0.0) / 4, 2),
         *_message(dtype),
         round(_latency(dtype), 3),
+        round(dense, 4),
+        round(
+            max(many / sizes[1].count().arithmetic - dense, 0.0) * sizes[1].count().arithmetic / recalls(sizes[1]), 4
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bellcrank.emit import llvm, streams
 from bellcrank.emit.crew import Crew, allowed
-from bellcrank.emit.forecast import forecast
+from bellcrank.emit.forecast import Rates, forecast
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel
 from bellcrank.emit.pace import pace, threads
@@ -52,9 +52,19 @@ def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
     found = divided(g, m, stays)
     if found.used == 1 or not m.name.startswith("threads("):
         return found
-    one = alone(g, m, stays)
-    latency = pace(dtype).latency
-    return found if forecast(g, one, stays, latency) > WORTH * forecast(g, found, stays, latency) else one
+    return found if speedup(g, found, dtype) > WORTH else alone(g, m, stays)
+
+
+def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
+    """Against one core, when latency and memory count."""
+    stays = streams.stays(g, dtype)
+    one = alone(g, schedule.machine, stays)
+    return forecast(g, one, stays, rates(dtype)) / forecast(g, schedule, stays, rates(dtype))
+
+
+def rates(dtype: str) -> Rates:
+    p = pace(dtype)
+    return Rates(p.dense, p.recall, p.latency)
 
 
 def source(g: Graph, schedule: Schedule, dtype: str) -> str:
@@ -91,9 +101,13 @@ class ParallelKernel(Kernel):
 
     @property
     def predicted(self) -> float:
-        """Seconds of one state, called alone, by the costs of this computer (emit/forecast.py)."""
-        dtype = self.signature.dtype
-        return 1e-9 * forecast(self.graph, self.schedule, streams.stays(self.graph, dtype), pace(dtype).latency)
+        """Seconds of one state, called alone: the work at this computer's rate, and the speed-up of the forecast."""
+        return 1e-9 * self.schedule.work / self.speedup
+
+    @property
+    def speedup(self) -> float:
+        """Against one core, predicted."""
+        return speedup(self.graph, self.schedule, self.signature.dtype)
 
     @property
     def machine(self) -> str:
