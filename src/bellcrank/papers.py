@@ -100,7 +100,6 @@ class Row:
     method: str  # ours
     function: str  # of the method's module
     inputs: tuple[str, ...]
-    own: bool = True  # our form of that very method, which must not need more; or a method that does the same work
     given: str = ""  # a function of q whose work the paper counts elsewhere: what is shared with it is free
 
     @property
@@ -140,22 +139,22 @@ ROWS: tuple[Row, ...] = (
     Row("forward_dynamics", "wong", "ness", "forward_dynamics", ("q", "v", "tau")),
     Row("wong_parts", "inertia_matrix", "ness", "mass_matrix", ("q",)),
     Row("wong_parts", "force_vector", "ness", "bias", ("q", "v"), given="mass_matrix"),
-    Row("wong_parts", "cholesky", "ness", "accelerations", ("M", "b"), own=False),
+    Row("wong_parts", "cholesky", "ness", "accelerations", ("M", "b")),
     Row("forward_dynamics", "angeles", "angeles", "forward_dynamics", ("q", "v", "tau")),
     Row("angeles_parts", "inertia_matrix", "angeles", "mass_matrix", ("q",)),
     Row("angeles_parts", "force_vector", "angeles", "bias", ("q", "v")),
     Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
     Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
-    Row("mass_matrix", "lilly_I", "ness", "mass_matrix", ("q",), own=False),
-    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",), own=False),
+    Row("mass_matrix", "lilly_I", "ness", "mass_matrix", ("q",)),
+    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",)),
     # saha2001, table I
     Row("forward_dynamics", "saha", "denoc", "accelerations", ("q", "phi")),
     Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")),
-    Row("forward_dynamics", "featherstone", "denoc", "accelerations", ("q", "phi"), own=False),
-    Row("forward_dynamics", "valasek", "denoc", "accelerations", ("q", "phi"), own=False),
-    Row("forward_dynamics", "brandl", "aba", "forward_dynamics", ("q", "v", "tau"), own=False),
+    Row("forward_dynamics", "featherstone", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "valasek", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "brandl", "aba", "forward_dynamics", ("q", "v", "tau")),
     Row("forward_dynamics", "walker_orin_featherstone", "walker_orin", "accelerations", ("q", "phi")),
-    Row("forward_dynamics", "walker_orin_featherstone", "crba", "accelerations", ("q", "phi"), own=False),
+    Row("forward_dynamics", "walker_orin_featherstone", "crba", "accelerations", ("q", "phi")),
     # fijany1989
     Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
     Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),

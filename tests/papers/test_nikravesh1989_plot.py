@@ -57,3 +57,9 @@ def test_names_are_escaped_and_points_keep_inside() -> None:
     for circle in root.iter(f"{SVG}circle"):
         assert 0 <= float(circle.attrib["cx"]) <= 560
         assert 0 <= float(circle.attrib["cy"]) <= 360
+
+
+def test_the_page_has_the_ends_of_the_curves() -> None:
+    page = (FIGURE.parents[1] / "counting.md").read_text("utf-8")
+    for row in maximum_speedup().values():
+        assert f"{row[1]:.1f} to {row[6]:.1f}" in page

@@ -24,14 +24,13 @@ from bellcrank.scalar import Scalar
 from trees import close, random_tree, state
 
 WONG = [r for r in ROWS if r.method in ("ness", "angeles")]
-FULL = [r for r in WONG if r.key != "cholesky"]
 
 
 def row(method: str, function: str) -> Row:
     return next(r for r in WONG if (r.method, r.function) == (method, function))
 
 
-@pytest.mark.parametrize("r", FULL, ids=[f"{r.table}-{r.key}" for r in FULL])
+@pytest.mark.parametrize("r", WONG, ids=[f"{r.table}-{r.key}" for r in WONG])
 @pytest.mark.parametrize("n", [6, 10])
 def test_no_more_operations_than_printed(r: Row, n: int) -> None:
     c = compared(r)
@@ -51,13 +50,10 @@ def test_the_force_vectors_are_of_the_printed_order() -> None:
     assert len(quoted.M.coefficients) == len(quoted.A.coefficients) == 2
 
 
-def test_the_solver_is_the_printed_one_with_reciprocals() -> None:
-    """Walker's count is that of L^T D L with a division wherever we multiply by one of the n reciprocals of D."""
-    r = row("ness", "accelerations")
-    for n in (2, 6, 10):
-        c = r.traced(n).count()
-        assert (c["mul"], c["add"] + c["sub"]) == (parsed(r.printed["M"])(n), parsed(r.printed["A"])(n))
-        assert (c["div"], c["sqrt"]) == (n, 0)
+def test_the_solver_is_the_printed_one() -> None:
+    """To the operation, additions and multiplications apart."""
+    c = compared(row("ness", "accelerations"))
+    assert (parsed(c.row.printed["M"]), parsed(c.row.printed["A"])) == (c.M, c.A)
 
 
 def test_the_tables_add_up() -> None:

@@ -65,7 +65,7 @@ def force_vector(tree: Tree, q: Vector, v: Vector, H: Sequence[Columns]) -> list
 
 
 def accelerations(tree: Tree, M: Sequence[Vector], b: Vector) -> list[Scalar]:
-    return solve(rows(M), b, coordinate_names(tree))  # 3.39
+    return solve(rows(M), b, coordinate_names(tree), divide=True)  # 3.39
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

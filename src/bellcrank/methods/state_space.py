@@ -35,8 +35,12 @@ def coordinate_names(tree: Tree) -> list[str]:
     return [names[k] for k in range(tree.nv)]
 
 
-def factors(M: Rows, names: Sequence[str]) -> tuple[Rows, list[Scalar], list[Scalar]]:
-    """L below its unit diagonal, D and 1/D, with M = L^T D L: eliminated from the leaves."""
+def factors(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows, list[Scalar], list[Scalar]]:
+    """L below its unit diagonal, D and 1/D, with M = L^T D L: eliminated from the leaves.
+
+    To `divide` by D everywhere takes one operation less for each coordinate, and is how hand counts count; to multiply
+    by n reciprocals is what a processor prefers.
+    """
     n = len(M)
     M = [dict(row) for row in M]
     L: Rows = [{} for _ in range(n)]
@@ -46,7 +50,7 @@ def factors(M: Rows, names: Sequence[str]) -> tuple[Rows, list[Scalar], list[Sca
         D[k] = M[k].pop(k)
         inverse_D[k] = 1.0 / D[k]
         for i, m in M[k].items():
-            L[k][i] = m * inverse_D[k]
+            L[k][i] = m / D[k] if divide else m * inverse_D[k]
         for i in M[k]:
             for j in M[k]:
                 if j <= i:
@@ -54,9 +58,9 @@ def factors(M: Rows, names: Sequence[str]) -> tuple[Rows, list[Scalar], list[Sca
     return L, D, inverse_D
 
 
-def solve(M: Rows, b: Vector, names: Sequence[str]) -> list[Scalar]:
+def solve(M: Rows, b: Vector, names: Sequence[str], divide: bool = False) -> list[Scalar]:
     """x with M x = b."""
-    L, _, inverse_D = factors(M, names)
+    L, D, inverse_D = factors(M, names, divide)
     x = list(b)
     for k in reversed(range(len(x))):
         step("L", names[k])
@@ -64,7 +68,7 @@ def solve(M: Rows, b: Vector, names: Sequence[str]) -> list[Scalar]:
             x[i] = x[i] - l * x[k]
     for k in range(len(x)):
         step("a", names[k])
-        x[k] = x[k] * inverse_D[k]
+        x[k] = x[k] / D[k] if divide else x[k] * inverse_D[k]
         for i, l in L[k].items():
             x[k] = x[k] - l * x[i]
     return x
