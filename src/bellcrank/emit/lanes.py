@@ -3,7 +3,8 @@
 A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns
 is loaded as W short rows, joined to four full vectors and exchanged two by two until each vector holds one column.
 The exchange is its own inverse, so storing is the same backwards; a tile with as many columns as there are lanes takes
-a shorter way. With one lane a tile is just its elements.
+a shorter way. With one lane a tile is just its elements, and so it is where the lanes lie side by side in memory already
+(no stride): a simulation keeps its states so.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from bellcrank.emit.writer import Writer
 
 def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
     """One value per column of the tile."""
-    if w.lanes == 1:
-        return [w.load(w.at(array, c * w.bytes)) for c in range(tile.start, tile.start + tile.width)]
+    if w.lanes == 1 or not stride:
+        return [w.load(w.at(array, c * w.align)) for c in range(tile.start, tile.start + tile.width)]
     if tile.width > w.lanes:
         return [x for part in _parts(w, tile) for x in load(w, part, array, stride)]
     width, kind = _row(w, tile)
@@ -30,9 +31,9 @@ def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str],
     """in_order keeps the stores where they are written: LLVM's scheduler would gather the many stores of a matrix at
     the end, with all values waiting in memory, and lose a quarter of the time. The word for it is volatile.
     """
-    if w.lanes == 1:
+    if w.lanes == 1 or not stride:
         for c, value in enumerate(values):
-            w.store(value, w.at(array, (tile.start + c) * w.bytes))
+            w.store(value, w.at(array, (tile.start + c) * w.align))
         return
     if tile.width > w.lanes:
         for part in _parts(w, tile):

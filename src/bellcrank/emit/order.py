@@ -22,6 +22,8 @@ LATENCY = {
     "sin": 60.0,
     "cos": 60.0,
     "input": 5.0,
+    "call": 500.0,
+    "result": 5.0,
 }
 
 WINDOW = 100

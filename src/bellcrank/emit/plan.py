@@ -28,7 +28,7 @@ class Tile:
 
 @dataclass
 class Item:
-    kind: str  # load, op, trig or store; in emit/streams.py also send and receive
+    kind: str  # load, op, trig, call or store; in emit/streams.py also send and receive
     defines: list[Node] = field(default_factory=list)
     uses: list[Node] = field(default_factory=list)
     tile: Tile | None = None
@@ -60,6 +60,10 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
         for c in range(t.start, t.start + t.width)
     }
     inputs = {(n.args[0], n.args[1]): n for n in order if n.op == "input"}
+    results: dict[int, list[Node]] = {}
+    for n in order:
+        if n.op == "result":
+            results.setdefault(n.args[0].serial, []).append(n)
     done: set[int] = set()
     loaded: set[Tile] = set()
     stores = _Stores(graph)
@@ -86,6 +90,10 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
                 load(a)
         if node.op == "input":
             load(node)
+            return
+        if node.op == "call":
+            result.append(Item("call", [node, *results[node.serial]], list(node.operands)))
+            finish([node, *results[node.serial]])
             return
         result.append(Item("op", [node], list(node.operands)))
         finish([node])

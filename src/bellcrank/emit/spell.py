@@ -11,13 +11,15 @@ its own, %ws for this one and %then for the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from bellcrank.emit import lanes, sincos
 from bellcrank.emit.plan import MATRIX, Item
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import COMPARISONS, OPS
+from bellcrank.graph.ops import COMPARISONS, OPS, PLUMBING
 
 # {t} is the type, {m} its name in LLVM's own functions, {b} the type of a comparison.
 SPELL = {
@@ -49,12 +51,18 @@ class Speller:
         dtype: str,
         pieces: Sequence[Sequence[Item]],
         first: Sequence[Item] = (),
+        called: Mapping[int, tuple[str, int]] | None = None,
     ) -> None:
-        """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead."""
+        """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
+        emit/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
+        """
         self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
         self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
-        self.size = 1  # of the workspace, in slots
+        self.called = called
+        below = max((size for _, size in called.values()), default=0) if called else 0
+        self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
+        self.letters = 0, 0  # where arguments and results of calls lie
         self.free: list[int] = []
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
@@ -82,7 +90,7 @@ class Speller:
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
-        selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op != "input")
+        selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op not in PLUMBING)
         outputs = sum(array.size for array in self.graph.outputs.values())
         return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
 
@@ -92,9 +100,14 @@ class Speller:
 
     # -- functions
 
+    @property
+    def packed(self) -> bool:
+        """Whether the lanes of an array lie side by side, and nobody asks for NaN: so it is inside a simulation."""
+        return self.called is not None
+
     def parameters(self) -> str:
         arrays = [f"in_{n}" for n in self.graph.inputs] + [f"out_{n}" for n in self.graph.outputs]
-        strides = [] if self.w.lanes == 1 else [f"i64 %stride_{a}" for a in arrays]
+        strides = [] if self.w.lanes == 1 or self.packed else [f"i64 %stride_{a}" for a in arrays]
         after = ["%then", *(f"%next_{n}" for n in self.graph.inputs)] if self.first else []
         return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
 
@@ -113,10 +126,10 @@ class Speller:
             self._begin()
             for item in piece:
                 self._item(item)
-                if item.kind in ("load", "op", "receive"):
+                if item.kind in ("load", "op", "call", "receive"):
                     self._keep([n for n in item.defines if last.get(n.serial, k) > k])
-            known = [w.load("%ws")] if k or self.first else []
-            if self.sum or not known:
+            known = [w.load("%ws")] if (k or self.first) and not self.packed else []
+            if (self.sum or not known) and not self.packed:
                 w.store(self._total([*self.sum, *known]), "%ws")
             done = self._ahead(name) if self.first else ""
             self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
@@ -125,6 +138,9 @@ class Speller:
                 out.append(f"{head} noinline nounwind{aligned} {{\n{self._body()}  ret void\n}}")
         calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(pieces) - 1))
         bits = f"i{w.lanes}"
+        if self.packed:
+            head = f"define internal void @{name}({parameters})"
+            return "\n".join([*out, f"{head} noinline nounwind{aligned} {{\n{calls}{self._body()}  ret void\n}}"])
         out.append(f"""define internal i64 @{name}({parameters}) nounwind{aligned} {{
 {calls}{self._body()}{done}  %sum = load {w.type}, ptr %ws, align {w.align}
   %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
@@ -188,6 +204,8 @@ done:
             self._trig_here(item)
         elif item.kind == "trig":
             self._trig(item)
+        elif item.kind == "call":
+            self._call(item)
         elif item.kind == "op":
             (node,) = item.defines
             if not self.inline(node):
@@ -195,7 +213,7 @@ done:
         elif item.tile is not None and item.kind == "load":
             array = item.tile.array
             pointer = f"%next_{array}" if self.next else f"%in_{array}"
-            columns = lanes.load(self.w, item.tile, pointer, f"%stride_in_{array}")
+            columns = lanes.load(self.w, item.tile, pointer, "" if self.packed else f"%stride_in_{array}")
             for n in item.defines:
                 self.names[n.serial] = columns[n.args[1] - item.tile.start]
             for c, value in enumerate(columns, item.tile.start):
@@ -207,7 +225,8 @@ done:
             outputs = flat[tile.start : tile.start + tile.width]
             values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
             out = f"out_{tile.array}"
-            lanes.store(self.w, tile, f"%{out}", f"%stride_{out}", values, in_order=len(flat) > MATRIX)
+            stride = "" if self.packed else f"%stride_{out}"
+            lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
             if not self.watch_inputs:
                 self.sum += values
 
@@ -256,6 +275,26 @@ done:
             value = call([w.let(f"extractelement {w.type} {a}, i64 {lane}") for a in args])
             result = w.let(f"insertelement {w.type} {result}, {w.element} {value}, i64 {lane}", "v")
         return result
+
+    def _call(self, item: Item) -> None:
+        """Arguments to the workspace, results back from there at once, so that all calls use the same place."""
+        call, *results = item.defines
+        function, *values = call.args
+        assert self.called is not None
+        name, _ = self.called[id(function)]
+        inputs = [math.prod(shape) for shape in function.inputs.values()]
+        outputs = [array.size for array in function.outputs.values()]
+        start, room = self.letters
+        if room < sum(inputs) + sum(outputs):
+            start, room = self.size, sum(inputs) + sum(outputs)
+            self.letters, self.size = (start, room), self.size + room
+        for i, x in enumerate(values):
+            self.w.store(self._value(x), self._slot(start + i))
+        places = accumulate([start, *inputs, *outputs])
+        arrays = [self._slot(place) for place, _ in zip(places, inputs + outputs, strict=False)]
+        self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
+        for n in results:
+            self.names[n.serial] = self.w.load(self._slot(start + sum(inputs) + n.args[1]))
 
     def _trig(self, item: Item) -> None:
         """Arguments to the workspace, one call for all, results stay there until they are used."""

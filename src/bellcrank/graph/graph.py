@@ -7,7 +7,7 @@ drawings, and in `emit/` the targets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.errors import InputError, TraceError, unknown
 from bellcrank.graph import derivative, draw, picture
 from bellcrank.graph.node import Node, Tape
-from bellcrank.graph.ops import COMPARISONS, KINDS, OPS
+from bellcrank.graph.ops import COMPARISONS, KINDS, OPS, PLUMBING
 from bellcrank.scalar import step
 
 Array = np.ndarray[Any, Any]
@@ -68,14 +68,17 @@ class Graph:
     def count(self) -> Count:
         kinds = dict.fromkeys(KINDS, 0)
         for node in self.nodes:
-            if node.op != "input":
+            if node.op == "call":
+                for kind, n in node.args[0].count().by_kind.items():
+                    kinds[kind] += n
+            elif node.op not in PLUMBING:
                 kinds[OPS[node.op].kind] += 1
         return Count(kinds)
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """The time on one processor; `work / span` is the most that many of them can gain."""
         weight = _weights(cost)
-        return sum(weight[node.op] for node in self.nodes)
+        return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Length of the longest dependent path: the time on infinitely many processors. `cost` is by operation name."""
@@ -95,7 +98,8 @@ class Graph:
         weight = _weights(cost)
         finish: dict[int, float] = {}
         for node in self.nodes:
-            finish[node.serial] = weight[node.op] + max((finish[a.serial] for a in node.operands), default=0.0)
+            own = node.args[0].span(cost) if node.op == "call" else weight[node.op]
+            finish[node.serial] = own + max((finish[a.serial] for a in node.operands), default=0.0)
         return finish
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
@@ -113,9 +117,13 @@ class Graph:
                     name, flat = node.args
                     known[node.serial] = arrays[name][..., flat]
                     continue
-                known[node.serial] = OPS[node.op].value(
-                    *(known[a.serial] if isinstance(a, Node) else a for a in node.args)
-                )
+                args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
+                if node.op == "call":
+                    known[node.serial] = args[0].flat(args[1:])
+                elif node.op == "result":
+                    known[node.serial] = args[0][args[1]]
+                else:
+                    known[node.serial] = OPS[node.op].value(*args)
                 for a in node.operands:  # a batch of a large graph must not hold every intermediate
                     uses[a.serial] -= 1
                     if not uses[a.serial] and a.serial not in kept:
@@ -129,6 +137,53 @@ class Graph:
                 out[..., flat] = known[x.serial] if isinstance(x, Node) else x
             results[name] = out.reshape((*batch, *array.shape))
         return results
+
+    def flat(self, values: Sequence[Any]) -> list[Any]:
+        """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""
+        named, at = {}, 0
+        for name, shape in self.inputs.items():
+            size = math.prod(shape)
+            columns = np.broadcast_arrays(*values[at : at + size]) if size else []
+            array = np.stack(columns, axis=-1) if size else np.zeros(0)
+            named[name] = array.reshape((*array.shape[:-1], *shape))
+            at += size
+        results = self.evaluate(**named)
+        return [
+            array.reshape((*array.shape[: array.ndim - self.outputs[name].ndim], -1))[..., k]
+            for name, array in results.items()
+            for k in range(self.outputs[name].size)
+        ]
+
+    def call(self, **values: Any) -> dict[str, Array]:
+        """Uses this graph inside another trace: arrays of that trace's nodes (or numbers) in, arrays of nodes out."""
+        flat: list[Any] = []
+        for name, shape in self.inputs.items():
+            array = np.array(values.pop(name), dtype=object)
+            if array.shape != shape:
+                raise InputError(f'{self.name}: input "{name}" has shape {array.shape}; expected {shape}.')
+            flat += list(array.flat)
+        if values:
+            raise InputError(unknown("input", next(iter(values)), self.inputs))
+        tape = next((x.tape for x in flat if isinstance(x, Node)), None)
+        if tape is None:
+            return self.evaluate(**{name: x for name, x in zip(self.inputs, _split(flat, self.inputs), strict=True)})
+        results = iter(tape.call(self, *flat))
+        found = {}
+        for name, array in self.outputs.items():
+            found[name] = np.empty(array.shape, dtype=object)
+            for index in np.ndindex(*array.shape):
+                found[name][index] = next(results)
+        return found
+
+    @cached_property
+    def calls(self) -> list[Graph]:
+        """The graphs that this one calls, and what they call, each once and after its own."""
+        found: dict[int, Graph] = {}
+        for node in self.nodes:
+            if node.op == "call":
+                for g in (*node.args[0].calls, node.args[0]):
+                    found.setdefault(id(g), g)
+        return list(found.values())
 
     def _check(self, values: Mapping[str, Any]) -> dict[str, Array]:
         """Inputs as float arrays of shape (..., size)."""
@@ -189,8 +244,16 @@ class Graph:
         return draw.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 
+def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
+    arrays, at = [], 0
+    for shape in inputs.values():
+        arrays.append(np.array(flat[at : at + math.prod(shape)], float).reshape(shape))
+        at += math.prod(shape)
+    return arrays
+
+
 def _weights(cost: Mapping[str, float] | None) -> dict[str, float]:
-    return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | {"input": 0.0}
+    return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 
 def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Shape]) -> Graph:

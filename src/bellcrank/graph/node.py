@@ -39,6 +39,14 @@ class Tape:
             self.table[key] = found
         return found
 
+    def call(self, function: Any, *values: Any) -> list[Value]:
+        """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
+        once. `Graph.call` checks the sizes and is what people use.
+        """
+        node = self.node("call", function, *(v if isinstance(v, Node) else constant(v) for v in values))
+        flat = [x for array in function.outputs.values() for x in array.flat]
+        return [self.node("result", node, i) if isinstance(x, Node) else x for i, x in enumerate(flat)]
+
     def inputs(self, name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """An array of input nodes, one per element."""
         array = np.empty(shape, dtype=object)

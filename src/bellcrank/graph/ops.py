@@ -73,5 +73,8 @@ OPS: dict[str, Op] = {row.name: row for row in _ROWS}
 # These give a truth, which only `where` takes.
 COMPARISONS: tuple[str, ...] = ("lt", "le")
 
+# Nodes that compute nothing themselves: what comes in, another graph's work, and one number of it.
+PLUMBING: tuple[str, ...] = ("input", "call", "result")
+
 # Columns of the operation count, in the order people read them.
 KINDS: tuple[str, ...] = ("mul", "add", "sub", "div", "sqrt", "trig", "exp", "select", "neg")
