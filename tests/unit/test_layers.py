@@ -27,6 +27,7 @@ BELOW = {
     "spatial": set(),
     "model": {"spatial"},
     "methods": {"model", "spatial"},
+    "integrate": {"model", "spatial"},
     "read": {"model", "spatial"},
     "zoo": {"read", "model", "spatial"},
     # compiler: knows nothing of mechanics
