@@ -29,6 +29,8 @@ BELOW = {
     "methods": {"model", "spatial"},
     "read": {"model", "spatial"},
     "zoo": {"read", "model", "spatial"},
+    "actuators": {"model", "spatial"},
+    "control": {"actuators", "methods", "model", "spatial", "zoo"},
     # compiler: knows nothing of mechanics
     "graph": set(),
     "schedule": {"graph"},
