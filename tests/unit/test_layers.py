@@ -46,6 +46,8 @@ BELOW = {
     "arrays": {"graph", "methods", "papers", "schedule"},
     "chart": set(),
     "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
+    # what a simulation leaves behind; the colours of its page are those of the graph's pictures
+    "record": {"graph", "model"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),
