@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bellcrank.graph import Graph
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
+    from bellcrank.record import Record
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -27,6 +28,7 @@ _LAZY = {
     "Kernel": ("bellcrank.emit.kernel", "Kernel"),
     "Graph": ("bellcrank.graph", "Graph"),
     "equations": ("bellcrank.printed", "equations"),
+    "Record": ("bellcrank.record", "Record"),
 }
 
 
@@ -71,6 +73,7 @@ __all__ = [
     "Mechanism",
     "ModelError",
     "ReadError",
+    "Record",
     "Schedule",
     "TraceError",
     "__version__",

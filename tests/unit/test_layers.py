@@ -27,8 +27,11 @@ BELOW = {
     "spatial": set(),
     "model": {"spatial"},
     "methods": {"model", "spatial"},
+    "integrate": {"model", "spatial"},
     "read": {"model", "spatial"},
     "zoo": {"read", "model", "spatial"},
+    "actuators": {"model", "spatial"},
+    "control": {"actuators", "methods", "model", "spatial", "zoo"},
     # compiler: knows nothing of mechanics
     "graph": set(),
     "schedule": {"graph"},
@@ -46,6 +49,8 @@ BELOW = {
     "arrays": {"graph", "methods", "papers", "schedule"},
     "chart": set(),
     "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
+    # what a simulation leaves behind; the colours of its page are those of the graph's pictures
+    "record": {"graph", "model"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),

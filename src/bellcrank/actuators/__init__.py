@@ -1,0 +1,30 @@
+"""What moves the joints: one file for each actuator, with its equations and where they come from."""
+
+from __future__ import annotations
+
+from bellcrank.actuators.actuator import Actuator, StateVariable
+from bellcrank.actuators.dc_motor import DCMotor
+from bellcrank.actuators.ideal_torque import IdealTorque
+from bellcrank.actuators.pd import PD
+from bellcrank.actuators.pid import PID
+from bellcrank.actuators.rotary_hydraulics import RotaryHydraulics
+from bellcrank.actuators.spring_damper import SpringDamper
+from bellcrank.actuators.stribeck_friction import StribeckFriction
+
+# In the order a newcomer should meet them.
+ACTUATORS: dict[str, type[Actuator]] = {
+    kind.__name__: kind for kind in (IdealTorque, PD, PID, DCMotor, SpringDamper, StribeckFriction, RotaryHydraulics)
+}
+
+__all__ = [
+    "ACTUATORS",
+    "PD",
+    "PID",
+    "Actuator",
+    "DCMotor",
+    "IdealTorque",
+    "RotaryHydraulics",
+    "SpringDamper",
+    "StateVariable",
+    "StribeckFriction",
+]

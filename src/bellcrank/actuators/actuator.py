@@ -1,0 +1,82 @@
+"""What an actuator is: a force on one joint coordinate, with states of its own and perhaps a command.
+
+An actuator is a function of scalars that are never looked at, so the same text runs on floats, on batches and on graph
+nodes. Its numbers may be any scalar too: a float, or a parameter that is left open until the run.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from bellcrank.errors import InputError
+from bellcrank.scalar import Scalar, clip
+
+
+@dataclass(frozen=True)
+class StateVariable:
+    """One element of the state that is not a joint's: a current, a pressure, an integral, a desired angle."""
+
+    name: str
+    unit: str = ""
+    initial: float = 0.0
+
+
+@dataclass(frozen=True)
+class Actuator(ABC):
+    joint: str  # name of a joint coordinate: an entry of mechanism.columns[1]
+
+    commanded: ClassVar[bool] = True  # takes one command from the control; False: passive
+    command_unit: ClassVar[str] = ""  # of a turning joint; on a slide read m for rad and N for N m
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        """Its own state variables, in the order of `x` and of the rates."""
+        return ()
+
+    @abstractmethod
+    def __call__(
+        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
+    ) -> tuple[Scalar, list[Scalar]]:
+        """(force on the coordinate, d(states)/dt), from the coordinate's q and v and the actuator's own states x."""
+
+    def limits(self) -> tuple[tuple[Scalar, Scalar] | None, ...]:
+        """(lowest, highest) of each state, or None: where an integrator may put a state back after a step."""
+        return (None,) * len(self.states)
+
+    def numbers(self) -> dict[str, Scalar]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "joint"}
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{k} {x:g}" if known(x) else f"{k} {x}" for k, x in self.numbers().items())
+        states = f"; states {', '.join(f'{s.name} [{s.unit}]' for s in self.states)}" if self.states else ""
+        command = f"command [{self.command_unit}]" if self.commanded else "passive"
+        return f"{type(self).__name__:<17} {self.joint:<8} {command:<13} {shown}{states}"
+
+    def _check(self, *names: str, above_zero: bool = False) -> None:
+        """Each of these numbers is at least zero (above it), as far as it is known now."""
+        for name in names:
+            x = getattr(self, name)
+            if known(x) and not (x > 0 if above_zero else x >= 0):
+                expected = "above zero" if above_zero else "zero or more"
+                raise InputError(
+                    f'{type(self).__name__} on "{self.joint}": {name} is {x!r}; expected a number {expected}.'
+                )
+
+
+def known(x: Scalar) -> bool:
+    """Whether x is a number now, and not a parameter that is left open."""
+    return isinstance(x, (int, float))
+
+
+def endless(limit: Scalar) -> bool:
+    """Whether there is no limit, in every run: a property of the model, so that code may branch on it."""
+    return known(limit) and limit == math.inf
+
+
+def limited(x: Scalar, limit: Scalar) -> Scalar:
+    """x within -limit and limit; no operation where there is no limit."""
+    return x if endless(limit) else clip(x, -limit, limit)

@@ -1,0 +1,55 @@
+"""DC motor with gear, driven by a voltage: armature current, back-EMF, limits of voltage, current and slew.
+
+    L di/dt = V - R i - k n v        tau = n k i
+    V = clip(command, -voltage, voltage), slowed to dV/dt = clip((command - V) / lag, -slew, slew) if there is a slew
+    then within R i_max of the back-EMF k n v, where there is a current limit: with that, |i| <= i_max stays so
+
+One constant k serves for torque [N m / A] and back-EMF [V s / rad]: in SI units they are the same number, and then
+electrical power k n v i and mechanical power tau v are the same. The rotor's inertia n^2 J is the joint's armature.
+
+Source: M. W. Spong, S. Hutchinson, M. Vidyasagar. Robot Modeling and Control. Wiley, 2006, chapter 6 (actuator
+dynamics). The way the current is limited is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bellcrank.actuators.actuator import Actuator, StateVariable, endless, limited
+from bellcrank.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class DCMotor(Actuator):
+    k: Scalar  # N m / A, V s / rad
+    R: Scalar  # ohm
+    L: Scalar  # H
+    n: Scalar = 1.0  # turns of the motor for one of the joint
+    voltage: Scalar = math.inf  # V
+    current: Scalar = math.inf  # A
+    slew: Scalar = math.inf  # V/s
+    lag: Scalar = 1e-3  # s, of the driver that has a slew limit
+
+    command_unit: ClassVar[str] = "V"
+
+    def __post_init__(self) -> None:
+        self._check("voltage", "current")
+        self._check("R", "L", "slew", "lag", above_zero=True)
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        current = StateVariable("current", "A")
+        return (current,) if endless(self.slew) else (current, StateVariable("voltage", "V"))
+
+    def __call__(
+        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
+    ) -> tuple[Scalar, list[Scalar]]:
+        wanted, i, slewing = limited(command, self.voltage), x[0], not endless(self.slew)
+        V = x[1] if slewing else wanted
+        emf = self.k * self.n * v
+        drop = limited(V - emf, self.R * self.current) if not endless(self.current) else V - emf
+        di = (drop - self.R * i) / self.L
+        return self.n * self.k * i, [di, limited((wanted - V) / self.lag, self.slew)] if slewing else [di]

@@ -1,0 +1,46 @@
+"""PID servo: PD with an integral that removes the steady error, and that does not wind up.
+
+    e = q_d - q      w = kp e + ki I - kd v      tau = clip(w, -limit, limit)
+    dI/dt = e, but only min(e, 0) while w > limit and max(e, 0) while w < -limit
+
+Source: K. J. Astrom, L. Rundqwist. Integrator windup and how to avoid it. American Control Conference, 1693-1698, 1989:
+conditional integration. While the torque is at its limit, the integral may leave the limit and not go deeper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bellcrank.actuators.actuator import Actuator, StateVariable, endless, limited
+from bellcrank.scalar import Scalar, maximum, minimum, where
+
+
+@dataclass(frozen=True)
+class PID(Actuator):
+    kp: Scalar  # N m / rad
+    ki: Scalar = 0.0  # N m / (rad s)
+    kd: Scalar = 0.0  # N m s / rad
+    limit: Scalar = math.inf  # N m
+
+    command_unit: ClassVar[str] = "rad"
+
+    def __post_init__(self) -> None:
+        self._check("kp", "ki", "kd", "limit")
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        return (StateVariable("integral", "rad s"),)
+
+    def __call__(
+        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
+    ) -> tuple[Scalar, list[Scalar]]:
+        (I,) = x
+        e = command - q
+        w = self.kp * e + self.ki * I - self.kd * v
+        if endless(self.limit):
+            return w, [e]
+        back = where(w > self.limit, minimum(e, 0.0), where(w < -self.limit, maximum(e, 0.0), e))
+        return limited(w, self.limit), [back]

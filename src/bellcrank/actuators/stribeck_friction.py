@@ -1,0 +1,45 @@
+"""Friction with a Stribeck curve: high at the start, Coulomb's level when sliding, plus a viscous part. Passive.
+
+    tau = -(F_c + (F_s - F_c) exp(-(v/v_s)^2)) tanh(v/v_t) - b v
+
+F_c Coulomb level, F_s static level, v_s Stribeck speed, v_t speed within which the sign of v is smoothed, b viscous.
+
+Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de Wit. A survey of models, analysis tools and compensation methods
+for the control of machines with friction. Automatica 30(7), 1083-1138, 1994. The smooth sign: S. Andersson,
+A. Soederberg, S. Bjoerklund. Friction models for sliding dry, boundary and mixed lubricated contacts. Tribology
+International 40(4), 580-587, 2007.
+
+Departs: with a smooth sign nothing ever sticks, it creeps at a speed of about v_t; and the peak stays below F_s unless
+v_t is much smaller than v_s. A small v_t makes the system stiff: its rate is about F_s / (v_t inertia).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bellcrank.actuators.actuator import Actuator
+from bellcrank.scalar import Scalar, exp, tanh
+
+
+@dataclass(frozen=True)
+class StribeckFriction(Actuator):
+    F_c: Scalar  # N m
+    F_s: Scalar  # N m
+    v_s: Scalar = 0.1  # rad/s
+    v_t: Scalar = 0.01  # rad/s
+    b: Scalar = 0.0  # N m s / rad
+
+    commanded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._check("F_c", "F_s", "b")
+        self._check("v_s", "v_t", above_zero=True)
+
+    def __call__(
+        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0
+    ) -> tuple[Scalar, list[Scalar]]:
+        r = v / self.v_s
+        level = self.F_c + (self.F_s - self.F_c) * exp(-(r * r))
+        return -level * tanh(v / self.v_t) - self.b * v, []

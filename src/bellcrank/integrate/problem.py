@@ -1,0 +1,100 @@
+"""What an integrator is given and what it gives back.
+
+An integrator is a pure step over any scalar: y at t + h from y at t. It looks at no value, so the same text runs on
+floats, on arrays of many states, and on graph nodes that record it. What it must remember from step to step is a flat
+list that the caller keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bellcrank.errors import InputError
+from bellcrank.scalar import Scalar
+
+State = list[Scalar]
+Rate = Callable[[Scalar, State], State]
+Jacobian = Callable[[Scalar, State], tuple[list[State], State]]
+
+
+def identity(y: State) -> State:
+    return y
+
+
+@dataclass(frozen=True)
+class Problem:
+    """dy/dt = f(t, y). y is q, then v, then the rest x."""
+
+    f: Rate
+    nq: int
+    nv: int
+    nx: int
+    jacobian: Jacobian | None = None  # (rows of df/dy, df/dt); implicit methods need it
+    moved: Callable[[State, State], State] | None = None  # (q, displacement): q moved, on its manifold; None: addition
+    project: Callable[[State], State] = identity  # puts y back on its manifold; every step applies it to its result
+
+    @property
+    def size(self) -> int:
+        return self.nq + self.nv + self.nx
+
+    def split(self, y: State) -> tuple[State, State, State]:
+        """q, v and x of a state, or of a rate."""
+        return y[: self.nq], y[self.nq : self.nq + self.nv], y[self.nq + self.nv :]
+
+    def rate(self, t: Scalar, y: State) -> State:
+        """f(t, y), and a clear word where it is not as long as y."""
+        dy = list(self.f(t, y))
+        if len(dy) != self.size:
+            raise InputError(
+                f"f(t, y) of the problem returned {len(dy)} numbers; expected {self.size}, one for each of "
+                f"nq={self.nq}, nv={self.nv}, nx={self.nx}. Return the rates of q, then of v, then of x."
+            )
+        return dy
+
+    def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State], State]:
+        """(df/dy, df/dt) at (t, y), for the method that asks."""
+        if self.jacobian is None:
+            raise InputError(
+                f'The integrator "{method}" is implicit and needs df/dy, and the problem has no jacobian. '
+                "Give Problem(jacobian=...), or take an explicit integrator such as rk4, dopri5 or abm4."
+            )
+        rows, dt = self.jacobian(t, y)
+        if len(rows) != self.size or any(len(row) != self.size for row in rows) or len(dt) != self.size:
+            shape = f"{len(rows)} rows of {sorted({len(row) for row in rows})} and {len(dt)} for df/dt"
+            raise InputError(f"The jacobian of the problem has {shape}; expected {self.size} rows of {self.size}.")
+        return [list(row) for row in rows], list(dt)
+
+
+@dataclass(frozen=True)
+class Step:
+    y: State  # at t + h
+    error: State | None  # local error estimate by component, None where the method has none
+    memory: State  # what the next step wants to know
+    dense: list[State]  # y(t + s h) for s in [0, 1] as a polynomial: dense[k] multiplies s**k
+
+
+@dataclass(frozen=True)
+class Integrator:
+    name: str
+    order: int
+    adaptive: bool  # gives an error estimate
+    stiff: bool  # needs the jacobian
+    source: str  # where it was published
+    memory: Callable[[Problem], int]  # how much it remembers
+    begin: Callable[[Problem, Scalar, State, Scalar], State]  # (problem, t, y, h): memory before the first step
+    step: Callable[[Problem, Scalar, State, Scalar, State], Step]  # (problem, t, y, h, memory)
+    rescale: Callable[[Problem, State, Scalar], State]  # (problem, memory, ratio): memory after h became ratio h
+
+
+def no_memory(problem: Problem) -> int:
+    return 0
+
+
+def begin_with_nothing(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
+    return []
+
+
+def unscaled(problem: Problem, memory: State, ratio: Scalar) -> State:
+    """For a memory in which h does not appear."""
+    return memory

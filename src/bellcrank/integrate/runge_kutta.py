@@ -1,0 +1,53 @@
+"""Explicit Runge-Kutta methods, from their tables."""
+
+from __future__ import annotations
+
+from bellcrank import scalar
+from bellcrank.integrate.combine import plus, times, weighted
+from bellcrank.integrate.dense import hermite
+from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_with_nothing, no_memory, unscaled
+from bellcrank.integrate.tableaus import Numbers, Tableau
+from bellcrank.scalar import Scalar
+
+
+def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator:
+    """The integrator of a table. A last stage that is the next first one is remembered, and not computed twice."""
+    fsal = tableau.first_same_as_last
+    inner = tableau.a[1:-1] if fsal else tableau.a[1:]
+
+    def step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
+        k = [memory if fsal else problem.rate(t, y)]
+        for i, (a, c) in enumerate(zip(inner, tableau.c[1:], strict=False), 2):
+            scalar.step("stage", str(i))
+            k.append(problem.rate(t + c * h, plus(y, _sum(h, a, k))))
+        scalar.step("step", name)
+        b = tableau.b[:-1] if fsal else tableau.b
+        y1 = problem.project(plus(y, _sum(h, b, k)))
+        f1 = problem.rate(t + h, y1)  # after the projection: this, not the raw sum, is where the next step begins
+        scalar.step("step", name)
+        stages = [*k, f1] if fsal else k
+        error = None
+        if tableau.embedded is not None:
+            error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
+        bump = None if tableau.bump is None else _sum(h, tableau.bump, stages)
+        return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump))
+
+    def begin(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
+        return problem.rate(t, y)
+
+    return Integrator(
+        name=name,
+        order=order,
+        adaptive=tableau.embedded is not None,
+        stiff=False,
+        source=source,
+        memory=(lambda problem: problem.size) if fsal else no_memory,
+        begin=begin if fsal else begin_with_nothing,
+        step=step,
+        rescale=unscaled,
+    )
+
+
+def _sum(h: Scalar, weights: Numbers, k: list[State]) -> State:
+    """h sum w_i k_i; the products h w_i are shared by all components."""
+    return weighted([0.0 if w == 0.0 else h * w for w in weights], k)

@@ -1,0 +1,71 @@
+"""Explicit Runge-Kutta methods: each is its table of numbers, and tests/laws proves the numbers.
+
+k_i = f(t + c_i h, y + h sum_j a_ij k_j),   y1 = y + h sum b_i k_i,   error = h sum (b_i - b*_i) k_i
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Tableau:
+    a: tuple[Numbers, ...]  # row i has i numbers
+    b: Numbers
+    c: Numbers
+    embedded: Numbers | None = None  # b* of the method that judges the error
+    bump: Numbers | None = None  # sum bump_i k_i h is the s^2 (1 - s)^2 of the dense output (dense.py)
+
+    @property
+    def first_same_as_last(self) -> bool:
+        """Whether the last stage is f at the result, and so the first stage of the next step."""
+        return self.b == (*self.a[-1], 0.0)
+
+
+KUTTA = Tableau(
+    a=((), (1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)),
+    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
+    c=(0.0, 1 / 2, 1 / 2, 1.0),
+)
+
+# The result is the fourth-order one, for which Fehlberg made the error small; the fifth-order one only judges it.
+FEHLBERG = Tableau(
+    a=(
+        (),
+        (1 / 4,),
+        (3 / 32, 9 / 32),
+        (1932 / 2197, -7200 / 2197, 7296 / 2197),
+        (439 / 216, -8.0, 3680 / 513, -845 / 4104),
+        (-8 / 27, 2.0, -3544 / 2565, 1859 / 4104, -11 / 40),
+    ),
+    b=(25 / 216, 0.0, 1408 / 2565, 2197 / 4104, -1 / 5, 0.0),
+    c=(0.0, 1 / 4, 3 / 8, 12 / 13, 1.0, 1 / 2),
+    embedded=(16 / 135, 0.0, 6656 / 12825, 28561 / 56430, -9 / 50, 2 / 55),
+)
+
+# The result is the fifth-order one. The bump gives Shampine's interpolant of order 4.
+DORMAND_PRINCE = Tableau(
+    a=(
+        (),
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+        (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+    ),
+    b=(35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0),
+    c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0),
+    embedded=(5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40),
+    bump=(
+        -12715105075 / 11282082432,
+        0.0,
+        87487479700 / 32700410799,
+        -10690763975 / 1880347072,
+        701980252875 / 199316789632,
+        -1453857185 / 822651844,
+        69997945 / 29380423,
+    ),
+)

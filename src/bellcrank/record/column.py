@@ -1,0 +1,94 @@
+"""What a record is made of: columns with units, and why a run stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
+from bellcrank.model.parts import Array
+
+# What the elements of q are measured in, by the names that the joint types give them (model/joints/).
+LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
+RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # units of v, a and tau
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One quantity over time: values of the shape (*batch, rows), NaN where nothing was recorded."""
+
+    name: str
+    unit: str
+    values: Array
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why and when one run ended. reason is a word ("end", "event", "not finite", ...), message a sentence."""
+
+    reason: str
+    time: float
+    message: str = ""
+
+
+def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The units of q, and for each element of v what it turns or moves in: "rad" or "m" (see RATES)."""
+    q: list[str] = []
+    v: list[str] = []
+    for j in mechanism.own_joints:
+        kind = KINDS[j.kind]
+        mine = ["m" if c in LENGTHS else "1" if c in PURE else "rad" for c in kind.coordinates]
+        q += mine
+        # A quaternion's rate is an angular velocity, and it comes after what moves.
+        moving = [u for u in mine if u != "1"]
+        v += moving + ["rad"] * (kind.nv - len(moving))
+    return tuple(q), tuple(v)
+
+
+def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Column]:
+    """Columns of t, of q, v, a and tau as far as given, each of the shape (*batch, rows, n): "boom.q", "boom.v", ..."""
+    names, measured = mechanism.columns, units(mechanism)
+    found = {"t": Column("t", "s", np.asarray(t, float))}
+    for key, values in arrays.items():
+        if key not in ("q", "v", "a", "tau"):
+            raise InputError(f'columns of a state are q, v, a and tau; got "{key}".')
+        values = np.asarray(values, float)
+        of = names[0] if key == "q" else names[1]
+        if values.ndim < 2 or values.shape[-1] != len(of):
+            raise InputError(f"{key} has the shape {values.shape}; expected (..., rows, {len(of)}).")
+        unit = measured[0] if key == "q" else [RATES[u][("v", "a", "tau").index(key)] for u in measured[1]]
+        for i, name in enumerate(of):
+            found[f"{name}.{key}"] = Column(f"{name}.{key}", unit[i], values[..., i])
+    return found
+
+
+def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns with arrays that nobody can write to, all of one shape; t may have rows only."""
+    names = list(columns)
+    if not names or names[0] != "t":
+        raise InputError(f'the first column of a record is "t", the time; got {names[:3]}.')
+    shapes = {name: np.shape(c.values) for name, c in columns.items()}
+    full = max(shapes.values(), key=len)
+    out = {}
+    for name, column in columns.items():
+        shape = shapes[name]
+        if not name or name == "run" or column.name != name:
+            raise InputError(
+                f'a column is called "{column.name}" and stands under "{name}"; expected the same name, not empty and '
+                'not "run" (in files that is the number of the run in a batch).'
+            )
+        if len(shape) < 1 or (shape != full and not (name == "t" and shape == full[-1:])):
+            raise InputError(f'column "{name}" has the shape {shape}; expected {full} as the others: (*batch, rows).')
+        try:
+            values = np.broadcast_to(np.asarray(column.values, np.float64), full)
+        except (TypeError, ValueError):
+            raise InputError(f'column "{name}" is {column.values!r}; expected an array of numbers.') from None
+        values = values.view()
+        values.flags.writeable = False
+        out[name] = Column(name, column.unit, values)
+    return out

@@ -1,0 +1,59 @@
+"""Columns that are not stored but follow from those that are: energies, and where the frames of the mechanism are.
+
+Computed when first asked for, by the mechanism's compiled kernels, all rows of all runs in one call. Rows that are not
+finite (a run that has stopped) stay NaN: a kernel takes finite numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.model.parts import Array
+from bellcrank.record.column import Column
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+ENERGIES = ("energy", "kinetic_energy", "potential_energy")
+PLACES = ("x", "y", "z", "speed")
+
+
+def names(run: Record) -> list[str]:
+    """What `column` can find beside what is stored."""
+    m = run.mechanism
+    if m is None or not run.has_state("q"):
+        return []
+    moving = run.has_state("v")
+    energies = ENERGIES if moving else ("potential_energy",)
+    return [*energies, *(f"{frame}.{p}" for frame in m.frames for p in PLACES if moving or p != "speed")]
+
+
+def column(run: Record, name: str) -> Column | None:
+    m = run.mechanism
+    if m is None or name not in names(run):
+        return None
+    if name == "energy":
+        return Column(name, "J", run["kinetic_energy"] + run["potential_energy"])
+    if name == "kinetic_energy":
+        return Column(name, "J", over_rows(m.kinetic_energy, run.q, run.v))
+    if name == "potential_energy":
+        return Column(name, "J", over_rows(m.potential_energy, run.q))
+    frame, _, what = name.rpartition(".")
+    if what == "speed":
+        V = over_rows(lambda q, v: m.velocity(q, v, frame), run.q, run.v)
+        return Column(name, "m/s", np.linalg.norm(V[..., :3], axis=-1))
+    return Column(name, "m", run.poses(frame)[..., PLACES.index(what), 3])
+
+
+def over_rows(function: Callable[..., Array], *arrays: Array) -> Array:
+    """function of the rows that are finite in all arrays; NaN in the others."""
+    shape = arrays[0].shape[:-1]
+    flat = [a.reshape(-1, a.shape[-1]) for a in arrays]
+    good = np.logical_and.reduce([np.isfinite(a).all(axis=-1) for a in flat])
+    some = np.asarray(function(*(np.ascontiguousarray(a[good]) for a in flat)))
+    out = np.full((good.size, *some.shape[1:]), np.nan)
+    out[good] = some
+    return out.reshape(*shape, *some.shape[1:])

@@ -1,0 +1,103 @@
+"""Numbers of a record: its last row, a row between two, how well the invariants were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.model.joints import KINDS
+from bellcrank.model.parts import Array
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+
+def final(run: Record) -> dict[str, Any]:
+    last = np.maximum(recorded(run) - 1, 0)
+    if not len(run):
+        raise InputError("the record has no rows, so there is no final one.")
+    return {name: _number(np.take_along_axis(run[name], last[..., None], -1)[..., 0]) for name in run.columns}
+
+
+def recorded(run: Record) -> Array:
+    """How many rows each run has: the time is NaN after its end."""
+    return np.asarray(np.isfinite(run.t).sum(axis=-1))
+
+
+def at(run: Record, t: Any) -> dict[str, Any]:
+    times = np.asarray(t, float)
+    found = {name: np.empty((*run.batch, *times.shape)) for name in run.columns}
+    for lane in np.ndindex(*run.batch):
+        n = int(recorded(run)[lane])
+        clock = run.t[lane][:n]
+        bad = times[~((times >= (clock[0] if n else np.inf)) & (times <= (clock[-1] if n else -np.inf)))]
+        if bad.size:
+            where = f" of run {lane}" if lane else ""
+            span = f"from {clock[0]:g} to {clock[-1]:g} s" if n else "without rows"
+            raise InputError(f"t = {bad.flat[0]:g} s is outside the record{where}, which is {span}.")
+        for name in run.columns:
+            found[name][lane] = np.interp(times, clock, run[name][lane][:n])
+        for names in quaternions(run).values():
+            _turned(found, run, names, lane, times, clock)
+    return {name: _number(values) for name, values in found.items()}
+
+
+def _turned(
+    found: dict[str, Array], run: Record, names: list[str], lane: tuple[int, ...], times: Array, clock: Array
+) -> None:
+    """The shorter way between two quaternions, then back to length 1."""
+    Q = np.stack([run[name][lane][: clock.size] for name in names])
+    mixed = np.stack([np.interp(times, clock, row) for row in Q * _signs(Q)])
+    mixed /= np.linalg.norm(mixed, axis=0)
+    for name, row in zip(names, mixed, strict=True):
+        found[name][lane] = row
+
+
+def _signs(Q: Array) -> Array:
+    """+1 or -1 for each row so that neighbours are on the same side: q and -q are the same rotation."""
+    same = np.where(np.sum(Q[:, 1:] * Q[:, :-1], axis=0) < 0.0, -1.0, 1.0)
+    return np.concatenate([np.ones(1), np.cumprod(same)])
+
+
+def residuals(run: Record) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if "energy" in run and len(run):
+        E = run["energy"]
+        scale = _largest(run["kinetic_energy"]) if "kinetic_energy" in run else _largest(E - E[..., :1])
+        if "potential_energy" in run:
+            V = run["potential_energy"]
+            scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
+        with np.errstate(invalid="ignore"):
+            drift = _largest(E - E[..., :1])
+            out["energy"] = _number(np.where(drift > 0.0, drift / np.where(scale > 0.0, scale, np.nan), drift))
+    for joint, names in quaternions(run).items():
+        length = np.sqrt(sum(run[name] ** 2 for name in names))
+        out[f"quaternion {joint}"] = _number(_largest(length - 1.0))
+    return out
+
+
+def quaternions(run: Record) -> dict[str, list[str]]:
+    """Joint -> its four columns, of the joints that have them and where they are stored."""
+    if run.mechanism is None or not run.has_state("q"):
+        return {}
+    return dict(_quaternions(run))
+
+
+def _quaternions(run: Record) -> Iterator[tuple[str, list[str]]]:
+    assert run.mechanism is not None
+    for j in run.mechanism.own_joints:
+        if KINDS[j.kind].nq > KINDS[j.kind].nv:
+            yield j.name, [f"{j.name}.{c}.q" for c in ("qx", "qy", "qz", "qw")]
+
+
+def _largest(values: Array) -> Array:
+    """Over the rows that were recorded."""
+    return np.asarray(np.nanmax(np.abs(values), axis=-1, initial=0.0))
+
+
+def _number(values: Any) -> Any:
+    values = np.asarray(values)
+    return float(values) if values.ndim == 0 else values

@@ -1,0 +1,209 @@
+"""The Record: named columns over time, with what produced them. Made once, never changed; prints and saves itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import Array
+from bellcrank.record import derive, measure
+from bellcrank.record.column import Column, Stop, frozen
+from bellcrank.record.plain import plain
+
+
+class Record:
+    """Columns over time, of one run or of a batch of them.
+
+        run["boom.q"], run["bucket.z"], run["energy"]     arrays of the shape (*batch, rows)
+        run.t, run.q, run.v, run.x                        time, and the state: (*batch, rows, n)
+
+    Columns that are not stored but follow from the state are computed on demand: energies, the place (.x .y .z) and the
+    speed of every frame of the mechanism, and what the simulator can work out (`derived`). run.columns are the stored
+    names, run.names all. A row of a run that had already stopped is NaN.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        *,
+        mechanism: Mechanism | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        stops: Sequence[Stop] = (),
+        states: Sequence[str] = (),
+        derived: Callable[[str], Column | None] | None = None,
+        derivable: Sequence[str] = (),
+    ) -> None:
+        """columns: the first is "t". provenance: what made this, plain data. stops: one for each run of the batch, in
+        the order of the flattened batch. states: names of the columns that make up x. derived: finds further columns,
+        of which derivable are the names.
+        """
+        self._stored = MappingProxyType(frozen(columns))
+        self.batch: tuple[int, ...] = self._stored["t"].values.shape[:-1]
+        self.mechanism = mechanism
+        # Once to JSON and back: the same before saving and after loading.
+        self.provenance: Mapping[str, Any] = MappingProxyType(json.loads(json.dumps(plain(dict(provenance or {})))))
+        self.stops = tuple(stops)
+        self.states = tuple(states)
+        self._derived = derived
+        self._derivable = tuple(derivable)
+        self._found: dict[str, Column] = {}
+        self._arrays: dict[str, Array] = {}
+        if self.stops and len(self.stops) != self.runs:
+            raise InputError(f"there are {len(self.stops)} stops for {self.runs} runs; expected one for each, or none.")
+        for name in self.states:
+            if name not in self._stored:
+                raise InputError(f"states: {unknown('column', name, self._stored)}")
+
+    # -- columns
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the stored columns."""
+        return tuple(self._stored)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that run[name] knows: the stored ones, then those that follow from them."""
+        return tuple(dict.fromkeys((*self._stored, *self._derivable, *derive.names(self))))
+
+    def column(self, name: str) -> Column:
+        """A column with its unit, stored or derived."""
+        if name in self._stored:
+            return self._stored[name]
+        if name not in self._found:
+            found = self._derived(name) if self._derived is not None else None
+            found = found or derive.column(self, name)
+            if found is None:
+                raise InputError(f"{self._called}: {unknown('column', name, self.names)}")
+            self._found[name] = frozen({"t": self._stored["t"], name: found})[name]
+        return self._found[name]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.column(name).values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        """Rows of each run."""
+        return int(self.t.shape[-1])
+
+    def including(self, *names: str) -> Record:
+        """A record that stores these columns too: files then have them, also where no mechanism can be asked."""
+        more = {name: self.column(name) for name in names}
+        return Record(
+            {**self._stored, **more},
+            mechanism=self.mechanism,
+            provenance=self.provenance,
+            stops=self.stops,
+            states=self.states,
+            derived=self._derived,
+            derivable=self._derivable,
+        )
+
+    # -- the state
+
+    @property
+    def runs(self) -> int:
+        """How many runs the batch has; 1 without a batch."""
+        return int(np.prod(self.batch, dtype=int))
+
+    @property
+    def t(self) -> Array:
+        return self["t"]
+
+    @property
+    def q(self) -> Array:
+        """Positions, (*batch, rows, nq)."""
+        return self._stacked("q")
+
+    @property
+    def v(self) -> Array:
+        """Velocities, (*batch, rows, nv)."""
+        return self._stacked("v")
+
+    @property
+    def x(self) -> Array:
+        """The other state variables (of actuators and controllers), (*batch, rows, nx)."""
+        return self._stacked("x")
+
+    def has_state(self, kind: str) -> bool:
+        """Whether every element of q, of v or of x is stored."""
+        return all(name in self._stored for name in self._elements(kind))
+
+    def _elements(self, kind: str) -> list[str]:
+        if kind == "x":
+            return list(self.states)
+        if self.mechanism is None:
+            return [name for name in self._stored if name.endswith(f".{kind}")]
+        return [f"{name}.{kind}" for name in self.mechanism.columns[kind == "v"]]
+
+    def _stacked(self, kind: str) -> Array:
+        if kind not in self._arrays:
+            if not self.has_state(kind):
+                missing = [name for name in self._elements(kind) if name not in self._stored]
+                raise InputError(
+                    f"{self._called} has no {kind}: the columns {missing[:8]} are not in it. It has {self.columns}."
+                )
+            parts = [self[name] for name in self._elements(kind)]
+            stacked = np.stack(parts, axis=-1) if parts else np.zeros((*self.t.shape, 0))
+            stacked.flags.writeable = False
+            self._arrays[kind] = stacked
+        return self._arrays[kind]
+
+    def poses(self, frame: str) -> Array:
+        """A frame of the mechanism in the world, (*batch, rows, 4, 4)."""
+        if self.mechanism is None:
+            raise InputError(f'{self._called} has no mechanism, so nobody knows where "{frame}" is.')
+        m, key = self.mechanism, f"pose of {frame}"
+        m.frame(frame)
+        if key not in self._arrays:
+            self._arrays[key] = derive.over_rows(lambda q: m.pose(q, frame), self.q)
+        return self._arrays[key]
+
+    # -- looking
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """The last row of each run that was recorded: floats, or arrays of the batch's shape."""
+        return measure.final(self)
+
+    def at(self, t: Any) -> dict[str, Any]:
+        """All stored columns at the time t (or times), on straight lines between the rows; quaternions stay units."""
+        return measure.at(self, t)
+
+    def energy(self) -> Array:
+        """Kinetic and potential energy, J."""
+        return self["energy"]
+
+    def residuals(self) -> dict[str, Any]:
+        """How far a run is from what the exact one keeps; floats, or arrays of the batch's shape.
+
+        energy: the largest |E - E(0)| over the largest kinetic energy of the run (or, if it never moves, over the
+        largest change of potential energy). It says something where nothing feeds or eats energy. quaternion NAME: how
+        far the quaternion of that joint is from length 1.
+        """
+        return measure.residuals(self)
+
+    @property
+    def _called(self) -> str:
+        of = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")
+        return f"the record of {of}"
+
+    def __repr__(self) -> str:
+        batch = f"{self.runs} runs of " if self.batch else ""
+        return f"<{self._called[4:].capitalize()}: {batch}{len(self)} rows, {len(self.columns)} columns>"
+
+    def __str__(self) -> str:
+        from bellcrank.record.summary import summary
+
+        return summary(self)

@@ -1,0 +1,59 @@
+"""A record as text: a table of its columns, where it comes from, why it stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.model.parts import Array
+from bellcrank.text import table
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+MOST = 60  # rows of the table; a humanoid has hundreds of columns
+
+
+def summary(run: Record) -> str:
+    t = run.t
+    span = f"{np.nanmax(t) - np.nanmin(t):.6g} s" if np.isfinite(t).any() else "no time"
+    batch = f"{run.runs} runs {run.batch} of " if run.batch else ""
+    head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} rows, {span}"
+    rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MOST]]
+    parts = [head, table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
+    if len(run.columns) > MOST:
+        parts.append(f"... and {len(run.columns) - MOST} more")
+    made = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
+    return "\n".join([*parts, *made, *stops(run)])
+
+
+def _numbers(values: Array) -> tuple[str, ...]:
+    """First and last of the first run; least and greatest of all."""
+    mine = values.reshape(-1, values.shape[-1])[:1].ravel() if values.size else values.ravel()
+    mine, every = mine[~np.isnan(mine)], values[~np.isnan(values)]
+    if not mine.size or not every.size:
+        return ("-",) * 4
+    return tuple(f"{x:.6g}" for x in (mine[0], mine[-1], every.min(), every.max()))
+
+
+def shown(value: object) -> str:
+    """One line for a value of the provenance."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {shown(x)}" for key, x in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def stops(run: Record) -> list[str]:
+    """A line for each run if they are few, otherwise how many ended for which reason."""
+    if len(run.stops) > 8:
+        counts = Counter(s.reason for s in run.stops)
+        return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.most_common())}"]
+    lanes = list(np.ndindex(*run.batch))
+    return [
+        f"stopped{f' {lane}' if lane else ''} at {s.time:.6g} s: {s.reason}{f' ({s.message})' if s.message else ''}"
+        for lane, s in zip(lanes, run.stops, strict=False)
+    ]
