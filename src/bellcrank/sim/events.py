@@ -1,0 +1,109 @@
+"""Events: a function of the state crosses zero, and the run stops there, notes it, or goes on from another state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, trace
+from bellcrank.integrate import interpolate
+from bellcrank.scalar import Scalar, fabs, where
+from bellcrank.sim.named import Named
+from bellcrank.sim.system import System
+from bellcrank.sim.user import called, vector
+
+ACTIONS = ("stop", "record", "switch")
+ROUNDS = 30  # of the search for the zero
+
+
+@dataclass(frozen=True)
+class Event:
+    """function(t, q, v, x, u) crosses zero: rising (direction 1), falling (-1) or either (0).
+
+    action: "stop" ends the run there, "record" notes time and state, "switch" goes on from the state that
+    then(t, q, v, x, u) returns: a mapping with any of "q", "v" and "x".
+    """
+
+    name: str
+    function: Callable[..., Scalar]
+    action: str = "stop"
+    direction: int = 0
+    then: Callable[..., Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.action not in ACTIONS:
+            raise InputError(f'event "{self.name}": {unknown("action", self.action, ACTIONS)}')
+        if self.direction not in (-1, 0, 1):
+            raise InputError(f'event "{self.name}": direction is {self.direction!r}; expected -1, 0 or 1.')
+        if not callable(self.function):
+            raise InputError(f'event "{self.name}": {self.function!r} is not a function of (t, q, v, x, u).')
+        if (self.action == "switch") != (self.then is not None):
+            raise InputError(f'event "{self.name}": action "switch" and then=... go together.')
+
+
+def crossings(s: System, events: Sequence[Event], arguments: Mapping[str, tuple[int, ...]]) -> Graph:
+    """(t, y, u, p) -> the functions of all events."""
+
+    def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        given = (t, *s.split(list(y)), Named("u", s.inputs, u))
+        what = [f'event "{e.name}"' for e in events]
+        return {"g": [vector(w, called(w, e.function, *given), [w])[0] for w, e in zip(what, events, strict=True)]}
+
+    return trace(f"{s.mechanism.name}.events", values, arguments)
+
+
+def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+    """The state after the event."""
+    assert event.then is not None
+    q, v, x = s.split(y)
+    what = f'then of event "{event.name}"'
+    found = called(what, event.then, t, q, v, x, Named("u", s.inputs, u))
+    if not isinstance(found, Mapping):
+        raise InputError(f'{what} returned {found!r}; expected a mapping with any of "q", "v" and "x".')
+    out: list[Scalar] = []
+    for part in (q, v, x):
+        new = found.get(part.what, part)
+        if isinstance(new, Mapping):
+            for key in new:
+                part[key]  # says what exists, if it does not
+            out += [new.get(name, old) for name, old in zip(part.names, part, strict=True)]
+        else:
+            out += vector(f"{what}, {part.what}", new, part.names)
+    for key in found:
+        if key not in ("q", "v", "x"):
+            raise InputError(f"{what}: {unknown('part of the state', key, ('q', 'v', 'x'))}")
+    return out
+
+
+def crossed(event: Event, before: Scalar, after: Scalar) -> Scalar:
+    """1 where the function went through zero in the direction that counts, else 0. Exactly zero before is past."""
+    rose = where(before < 0.0, where(after >= 0.0, 1.0, 0.0), 0.0)
+    fell = where(before > 0.0, where(after <= 0.0, 1.0, 0.0), 0.0)
+    return rose if event.direction == 1 else fell if event.direction == -1 else rose + fell
+
+
+def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Scalar:
+    """Where in [0, 1] g is zero, by false position with the Illinois rule; g has `before` at 0 and `after` at 1."""
+    a: Scalar = 0.0
+    b: Scalar = 1.0
+    fa, fb = before, after
+    for _ in range(ROUNDS):
+        flat = fabs(fb - fa) < 1e-300
+        c = where(flat, b, (a * fb - b * fa) / where(flat, 1.0, fb - fa))
+        fc = g(c)
+        other = fc * fb < 0.0  # the zero lies between b and c: b becomes the far end, else the far end counts half
+        a, fa = where(other, b, a), where(other, fb, 0.5 * fa)
+        b, fb = c, fc
+    return b
+
+
+def along(graph: Graph, dense: Sequence[Sequence[Scalar]], t: Scalar, h: Scalar, k: int, **others: Any) -> Any:
+    """Event k as a function of where in the last step."""
+
+    def g(s: Scalar) -> Scalar:
+        y = interpolate([list(d) for d in dense], s)
+        return graph.call(t=t + s * h, y=y, **others)["g"][k]  # type: ignore[no-any-return]
+
+    return g

@@ -1,0 +1,79 @@
+"""The loop of a run with a fixed step and nothing else to watch: the shortest way from step to step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bellcrank.emit.loop import Program
+from bellcrank.graph import trace
+from bellcrank.integrate import Integrator
+from bellcrank.scalar import Scalar, fabs, where
+from bellcrank.sim.layout import FINISHED, HUGE, NOT_FINITE, Layout, size
+from bellcrank.sim.traced import Traced
+
+
+def layout(traced: Traced, integrator: Integrator) -> Layout:
+    """The row comes first: t, y, and which line of the inputs was valid."""
+    s = traced.system
+    inputs = {"input": 1} if s.inputs else {}
+    signs = {name: 1 for name in ("live", "due", "status")}
+    counters = {name: 1 for name in ("n", "last", "next", "stride", "begin", "h")}
+    clock = {"input_step": 1, "input_last": 1} if s.inputs else {}
+    memory = integrator.memory(traced.problem())
+    return Layout({"t": 1, "y": size(s.size), **inputs, **signs, **counters, **clock, "memory": size(memory)})
+
+
+def program(traced: Traced, integrator: Integrator) -> Program:
+    """A lane takes `last` steps of size h from the time `begin` and writes every stride-th state, and the last."""
+    s, places = traced.system, layout(traced, integrator)
+
+    def tick(s: Any, **others: Any) -> dict[str, Any]:
+        old = places.read(s)
+        t, h, n = old["t"], old["h"], old["n"] + 1.0
+        made = integrator.step(traced.problem(**others), t, old["y"], h, old["memory"])
+        sound = size_of(made.y) < HUGE
+        go = where(sound, old["live"], 0.0) > 0.0
+        ended = n >= old["last"]
+        on_grid = n >= old["next"]
+        new = {
+            "t": old["begin"] + n * h,
+            "y": made.y,
+            "memory": made.memory,
+            "n": n,
+            "next": where(on_grid, old["next"] + old["stride"], old["next"]),
+        }
+        kept = {key: chosen(go, new[key], old[key]) for key in new}
+        kept["live"] = where(go, where(ended, 0.0, 1.0), 0.0)
+        kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0)
+        outcome = where(sound, where(ended, float(FINISHED), 0.0), float(NOT_FINITE))
+        kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
+        if "input" in old:
+            kept["input"] = next_input(old, kept["t"])
+        return {"s": places.written(old | kept)}
+
+    inputs = {"u": (len(s.inputs),)} if s.inputs else {}
+    graph = trace(f"{s.mechanism.name}.{integrator.name}", tick, {"s": (places.size,), **inputs})
+    row = 1 + s.size + (1 if s.inputs else 0)
+    where_input = places.place("input") if s.inputs else 0
+    return Program(graph, places.place("live"), places.place("due"), row, input=where_input)
+
+
+def size_of(y: list[Scalar]) -> Scalar:
+    """Finite exactly if y is, and small if y is."""
+    total: Scalar = 0.0
+    for x in y:
+        total = total + fabs(x)
+    return total
+
+
+def chosen(condition: Scalar, new: Any, old: Any) -> Any:
+    if isinstance(new, list):
+        return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
+    return where(condition, new, old)
+
+
+def next_input(old: dict[str, Any], t: Scalar) -> Scalar:
+    """The line of the table of inputs that is valid at t: each holds for one interval, the last for ever."""
+    k = old["input"] + 1.0
+    arrived = t >= k * old["input_step"] - 1e-9 * old["input_step"]
+    return where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])

@@ -1,0 +1,55 @@
+"""Where in the state of a loop each thing lies, and why a run stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.scalar import Scalar
+
+RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT = range(5)
+NEVER = 1e300  # a time that does not come
+HUGE = 1e150  # a state beyond this has left physics
+
+
+class Layout:
+    """Fields by name, one after the other; a size of 1 is a scalar, anything else a list."""
+
+    def __init__(self, fields: Mapping[str, int | tuple[int]]) -> None:
+        self.places: dict[str, int | slice] = {}
+        at = 0
+        for name, size in fields.items():
+            width = size if isinstance(size, int) else size[0]
+            self.places[name] = at if size == 1 else slice(at, at + width)
+            at += width
+        self.size = at
+
+    def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
+        return {
+            name: s[place] if isinstance(place, int) else list(s[place]) for name, place in self.places.items()
+        }
+
+    def written(self, values: Mapping[str, Any]) -> list[Scalar]:
+        flat: list[Scalar] = []
+        for name, place in self.places.items():
+            flat += [values[name]] if isinstance(place, int) else list(values[name])
+        return flat
+
+    def array(self, lanes: int, values: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+        """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero."""
+        out = np.zeros((self.size, lanes))
+        for name, value in values.items():
+            out[self.places[name]] = np.asarray(value, float).T
+        return out
+
+    def place(self, name: str) -> int:
+        found = self.places[name]
+        assert isinstance(found, int)
+        return found
+
+
+def size(width: int) -> int | tuple[int]:
+    """A list in a layout, also where it has one element or none."""
+    return (width,)

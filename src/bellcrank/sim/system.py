@@ -1,0 +1,171 @@
+"""A System: mechanics, actuators, control and outputs as one first-order system, dy/dt = f(t, y; u, p).
+
+y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state and
+inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are the
+forces on all joints. Everything is plain Python over scalars, and nothing here knows of graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from bellcrank.actuators import Actuator, StateVariable
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.scalar import Scalar
+from bellcrank.sim.named import Named
+from bellcrank.sim.user import called, vector
+
+Control = Callable[..., Any]
+Vector = Sequence[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    mechanism: Mechanism
+    actuators: tuple[Actuator, ...] = ()
+    control: Control | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: Mapping[str, Callable[..., Scalar]] = field(default_factory=dict)
+    control_states: tuple[StateVariable, ...] = ()
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        """What the control gives: a command for each actuator that takes one, or a force for each element of v."""
+        if not self.actuators:
+            return self.mechanism.columns[1]
+        return tuple(a.joint for a in self.actuators if a.commanded)
+
+    @cached_property
+    def states(self) -> tuple[StateVariable, ...]:
+        """x: all state variables that are not the mechanism's, with their full names."""
+        own = [StateVariable(f"{a.joint}.{s.name}", s.unit, s.initial) for a in self.actuators for s in a.states]
+        return (*own, *self.control_states)
+
+    @property
+    def nx(self) -> int:
+        return len(self.states)
+
+    @property
+    def size(self) -> int:
+        return self.mechanism.nq + self.mechanism.nv + self.nx
+
+    # -- over any scalar
+
+    def split(self, y: Vector) -> tuple[Named, Named, Named]:
+        m = self.mechanism
+        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv :]
+        return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)
+
+    def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """The commands, and the rates of the control's own states."""
+        if self.control is None:
+            return [0.0] * len(self.commands), []
+        what = f"control ({_called(self.control)})"
+        found = called(what, self.control, t, *self.split(y), Named("u", self.inputs, u))
+        rates: Any = ()
+        if self.control_states:
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise InputError(
+                    f"{what} has states ({', '.join(s.name for s in self.control_states)}) and returned "
+                    f"{type(found).__name__}; expected the pair (commands, rates of its states)."
+                )
+            found, rates = found
+        names = [s.name for s in self.control_states]
+        return vector(what, found, self.commands), vector(f"rates of {what}", rates, names) if names else []
+
+    def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """Forces on the joints, and the rates of the actuators' states."""
+        if not self.actuators:
+            return list(commands), []
+        q, v, x = self.split(y)
+        tau: list[Scalar] = [0.0] * len(v)
+        rates: list[Scalar] = []
+        given, at = iter(commands), 0
+        for a in self.actuators:
+            mine = x[at : at + len(a.states)]
+            at += len(a.states)
+            what = f'{type(a).__name__} on "{a.joint}"'
+            command = next(given) if a.commanded else 0.0
+            force, dx = called(what, a, t, q[a.joint], v[a.joint], mine, command)
+            i = v.names.index(a.joint)
+            tau[i] = tau[i] + force
+            rates += vector(f"rates of {what}", dx, [s.name for s in a.states]) if a.states else []
+        return tau, rates
+
+    def limits(self) -> list[tuple[Scalar, Scalar] | None]:
+        """(lowest, highest) of each element of x, or None."""
+        return [pair for a in self.actuators for pair in a.limits()] + [None] * len(self.control_states)
+
+    def observed(self, t: Scalar, y: Vector, u: Vector) -> dict[str, Scalar]:
+        """The outputs that the user asked for."""
+        given = (t, *self.split(y), Named("u", self.inputs, u))
+        return {
+            name: vector(f'output "{name}"', called(f'output "{name}"', f, *given), [name])[0]
+            for name, f in self.outputs.items()
+        }
+
+    def __str__(self) -> str:
+        m = self.mechanism
+        lines = [f"{m.name}: {m.nq} positions, {m.nv} velocities, {self.nx} further states"]
+        lines += [f"  {a}" for a in self.actuators]
+        if self.control is not None:
+            lines.append(f"  control: {_called(self.control)}")
+        if self.inputs:
+            lines.append(f"  inputs: {', '.join(self.inputs)}")
+        return "\n".join(lines)
+
+
+def _called(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def system(
+    mechanism: Mechanism | System,
+    actuators: Sequence[Actuator] = (),
+    control: Control | None = None,
+    inputs: Sequence[str] = (),
+    outputs: Mapping[str, Callable[..., Scalar]] | None = None,
+    states: Mapping[str, float] | Sequence[StateVariable] = (),
+) -> System:
+    """Joins a mechanism with what moves and watches it.
+
+    control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name), it
+    gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
+    (t, q, v, x, u), by name.
+    """
+    if isinstance(mechanism, System):
+        if actuators or control is not None or inputs or outputs or states:
+            raise InputError("this is a system already; give the mechanism together with actuators, control and inputs.")
+        return mechanism
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
+    if control is not None and not callable(control):
+        raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
+    known = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
+    for a in actuators:
+        if not isinstance(a, Actuator):
+            raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
+        if a.joint not in known:
+            raise InputError(f'actuator {type(a).__name__} of "{mechanism.name}": {unknown("joint", a.joint, known)}')
+    own: Any = states or getattr(control, "states", ())
+    if isinstance(own, Mapping):
+        own = [StateVariable(name, "", float(x)) for name, x in own.items()]
+    if isinstance(inputs, str):
+        raise InputError(f'inputs is "{inputs}"; expected a list of names: ["{inputs}"].')
+    made = System(mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own))
+    _unique("state", [s.name for s in made.states])
+    _unique("input", made.inputs)
+    for name, f in made.outputs.items():
+        if not callable(f):
+            raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')
+    return made
+
+
+def _unique(what: str, names: Sequence[str]) -> None:
+    twice = sorted({n for n in names if list(names).count(n) > 1})
+    if twice:
+        raise InputError(f"there is more than one {what} called {', '.join(twice)}; names must differ.")

@@ -1,0 +1,125 @@
+"""From a System to graphs: its rate f, the Jacobian of f, its outputs, and the Problem an integrator works on.
+
+f is traced once and called by every stage of every step, so its code exists once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bellcrank import build
+from bellcrank.graph import Graph, trace
+from bellcrank.integrate.problem import Problem, State
+from bellcrank.methods import Method, kinematics
+from bellcrank.scalar import Scalar, clip, sqrt, step
+from bellcrank.sim.system import System
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """The graphs of one system by one method of forward dynamics."""
+
+    system: System
+    method: Method
+
+    @property
+    def arguments(self) -> dict[str, Shape]:
+        """What every graph here takes."""
+        s = self.system
+        shapes: dict[str, Shape] = {"t": (), "y": (s.size,)}
+        if s.inputs:
+            shapes["u"] = (len(s.inputs),)
+        return shapes
+
+    @cached_property
+    def f(self) -> Graph:
+        """(t, y, u, p) -> dy/dt."""
+        s, m = self.system, self.system.mechanism
+        tree = build.tree(m, "forward_dynamics", self.method)
+        accelerations = self.method.function("forward_dynamics")
+
+        def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            y = list(y)
+            step("control")
+            commands, own = s.commanded(t, y, u)
+            step("actuators")
+            tau, rates = s.forces(t, y, commands)
+            q, v, _ = s.split(y)
+            a = accelerations(tree, list(q), list(v), tau)
+            step("rate")
+            return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own]}
+
+        return trace(f"{m.name}.rate", rate, self.arguments)
+
+    @cached_property
+    def slopes(self) -> tuple[Graph, Graph]:
+        """df/dy and df/dt."""
+        return self.f.jacobian("dy", "y"), self.f.jacobian("dy", "t")
+
+    @cached_property
+    def outputs(self) -> Graph:
+        """(t, y, u, p) -> accelerations, joint forces, commands, outputs of the user."""
+        s, m = self.system, self.system.mechanism
+
+        def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            y = list(y)
+            commands, _ = s.commanded(t, y, u)
+            tau, _ = s.forces(t, y, commands)
+            rest = {"y": y, "t": t} | ({"u": u} if s.inputs else {})
+            dy = self.f.call(**rest)["dy"]
+            out = {"a": dy[m.nq : m.nq + m.nv], "tau": tau, "command": commands}
+            user = list(s.observed(t, y, u).values())
+            return out | ({"output": user} if user else {})
+
+        return trace(f"{m.name}.outputs", seen, self.arguments)
+
+    def problem(self, **others: Any) -> Problem:
+        """For a trace in which y and t are nodes and `others` the rest of the arguments."""
+        s, m = self.system, self.system.mechanism
+
+        def f(t: Scalar, y: State) -> State:
+            return list(self.f.call(t=t, y=y, **others)["dy"])
+
+        def jacobian(t: Scalar, y: State) -> tuple[list[State], State]:
+            by_state, by_time = self.slopes
+            J = by_state.call(t=t, y=y, **others)["ddy_dy"]
+            return [list(row) for row in J], list(by_time.call(t=t, y=y, **others)["ddy_dt"])
+
+        def moved(q: State, displacement: State) -> State:
+            return kinematics.integrate(m.tree, q, displacement)
+
+        return Problem(f, m.nq, m.nv, s.nx, jacobian, moved, projection(s))
+
+
+def projection(s: System) -> Callable[[State], State]:
+    """Puts a state back where it belongs: quaternions to unit length, actuator states inside their limits."""
+    m = s.mechanism
+    units = quaternions(s)
+    bounds = s.limits()
+
+    def project(y: State) -> State:
+        y = list(y)
+        for i in units:
+            n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
+            y[i : i + 4] = [x * n for x in y[i : i + 4]]
+        for k, pair in enumerate(bounds, m.nq + m.nv):
+            if pair is not None:
+                y[k] = clip(y[k], *pair)
+        return y
+
+    return project
+
+
+def quaternions(s: System) -> list[int]:
+    """Where in y a quaternion begins."""
+    return [i for i, name in enumerate(s.mechanism.columns[0]) if name.endswith(".qx")]
+
+
+def chosen(s: System, method: str, dtype: str) -> Traced:
+    by, _ = build.chosen(s.mechanism, build.Request("forward_dynamics", method), dtype)
+    return Traced(s, by)

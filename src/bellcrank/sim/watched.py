@@ -1,0 +1,267 @@
+"""The loop of a run that chooses its steps or watches for events: rows come from the dense output of each step.
+
+A tick tries a step. Where the error is too large it is tried again, shorter. A step that is taken leaves its polynomial
+behind; `observe` reads rows from it at the times of the record's grid and of events, one at a time, and `locate` finds
+where in the step an event happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bellcrank.emit.loop import Program
+from bellcrank.graph import Graph, trace
+from bellcrank.integrate import Integrator, interpolate
+from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
+from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
+from bellcrank.sim.fixed import chosen, next_input, size_of
+from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, NOT_FINITE, TOO_SMALL, Layout, size
+from bellcrank.sim.traced import Traced
+
+SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
+SMALLEST = 1e-14  # of a step, against the time or one second
+
+
+class Watched:
+    """The graphs of such a run; they share the layout of the state."""
+
+    def __init__(self, traced: Traced, integrator: Integrator, events: Sequence[Event], adaptive: bool, grid: bool):
+        self.traced, self.integrator, self.events = traced, integrator, tuple(events)
+        self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one for every step
+        s = traced.system
+        problem = traced.problem()
+        self.nu, self.nd = len(s.inputs), self._degree() + 1
+        single = [
+            *("live", "due", "hit", "status", "n", "tried", "h", "step", "begin", "end", "every", "next", "which"),
+            *("rtol", "atol", "t_old", "h_old"),
+        ]
+        clock = {"input_step": 1, "input_last": 1} if self.nu else {}
+        self.layout = Layout(
+            {
+                "t": 1,
+                "y": size(s.size),
+                **({"input": 1} if self.nu else {}),
+                **dict.fromkeys(single, 1),
+                **clock,
+                "memory": size(integrator.memory(problem)),
+                "dense": size(self.nd * s.size),
+                "g_old": size(len(self.events)),
+                "g": size(len(self.events)),
+                "pending": size(len(self.events)),
+            }
+        )
+
+    def _degree(self) -> int:
+        """Of the integrator's dense output, seen on a system of one number."""
+        from bellcrank.integrate.problem import Problem
+
+        tiny = Problem(lambda t, y: [0.0 * y[0], 0.0 * y[0]], 1, 1, 0, lambda t, y: ([[0.0, 0.0]] * 2, [0.0, 0.0]))
+        begun = self.integrator.begin(tiny, 0.0, [0.0, 0.0], 1.0)
+        return len(self.integrator.step(tiny, 0.0, [0.0, 0.0], 1.0, begun).dense) - 1
+
+    # -- graphs
+
+    def program(self) -> Program:
+        s, at = self.traced.system, self.layout.place
+        inputs = {"u": (self.nu,)} if self.nu else {}
+        shapes = {"s": (self.layout.size,), **inputs}
+        name = f"{s.mechanism.name}.{self.integrator.name}"
+        return Program(
+            trace(f"{name}.tick", self._tick, shapes),
+            at("live"),
+            at("due"),
+            row=2 + s.size + (1 if self.nu else 0),
+            observe=trace(f"{name}.observe", self._observe, shapes),
+            locate=trace(f"{name}.locate", self._locate, shapes) if self.events else None,
+            hit=at("hit"),
+            input=at("input") if self.nu else 0,
+        )
+
+    @property
+    def crossings(self) -> Graph:
+        if not hasattr(self, "_crossings"):
+            self._crossings = crossings(self.traced.system, self.events, self.traced.arguments)
+        return self._crossings
+
+    def _tick(self, s: Any, **others: Any) -> dict[str, Any]:
+        old, problem = self.layout.read(s), self.traced.problem(**others)
+        t, y = old["t"], old["y"]
+        h, memory = old["h"], old["memory"]
+        if self.adaptive:
+            room = old["end"] - t
+            if self.nu:
+                room = minimum(room, (old["input"] + 1.0) * old["input_step"] - t)
+                room = where(room > 1e-12 * old["input_step"], room, old["end"] - t)
+            tried = minimum(h, room)
+            memory = self.integrator.rescale(problem, memory, tried / h)
+            h = tried
+        made = self.integrator.step(problem, t, y, h, memory)
+        sound = size_of(made.y) < HUGE
+        n = old["n"] + 1.0
+        if self.adaptive:
+            err = _norm(made.error or [], y, made.y, old["rtol"], old["atol"])
+            fits = where(sound, where(err <= 1.0, 1.0, 0.0), 0.0)
+            grown = SAFETY * exp(log(maximum(err, 1e-10)) * (-1.0 / self._error_order()))
+            factor = where(sound, where(err < HUGE, clip(grown, LEAST, MOST), LEAST), 0.1)
+            wish = h * factor
+            left = old["end"] - t
+            t_new = where(h < left, t + h, old["end"])
+            stuck = where(fits > 0.0, 0.0, where(wish < SMALLEST * maximum(fabs(t), 1.0), 1.0, 0.0))
+            ended = t_new >= old["end"]
+            # a step that only had to end on time says nothing about the next one
+            h_next = where(fits > 0.0, where(h < old["h"], maximum(wish, old["h"]), wish), wish)
+            ratio = h_next / h
+        else:
+            fits = where(sound, 1.0, 0.0)
+            stuck = where(sound, 0.0, 1.0)
+            t_new = old["begin"] + n * old["step"]
+            ended = t_new >= old["end"] - 1e-9 * old["step"]
+            h_next = old["step"]
+            ratio = 1.0
+        go = where(old["live"] > 0.0, fits, 0.0) > 0.0
+        new = {"t": t_new, "y": made.y, "n": n, "t_old": t, "h_old": h}
+        new["dense"] = [x for d in made.dense for x in d]
+        kept = {key: chosen(go, new[key], old[key]) for key in new}
+        kept["memory"] = self._remembered(problem, go, made.memory, memory, ratio, old["memory"])
+        kept["h"] = where(old["live"] > 0.0, h_next, old["h"])
+        kept["tried"] = where(old["live"] > 0.0, old["tried"] + 1.0, old["tried"])
+        kept["live"] = where(go, where(ended, 0.0, 1.0), where(stuck > 0.0, 0.0, old["live"]))
+        failure = float(NOT_FINITE) if not self.adaptive else where(sound, float(TOO_SMALL), float(NOT_FINITE))
+        outcome = where(go, where(ended, float(FINISHED), 0.0), where(stuck > 0.0, failure, 0.0))
+        kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
+        kept["next"] = old["next"] if self.grid else where(go, 0.0, old["next"])
+        if self.nu:
+            kept["input"] = next_input(old, kept["t"])
+        if self.events:
+            g = list(self.crossings.call(t=kept["t"], y=kept["y"], **others)["g"])
+            kept["g_old"], kept["g"] = old["g"], chosen(go, g, old["g"])
+            hits = [crossed(e, a, b) for e, a, b in zip(self.events, old["g"], g, strict=True)]
+            kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
+        return self._result(old | kept)
+
+    def _remembered(self, problem: Any, go: Scalar, new: Any, tried: Any, ratio: Scalar, old: Any) -> list[Scalar]:
+        if not new:
+            return []
+        if not self.adaptive:
+            return list(chosen(go, new, old))
+        accepted = self.integrator.rescale(problem, new, ratio)
+        again = self.integrator.rescale(problem, tried, ratio)
+        return list(chosen(go, accepted, again))
+
+    def _error_order(self) -> float:
+        """The error estimate goes with this power of h."""
+        return 4.0 if self.integrator.stiff else 5.0
+
+    def _row_times(self, now: dict[str, Any]) -> tuple[Scalar, Scalar, list[Scalar]]:
+        """Time of the next row of the grid (NEVER where it has not come), of any row, and of every event's."""
+        if self.grid:
+            tg = minimum(now["next"] * now["every"], now["end"])
+            tg = where(now["next"] < NEVER, tg, NEVER)
+            come = tg <= now["t"] + 1e-9 * now["every"]
+            regular = where(come, minimum(tg, now["t"]), NEVER)
+        else:
+            regular = where(now["next"] < NEVER, now["t"], NEVER)
+        pending = list(now["pending"])
+        first = regular
+        for p in pending:
+            first = minimum(first, p)
+        return regular, first, pending
+
+    def _result(self, now: dict[str, Any]) -> dict[str, Any]:
+        _, first, _ = self._row_times(now)
+        now["due"] = where(first < NEVER, 1.0, 0.0)
+        return {"s": self.layout.written(now)}
+
+    def _dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
+        n = self.traced.system.size
+        return [now["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
+
+    def _observe(self, s: Any, **others: Any) -> dict[str, Any]:
+        now = self.layout.read(s)
+        regular, first, pending = self._row_times(now)
+        which: Scalar = 0.0
+        for k, p in enumerate(pending):
+            which = where(p <= first, k + 1.0, which)
+        on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
+        y = interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"])
+        new = dict(now)
+        new["pending"] = [_done(which, k + 1.0, p) for k, p in enumerate(pending)]
+        if self.grid:
+            after = where(first >= now["end"] - 1e-9 * now["every"], NEVER, now["next"] + 1.0)
+        else:
+            after = NEVER
+        due = where(now["due"] > 0.0, 1.0, 0.0) > 0.0
+        new["next"] = where(on_grid, after, now["next"])
+        kept = {key: chosen(due, new[key], now[key]) for key in ("pending", "next")}
+        row = [first, *y, *([now["input"]] if self.nu else []), which]
+        return {"row": row, **self._result(now | kept)}
+
+    def _locate(self, s: Any, **others: Any) -> dict[str, Any]:
+        now = self.layout.read(s)
+        u = others.get("u", ())
+        system, problem = self.traced.system, self.traced.problem(**others)
+        dense, t0, h0 = self._dense(now), now["t_old"], now["h_old"]
+        hit = now["hit"] > 0.0
+        places: list[Scalar] = []
+        for k, e in enumerate(self.events):
+            a, b = now["g_old"][k], now["g"][k]
+            is_crossed = where(hit, crossed(e, a, b), 0.0) > 0.0
+            zero = located(along(self.crossings, dense, t0, h0, k, **others), where(is_crossed, a, -1.0), where(is_crossed, b, 1.0))
+            places.append(where(is_crossed, zero, 2.0))
+        end: Scalar = 2.0  # where in the step the first event is that does not let it pass
+        which: Scalar = 0.0
+        for k, e in enumerate(self.events):
+            if e.action != "record":
+                sooner = places[k] < end
+                end, which = where(sooner, places[k], end), where(sooner, k + 1.0, which)
+        halted = end < 1.5
+        t_end = t0 + end * h0
+        y_end = interpolate(dense, where(halted, end, 1.0))
+        new: dict[str, Any] = {}
+        new["pending"] = [
+            where(x < 1.5, where(x <= end, t0 + x * h0, NEVER), p) for x, p in zip(places, now["pending"], strict=True)
+        ]
+        y_new = y_end
+        stopped: Scalar = 0.0
+        for k, e in enumerate(self.events):
+            mine = fabs(which - (k + 1.0)) < 0.5
+            if e.action == "stop":
+                stopped = where(mine, 1.0, stopped)
+            elif e.action == "switch":
+                y_new = chosen(mine, switched(system, e, t_end, y_end, u), y_new)
+        over = stopped > 0.0
+        h_next = now["h"] if self.adaptive else maximum(now["t"] - t_end, 0.0)
+        g_new = list(self.crossings.call(t=t_end, y=y_new, **others)["g"])
+        # the one that happened is past: zero before is no crossing
+        g_new = [where(x <= end, 0.0, g) for x, g in zip(places, g_new, strict=True)]
+        after = {
+            "t": t_end,
+            "y": y_new,
+            "g": g_new,
+            "which": which,
+            "n": now["n"] if self.adaptive else now["n"] - 1.0,
+            "h": h_next,
+            "live": where(over, 0.0, 1.0),
+            "status": where(over, float(EVENT), 0.0),
+            "end": where(over, t_end, now["end"]),
+            "memory": self.integrator.begin(problem, t_end, y_new, h_next) if now["memory"] else [],
+        }
+        new |= {key: chosen(halted, after[key], now[key]) for key in after}
+        kept = {key: chosen(hit, new[key], now[key]) for key in new}
+        kept["hit"] = 0.0
+        return self._result(now | kept)
+
+
+def _done(which: Scalar, mine: float, pending: Scalar) -> Scalar:
+    """Forgets the event whose row was written."""
+    return where(fabs(which - mine) < 0.5, NEVER, pending)
+
+
+def _norm(error: Sequence[Scalar], a: Sequence[Scalar], b: Sequence[Scalar], rtol: Scalar, atol: Scalar) -> Scalar:
+    """Root mean square of the error against what is allowed."""
+    total: Scalar = 0.0
+    for e, x, y in zip(error, a, b, strict=True):
+        r = e / (atol + rtol * maximum(fabs(x), fabs(y)))
+        total = total + r * r
+    return sqrt(total * (1.0 / max(1, len(error))))
