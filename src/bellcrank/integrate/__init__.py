@@ -1,54 +1,34 @@
 """Integrators: pure steps of dy/dt = f(t, y) over any scalar. Knows nothing of graphs.
 
-Each row is a step of size h; `f` is how often it evaluates f, without what only dense output needs (in a traced step
-nobody pays for what nobody reads).
+`f` is how often a step evaluates f, without what only its dense output needs: in a traced step nobody pays for what
+nobody reads. rkf45 without a reader of its error takes 5.
 
-| name     | order | f | error | needs df/dy | dense order | what it is                                   |
-|----------|-------|---|-------|-------------|-------------|----------------------------------------------|
-| euler    | 1     | 1 | no    | no          | 1           | semi-implicit Euler, symplectic              |
-| rk4      | 4     | 4 | no    | no          | 3           | the classical Runge-Kutta method             |
-| rkf45    | 4     | 6 | yes   | no          | 3           | Runge-Kutta-Fehlberg; 5 where nobody reads the error |
-| dopri5   | 5     | 6 | yes   | no          | 4           | Dormand-Prince 5(4), first same as last      |
+| name     | order | f | error | df/dy | dense order | remembers | what it is                                      |
+|----------|-------|---|-------|-------|-------------|-----------|-------------------------------------------------|
+| euler    | 1     | 1 | no    | no    | 1           | nothing   | semi-implicit Euler, symplectic                 |
+| rk4      | 4     | 4 | no    | no    | 3           | nothing   | the classical Runge-Kutta method                |
+| rkf45    | 4     | 6 | yes   | no    | 3           | nothing   | Runge-Kutta-Fehlberg, result of order 4         |
+| dopri5   | 5     | 6 | yes   | no    | 4           | f         | Dormand-Prince 5(4), first same as last         |
+| abm4     | 4     | 2 | yes   | no    | 4           | 4 states  | Adams-Bashforth-Moulton PECE, Nordsieck's form  |
+| rodas4   | 4     | 6 | yes   | yes   | 3           | nothing   | Rosenbrock 4(3), L-stable, stiffly accurate     |
+| midpoint | 2     | 4 | no    | yes   | 2           | nothing   | implicit midpoint, symplectic, 4 Newton steps   |
 """
 
 from __future__ import annotations
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.integrate.adams import ABM4
 from bellcrank.integrate.dense import interpolate
 from bellcrank.integrate.euler import EULER
+from bellcrank.integrate.midpoint import MIDPOINT
 from bellcrank.integrate.problem import Integrator, Problem, State, Step
-from bellcrank.integrate.runge_kutta import explicit
-from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA
+from bellcrank.integrate.rosenbrock import RODAS4
+from bellcrank.integrate.runge_kutta import DOPRI5, RK4, RKF45
 
 __all__ = ["INTEGRATORS", "Integrator", "Problem", "State", "Step", "integrator", "interpolate"]
 
 INTEGRATORS: dict[str, Integrator] = {
-    method.name: method
-    for method in (
-        EULER,
-        explicit(
-            "rk4",
-            4,
-            KUTTA,
-            "W. Kutta. Beitrag zur naeherungsweisen Integration totaler Differentialgleichungen. "
-            "Zeitschrift fuer Mathematik und Physik 46, 435-453, 1901.",
-        ),
-        explicit(
-            "rkf45",
-            4,
-            FEHLBERG,
-            "E. Fehlberg. Low-order classical Runge-Kutta formulas with stepsize control and their application to some "
-            "heat transfer problems. NASA TR R-315, 1969.",
-        ),
-        explicit(
-            "dopri5",
-            5,
-            DORMAND_PRINCE,
-            "J. R. Dormand, P. J. Prince. A family of embedded Runge-Kutta formulae. Journal of Computational and "
-            "Applied Mathematics 6(1), 19-26, 1980; dense output: L. F. Shampine. Some practical Runge-Kutta formulas. "
-            "Mathematics of Computation 46, 135-150, 1986.",
-        ),
-    )
+    method.name: method for method in (EULER, RK4, RKF45, DOPRI5, ABM4, RODAS4, MIDPOINT)
 }
 
 

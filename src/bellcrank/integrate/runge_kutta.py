@@ -6,7 +6,7 @@ from bellcrank import scalar
 from bellcrank.integrate.combine import plus, times, weighted
 from bellcrank.integrate.dense import hermite
 from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_with_nothing, no_memory, unscaled
-from bellcrank.integrate.tableaus import Numbers, Tableau
+from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Numbers, Tableau
 from bellcrank.scalar import Scalar
 
 
@@ -51,3 +51,27 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
 def _sum(h: Scalar, weights: Numbers, k: list[State]) -> State:
     """h sum w_i k_i; the products h w_i are shared by all components."""
     return weighted([0.0 if w == 0.0 else h * w for w in weights], k)
+
+
+RK4 = explicit(
+    "rk4",
+    4,
+    KUTTA,
+    "W. Kutta. Beitrag zur naeherungsweisen Integration totaler Differentialgleichungen. "
+    "Zeitschrift fuer Mathematik und Physik 46, 435-453, 1901.",
+)
+RKF45 = explicit(
+    "rkf45",
+    4,
+    FEHLBERG,
+    "E. Fehlberg. Low-order classical Runge-Kutta formulas with stepsize control and their application to some "
+    "heat transfer problems. NASA TR R-315, 1969.",
+)
+DOPRI5 = explicit(
+    "dopri5",
+    5,
+    DORMAND_PRINCE,
+    "J. R. Dormand, P. J. Prince. A family of embedded Runge-Kutta formulae. Journal of Computational and "
+    "Applied Mathematics 6(1), 19-26, 1980; dense output: L. F. Shampine. Some practical Runge-Kutta formulas. "
+    "Mathematics of Computation 46, 135-150, 1986.",
+)
