@@ -2,6 +2,7 @@
 
     i64 @run(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
              i64 capacity, ptr counts, ptr ws)
+    void @begin(ptr s, ptr spare, ptr p, ptr u, ptr ws)     the state in s, completed in spare, before the first tick
 
 The state `s` is all that one tick tells the next, for every lane its own. Some of its elements are signs to this loop:
 
@@ -35,6 +36,7 @@ class Program:
     live: int  # places of the signs in s
     due: int
     row: int  # elements of a row: the first ones of s, or what `observe` gives
+    start: Graph  # completes a state before the first tick
     observe: Graph | None = None  # outputs row and s, called while a row is due
     locate: Graph | None = None  # called after a tick that left a hit
     hit: int = 0
@@ -42,7 +44,7 @@ class Program:
 
     @property
     def graphs(self) -> dict[str, Graph]:
-        found = {"tick": self.tick, "observe": self.observe, "locate": self.locate}
+        found = {"start": self.start, "tick": self.tick, "observe": self.observe, "locate": self.locate}
         return {name: graph for name, graph in found.items() if graph is not None}
 
     @property
@@ -63,6 +65,7 @@ def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64"
         sincos.definition(trig_width, dtype),
         *library(w),
         made.text,
+        _begin(program),
         _run(program, w),
         "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
     ]
@@ -84,6 +87,12 @@ def _call(graph: Graph, name: str, state: str, *outputs: str) -> str:
     given = {"s": state, "p": "%p", "u": "%u"}
     arguments = ["%ws", *(given[key] for key in graph.inputs), *outputs]
     return f"  call void @{name}({', '.join(f'ptr {a}' for a in arguments)})\n"
+
+
+def _begin(program: Program) -> str:
+    return f"""define void @begin(ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr noalias %ws) nounwind {{
+{_call(program.start, "start", "%s", "%spare")}  ret void
+}}"""
 
 
 def _run(program: Program, w: Writer) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bellcrank.emit.loop import Program
 from bellcrank.graph import trace
-from bellcrank.integrate import Integrator
+from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.layout import FINISHED, HUGE, NOT_FINITE, Layout, size
 from bellcrank.sim.traced import Traced
@@ -51,11 +51,28 @@ def program(traced: Traced, integrator: Integrator) -> Program:
             kept["input"] = next_input(old, kept["t"])
         return {"s": places.written(old | kept)}
 
+    def start(s: Any, **others: Any) -> dict[str, Any]:
+        now = places.read(s)
+        now["memory"] = begun(integrator, traced.problem(**others), now)
+        return {"s": places.written(now)}
+
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
-    graph = trace(f"{s.mechanism.name}.{integrator.name}", tick, {"s": (places.size,), **inputs})
+    name, shapes = f"{s.mechanism.name}.{integrator.name}", {"s": (places.size,), **inputs}
     row = 1 + s.size + (1 if s.inputs else 0)
     where_input = places.place("input") if s.inputs else 0
-    return Program(graph, places.place("live"), places.place("due"), row, input=where_input)
+    return Program(
+        trace(f"{name}.tick", tick, shapes),
+        places.place("live"),
+        places.place("due"),
+        row,
+        start=trace(f"{name}.start", start, shapes),
+        input=where_input,
+    )
+
+
+def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
+    """What the integrator remembers before its first step from here."""
+    return list(integrator.begin(problem, now["t"], now["y"], now["h"])) if integrator.memory(problem) else []
 
 
 def size_of(y: list[Scalar]) -> Scalar:

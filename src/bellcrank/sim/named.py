@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
@@ -24,6 +24,9 @@ class Named(Sequence[Scalar]):
             raise InputError(
                 f"{self.what}[{key}]: {self.what} has {len(self.values)} elements: {', '.join(self.names)}."
             ) from None
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self.values)
 
     def __len__(self) -> int:
         return len(self.values)

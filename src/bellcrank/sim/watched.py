@@ -15,7 +15,7 @@ from bellcrank.graph import Graph, trace
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
-from bellcrank.sim.fixed import chosen, next_input, size_of
+from bellcrank.sim.fixed import begun, chosen, next_input, size_of
 from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, NOT_FINITE, TOO_SMALL, Layout, size
 from bellcrank.sim.traced import Traced
 
@@ -74,6 +74,7 @@ class Watched:
             row=2 + s.size + (1 if self.nu else 0),
             observe=trace(f"{name}.observe", self._observe, shapes),
             locate=trace(f"{name}.locate", self._locate, shapes) if self.events else None,
+            start=trace(f"{name}.start", self._start, shapes),
             hit=at("hit"),
             input=at("input") if self.nu else 0,
         )
@@ -83,6 +84,16 @@ class Watched:
         if not hasattr(self, "_crossings"):
             self._crossings = crossings(self.traced.system, self.events, self.traced.arguments)
         return self._crossings
+
+    def _start(self, s: Any, **others: Any) -> dict[str, Any]:
+        """What follows from t, y and h before the first step."""
+        now, problem = self.layout.read(s), self.traced.problem(**others)
+        now["memory"] = begun(self.integrator, problem, now)
+        now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))]
+        now["pending"] = [NEVER] * len(self.events)
+        if self.events:
+            now["g"] = now["g_old"] = list(self.crossings.call(t=now["t"], y=now["y"], **others)["g"])
+        return {"s": self.layout.written(now)}
 
     def _tick(self, s: Any, **others: Any) -> dict[str, Any]:
         old, problem = self.layout.read(s), self.traced.problem(**others)
@@ -118,7 +129,7 @@ class Watched:
             t_new = old["begin"] + n * old["step"]
             ended = t_new >= old["end"] - 1e-9 * old["step"]
             h_next = old["step"]
-            ratio = 1.0
+            ratio = h_next / h if self.events else 1.0  # after a switch one step is shorter
         go = where(old["live"] > 0.0, fits, 0.0) > 0.0
         new = {"t": t_new, "y": made.y, "n": n, "t_old": t, "h_old": h}
         new["dense"] = [x for d in made.dense for x in d]
@@ -144,7 +155,7 @@ class Watched:
         if not new:
             return []
         if not self.adaptive:
-            return list(chosen(go, new, old))
+            return list(chosen(go, self.integrator.rescale(problem, new, ratio), old))
         accepted = self.integrator.rescale(problem, new, ratio)
         again = self.integrator.rescale(problem, tried, ratio)
         return list(chosen(go, accepted, again))
@@ -245,7 +256,7 @@ class Watched:
             "live": where(over, 0.0, 1.0),
             "status": where(over, float(EVENT), 0.0),
             "end": where(over, t_end, now["end"]),
-            "memory": self.integrator.begin(problem, t_end, y_new, h_next) if now["memory"] else [],
+            "memory": begun(self.integrator, problem, {"t": t_end, "y": y_new, "h": h_next}),
         }
         new |= {key: chosen(halted, after[key], now[key]) for key in after}
         kept = {key: chosen(hit, new[key], now[key]) for key in new}

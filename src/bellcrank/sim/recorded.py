@@ -1,0 +1,197 @@
+"""From the rows that a loop left behind to a Record: columns, units, what else can be worked out, why runs stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.host import host
+from bellcrank.integrate import Integrator
+from bellcrank.record import Column, Record, Stop
+from bellcrank.record.column import state_columns
+from bellcrank.sim.events import Event
+from bellcrank.sim.layout import EVENT, FINISHED, NOT_FINITE, TOO_SMALL, Layout
+from bellcrank.sim.runner import Block
+from bellcrank.sim.system import System
+from bellcrank.sim.traced import Traced
+from bellcrank.version import __version__
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    system: System
+    traced: Traced
+    integrator: Integrator
+    layout: Layout
+    blocks: Sequence[Block]
+    batch: tuple[int, ...]
+    inputs: Array  # (runs, lines, nu)
+    hold: float
+    events: Sequence[Event]
+    rows: Array  # (runs and more, capacity, columns), where the blocks wrote, unless one had to grow
+    settings: Mapping[str, Any]
+    finished: bool
+
+    @property
+    def runs(self) -> int:
+        return int(np.prod(self.batch, dtype=int))
+
+    def of_state(self, name: str) -> Array:
+        """A scalar of the loop's state at the end, for each run."""
+        place = self.layout.place(name)
+        return np.concatenate([b.state[place] for b in self.blocks])[: self.runs]
+
+
+def recorded(o: Outcome) -> Record:
+    s, m = o.system, o.system.mechanism
+    rows, happened = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
+    shaped = rows.reshape((*o.batch, *rows.shape[1:]))
+    t, y = shaped[..., 0], shaped[..., 1 : 1 + s.size]
+    same = o.runs > 1 and bool((rows[:, :, 0] == rows[:1, :, 0]).all())
+    columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
+    for k, z in enumerate(s.states, m.nq + m.nv):
+        columns[z.name] = Column(z.name, z.unit, y[..., k])
+    if s.inputs:
+        valid = shaped[..., 1 + s.size]
+        values = _inputs(o, rows[:, :, 1 + s.size]).reshape((*valid.shape, len(s.inputs)))
+        for k, name in enumerate(s.inputs):
+            columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
+    seen = _Seen(o, t, y, values if s.inputs else None)
+    return Record(
+        columns,
+        mechanism=m,
+        provenance=_provenance(o, happened),
+        stops=_stops(o),
+        states=[z.name for z in s.states],
+        derived=seen.column,
+        derivable=seen.names,
+    )
+
+
+def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
+    """All runs' rows in one array, and the rows that belong to events, taken out."""
+    counts = np.concatenate([b.counts for b in o.blocks])[: o.runs]
+    if o.blocks[0].code.program.observe is None and (counts == counts[0]).all():
+        return o.rows[: o.runs, : counts[0]], []  # as they are
+    lists, happened, run = [], [], 0
+    for block in o.blocks:
+        for lane in range(block.code.lanes):
+            if run == o.runs:
+                break
+            rows = block.rows[lane, : block.counts[lane]]
+            if block.code.program.observe is not None:
+                which = rows[:, -1].astype(int)
+                for row in rows[which > 0]:
+                    state = row[1 : 1 + o.system.size]
+                    name = o.events[int(row[-1]) - 1].name
+                    happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
+                rows = rows[which == 0, :-1]
+            lists.append(rows)
+            run += 1
+    longest = max(len(rows) for rows in lists)
+    if all(len(rows) == longest for rows in lists) and len(lists) == 1:
+        return lists[0][None].copy(), happened
+    out = np.full((o.runs, longest, lists[0].shape[1]), np.nan)
+    for k, rows in enumerate(lists):
+        out[k, : len(rows)] = rows
+    return out, happened
+
+
+def _inputs(o: Outcome, valid: Array) -> Array:
+    """What the inputs were in each row."""
+    line = np.where(np.isfinite(valid), valid, 0).astype(int)
+    return np.asarray(np.take_along_axis(o.inputs, line[:, :, None], axis=1))
+
+
+def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
+    s = o.system
+    counts = {"steps": int(o.of_state("n").sum())}
+    if "tried" in o.layout.places:
+        counts["tried"] = int(o.of_state("tried").sum())
+    return {
+        "mechanism": s.mechanism.name,
+        "fingerprint": s.mechanism.fingerprint,
+        "method": o.traced.method.name,
+        "integrator": o.integrator.name,
+        **{key: x for key, x in o.settings.items() if x is not None},
+        **counts,
+        "actuators": [str(a) for a in s.actuators],
+        "version": __version__,
+        "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
+        "events": happened,
+    }
+
+
+def _stops(o: Outcome) -> list[Stop]:
+    """One for each run."""
+    found = []
+    times, states = o.of_state("t"), o.of_state("status")
+    place = o.layout.places["y"]
+    which = o.of_state("which") if "which" in o.layout.places else np.zeros(o.runs)
+    for run, (t, status) in enumerate(zip(times, states, strict=True)):
+        code = int(status)
+        if code == FINISHED:
+            found.append(Stop("end", float(t)))
+        elif code == EVENT:
+            name = o.events[int(which[run]) - 1].name
+            found.append(Stop("event", float(t), f'event "{name}" at {t:.9g} s'))
+        elif code in (NOT_FINITE, TOO_SMALL):
+            block, lane = divmod(run, o.blocks[0].code.lanes)
+            y = o.blocks[block].state[place, lane]
+            found.append(_failure(o, code, float(t), np.asarray(y), run))
+        else:
+            found.append(Stop("interrupted", float(t), f"interrupted at {t:.6g} s"))
+    return found
+
+
+def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
+    """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
+    s, m = o.system, o.system.mechanism
+    given = {"t": t, "y": y, "u": o.inputs[run, 0]}
+    dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.arguments})["dy"]
+    bad = np.flatnonzero(~np.isfinite(dy))
+    k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
+    names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]), *(z.name for z in s.states)]
+    rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
+    if code == NOT_FINITE:
+        advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
+        return Stop("not finite", t, f'"{names[k]}" runs away after {t:.6g} s ({rate}); {advice}')
+    advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
+    return Stop("step too small", t, f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate}); {advice}')
+
+
+class _Seen:
+    """Columns that follow from the state: accelerations, joint forces, commands, and what the user asked for."""
+
+    def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
+        self.o, self.given = o, {"t": t, "y": y, "u": u}
+        s, v = o.system, o.system.mechanism.columns[1]
+        self.places = {f"{name}.a": ("a", i) for i, name in enumerate(v)}
+        self.places |= {f"{name}.tau": ("tau", i) for i, name in enumerate(v)}
+        if s.actuators:
+            self.places |= {f"{name}.command": ("command", i) for i, name in enumerate(s.commands)}
+        self.places |= {name: ("output", i) for i, name in enumerate(s.outputs)}
+        self.found: dict[str, Array] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.places)
+
+    def column(self, name: str) -> Column | None:
+        if name not in self.places:
+            return None
+        if not self.found:
+            arguments = {key: self.given[key] for key in self.o.traced.arguments}
+            self.found = self.o.traced.outputs.evaluate(**arguments)
+        key, i = self.places[name]
+        m = self.o.system.mechanism
+        unit = ""
+        if key in ("a", "tau"):
+            shape = (1, m.nv)
+            unit = state_columns(m, np.zeros(1), **{key: np.zeros(shape)})[name].unit
+        return Column(name, unit, self.found[key][..., i])

@@ -1,0 +1,220 @@
+"""bc.simulate: a system, where it starts, how to integrate -> Record.
+
+A Simulator is compiled once and runs as often as asked, with other starts, steps, inputs and parameters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.emit.host import host
+from bellcrank.graph import trace
+from bellcrank.integrate import integrator as integrator_of
+from bellcrank.model import Mechanism
+from bellcrank.record import Record
+from bellcrank.sim import fixed, start
+from bellcrank.sim.events import Event
+from bellcrank.sim.layout import NEVER, Layout
+from bellcrank.sim.progress import shown
+from bellcrank.sim.recorded import Outcome, recorded
+from bellcrank.sim.runner import Block, Compiled, run_all
+from bellcrank.sim.system import Control, System, system
+from bellcrank.sim.traced import chosen
+from bellcrank.sim.watched import Watched
+
+Array = np.ndarray[Any, Any]
+TOLERANCE = 1e-6  # where none is asked for
+STEP = 1e-3
+ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
+KEEP = 2_000_000_000  # bytes of a record that need no second thought
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; `record` has what was there by then."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__("interrupted; the record so far is in the attribute .record of this exception")
+        self.record = record
+
+
+class Simulator:
+    """A system with an integrator, compiled on first use."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism | System,
+        integrator: str = "rk4",
+        method: str = "auto",
+        events: Sequence[Event] = (),
+        **parts: Any,
+    ) -> None:
+        self.system = system(mechanism, **parts)
+        self.integrator = integrator_of(integrator)
+        self.traced = chosen(self.system, method, "float64")
+        self.events = tuple(events)
+        for e in self.events:
+            if not isinstance(e, Event):
+                raise InputError(f"events: {e!r} is no event; write bellcrank.Event(name, function, action).")
+
+    @cache
+    def watched(self, adaptive: bool, grid: bool) -> Watched:
+        return Watched(self.traced, self.integrator, self.events, adaptive, grid)
+
+    @cache
+    def compiled(self, lanes: int, mode: tuple[bool, bool] | None) -> Compiled:
+        """mode: (adaptive, grid), or None for fixed steps with nothing to watch."""
+        if mode is None:
+            return Compiled(fixed.program(self.traced, self.integrator), lanes)
+        return Compiled(self.watched(*mode).program(), lanes)
+
+    def layout(self, mode: tuple[bool, bool] | None) -> Layout:
+        return fixed.layout(self.traced, self.integrator) if mode is None else self.watched(*mode).layout
+
+    def run(
+        self,
+        seconds: float,
+        q0: Any = None,
+        v0: Any = None,
+        x0: Any = None,
+        step: float | None = None,
+        every: float | str | None = None,
+        tolerance: float | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        input_step: float | None = None,
+        threads: int = 1,
+        progress: Any = None,
+    ) -> Record:
+        """See bellcrank.simulate."""
+        began = time.perf_counter()
+        seconds = start.positive("seconds", seconds)
+        if not isinstance(threads, (int, np.integer)) or threads < 1:
+            raise InputError(f"threads is {threads!r}; expected a whole number from 1.")
+        adaptive = self._adaptive(step, tolerance)
+        h = start.positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
+        tol = start.positive("tolerance", tolerance) if tolerance is not None else TOLERANCE
+        each = every == "step"
+        if isinstance(every, str) and not each:
+            raise InputError(f'every is "{every}"; expected seconds between rows, or "step" for one row per step.')
+        steps = 0 if adaptive else start.whole("seconds", seconds, h, "step")
+        if every is None:
+            every = seconds / ROWS if adaptive else h
+        gap = h if each else start.positive("every", min(float(every), seconds))
+        stride = 1 if adaptive or each else start.whole("every", gap, h, "step")
+        mode = (adaptive, not each or not adaptive) if adaptive or self.events else None
+        y = start.state(self.system, q0, v0, x0)
+        table, hold = start.inputs(self.system, inputs, input_step)
+        if self.system.inputs and hold < h * (1 - 1e-9) and not adaptive:
+            raise InputError(f"input_step is {hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps.")
+        try:
+            batch = np.broadcast_shapes(y.shape[:-1], table.shape[:-2])
+        except ValueError:
+            raise InputError(f"start {y.shape[:-1]} and inputs {table.shape[:-2]} do not broadcast.") from None
+        runs = int(np.prod(batch, dtype=int))
+        if runs == 0:
+            raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
+        y = np.broadcast_to(y, (*batch, y.shape[-1])).reshape(runs, -1)
+        table = np.broadcast_to(table, (*batch, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
+        rows = 1024 if each and adaptive else round(seconds / gap) + (1 if mode is None else 2 + 8 * len(self.events))
+        lanes = 1 if runs == 1 else host().lanes("float64")
+        code = self.compiled(lanes, mode)
+        self._room(runs * rows * code.program.row * 8, runs, rows)
+        first = {
+            "t": 0.0, "live": 1.0, "due": 1.0, "h": h, "step": h, "every": gap, "end": seconds, "last": steps,
+            "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol, "h_old": 1.0,
+            "input_step": hold, "input_last": table.shape[1] - 1,
+        }  # fmt: skip
+        # One array for all, and lanes that nobody asked for have rows that nobody touches.
+        kept = np.empty((-(-runs // lanes) * lanes, rows, code.program.row))
+        parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
+        blocks = [self._block(code, mode, first, y[part], table[part], kept[part]) for part in parts]
+        n = self.layout(mode).place("t")
+        with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
+            finished = run_all(blocks, int(threads), tell, lambda b: float(b.state[n].min()) / seconds)
+        outcome = Outcome(
+            self.system, self.traced, self.integrator, self.layout(mode), blocks, batch, table, hold, self.events,
+            kept,
+            {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
+             "every": "step" if each else gap, "threads": int(threads), "lanes": lanes,
+             "wall": time.perf_counter() - began},
+            finished,
+        )  # fmt: skip
+        record = recorded(outcome)
+        if not finished:
+            raise Interrupted(record)
+        return record
+
+    def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
+        if tolerance is not None and not self.integrator.adaptive:
+            able = [i for i in ("rkf45", "dopri5", "abm4", "rodas4")]
+            raise InputError(
+                f'integrator "{self.integrator.name}" does not estimate its error, so it cannot keep a tolerance; '
+                f"give step=..., or take one of {', '.join(able)}."
+            )
+        return self.integrator.adaptive and (tolerance is not None or step is None)
+
+    def _room(self, size: int, runs: int, rows: int) -> None:
+        if size > KEEP:
+            try:
+                free = _free_memory()
+            except OSError:
+                return
+            if size > free:
+                raise InputError(
+                    f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and {free / 1e9:.1f} GB "
+                    "are free; record less often (every=...)."
+                )
+
+    def _block(
+        self, code: Compiled, mode: tuple[bool, bool] | None, first: dict[str, Any], y: Array, table: Array, rows: Array
+    ) -> Block:
+        """Lanes that nobody asked for do what the last one does, and stop at once."""
+        places, lanes, n = self.layout(mode), code.lanes, len(y)
+        y = np.concatenate([y, np.repeat(y[-1:], lanes - n, axis=0)])
+        table = np.concatenate([table, np.repeat(table[-1:], lanes - n, axis=0)])
+        values = {key: x for key, x in first.items() if key in places.places}
+        values["y"] = y
+        idle = np.arange(lanes) >= n
+        values["live"], values["due"] = np.where(idle, 0.0, 1.0), np.where(idle, 0.0, 1.0)
+        if mode is not None:
+            values["next"] = np.where(idle, NEVER, 0.0)
+        return Block(code, places.array(lanes, values), np.zeros((0, lanes)), table, rows)
+
+
+def _free_memory() -> int:
+    with open("/proc/meminfo") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def simulate(
+    mechanism: Mechanism | System,
+    seconds: float,
+    q0: Any = None,
+    v0: Any = None,
+    x0: Any = None,
+    control: Control | None = None,
+    integrator: str = "rk4",
+    step: float | None = None,
+    every: float | str | None = None,
+    tolerance: float | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    input_step: float | None = None,
+    events: Sequence[Event] = (),
+    method: str = "auto",
+    threads: int = 1,
+    progress: Any = None,
+) -> Record:
+    """Runs a mechanism, or a system with actuators and control, and records it.
+
+    q0, v0, x0: arrays (..., n) or mappings by name; leading axes make a batch of runs. step: fixed, in seconds (default
+    1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
+    between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
+    input_step seconds each. events: see Event. progress: a function told the share done, True, or False for silence.
+    """
+    made = Simulator(mechanism, integrator, method, events, **({"control": control} if control is not None else {}))
+    return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, threads, progress)
