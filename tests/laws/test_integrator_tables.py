@@ -140,7 +140,7 @@ def growth(table: Rosenbrock, z: complex) -> complex:
 
 
 def test_rodas_is_l_stable() -> None:
-    """|R| <= 1 on the imaginary axis, and the only pole is at 1/g > 0: so it is in all the left half plane; R(inf) = 0."""
+    """|R| <= 1 on the imaginary axis, and so left of it, for the only pole is at 1/g > 0; and R(inf) = 0."""
     assert max(abs(growth(RODAS, 1j * w)) for w in np.geomspace(1e-3, 1e5, 500)) <= 1.0 + 1e-12
     assert abs(growth(RODAS, -1e9)) < 1e-7
     assert abs(growth(RODAS, 0.5) - math.exp(0.5)) < 1e-3
