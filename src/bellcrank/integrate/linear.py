@@ -4,10 +4,12 @@ q comes first, and its rows are nearly empty: dq/dt = N(q) v gives the row of an
 entries in the columns of v alone. Eliminating it costs no division, and what is left to solve is of size nv + nx; zeros
 that the model knows cost nothing.
 
-No rows are exchanged: that would be a branch on values. The matrix is the identity plus something of size g, so its
-pivots are near 1 for short steps, and stay away from 0 for a g of any size where the damping and the stiffness pull
-back. A pivot near 0, which needs a motion that runs away within one step, shows as a large error estimate or as
-numbers that are not finite, never as a silently wrong branch.
+No rows are exchanged: that would be a branch on values. The pivots are near 1 for short steps. They stay positive for a
+g of any size where what is stiff acts in the joints: with a mass matrix M and springs and dampers of rates L >= 0 along
+the coordinates, what remains for v is 1 + M^-1 L, and each leading minor of it is det(1 + L^1/2 P L^1/2) >= 1 for a
+block P of M^-1. Stiffness across coordinates (a spring in space on an arm) and long steps together have no such
+promise: a pivot may pass through 0 at some h. Numbers then grow large or are not finite, which rodas4's error estimate
+shows, and a shorter step mends.
 """
 
 from __future__ import annotations

@@ -1,0 +1,110 @@
+"""What some integrators keep exactly: symplectic area, quadratic invariants, unit length; and what stiffness does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank.graph import trace
+from bellcrank.integrate import INTEGRATORS, Integrator, Problem, State, integrator
+from bellcrank.scalar import Scalar, cos, sin
+from motions import SPRING, TOP, distance, drive, jacobian_of_quadratic
+
+PENDULUM = Problem(lambda t, y: [y[1], -sin(y[0])], 1, 1, 0, lambda t, y: ([[0.0, 1.0], [-cos(y[0]), 0.0]], [0.0, 0.0]))
+
+
+def energies(problem: Problem, steps: int) -> np.ndarray[Any, Any]:
+    euler, h, y, found = integrator("euler"), 0.05, [2.0, 0.0], []
+    for _ in range(steps):
+        y = euler.step(problem, 0.0, y, h, []).y
+        found.append(0.5 * y[1] ** 2 - math.cos(y[0]))
+    return np.array(found)
+
+
+def test_euler_bounds_the_energy_of_a_pendulum() -> None:
+    """Over 1e5 steps, 800 swings: the last stretch is as wide as the first. The explicit Euler of the same is not."""
+    energy = energies(PENDULUM, 100_000) + math.cos(2.0)
+    first, last = np.abs(energy[:5000]).max(), np.abs(energy[-5000:]).max()
+    assert last < 1.01 * first < 0.1
+    assert abs(energy[-5000:].mean() - energy[:5000].mean()) < 0.01 * first
+    assert abs(energies(Problem(PENDULUM.f, 0, 0, 2), 5000)[-1] + math.cos(2.0)) > 10 * first
+
+
+@pytest.mark.parametrize(("name", "keeps"), [("euler", 1e-14), ("midpoint", 1e-11), ("rk4", None)])
+def test_symplectic(name: str, keeps: float | None) -> None:
+    """The area of phase space: the determinant of dy1/dy, by the graph's own derivatives."""
+
+    def step(y: Any) -> dict[str, Any]:
+        return {"after": integrator(name).step(SPRING.problem, 0.0, list(y), 0.1, []).y}
+
+    jacobian = trace("step", step, {"y": (2,)}).jacobian("after", "y")
+    (derivative,) = jacobian.evaluate(y=[0.8, -0.5]).values()
+    off = abs(np.linalg.det(derivative) - 1.0)
+    assert off > 1e-8 if keeps is None else off < keeps
+
+
+INERTIA = np.array([1.0, 2.0, 3.5])
+
+
+def _tumble(t: Scalar, y: State) -> State:
+    a, b, c = y
+    i, j, k = (float(x) for x in INERTIA)
+    return [(j - k) / i * b * c, (k - i) / j * c * a, (i - j) / k * a * b]
+
+
+def test_midpoint_keeps_quadratic_invariants() -> None:
+    """Energy and momentum of a tumbling body, over 2000 steps of a twentieth of a radian and more."""
+    problem = Problem(_tumble, 0, 0, 3, jacobian_of_quadratic(_tumble))
+
+    def drift(name: str) -> float:
+        y = np.array([step.y for step in drive(integrator(name), problem, [0.1, 1.2, 0.3], 0.05, 2000)])
+        energy, momentum = (INERTIA * y**2).sum(axis=1), ((INERTIA * y) ** 2).sum(axis=1)
+        return float(max(np.ptp(energy), np.ptp(momentum)))
+
+    assert drift("midpoint") < 1e-12
+    assert drift("rk4") > 1e-9
+
+
+@pytest.mark.parametrize("method", INTEGRATORS.values(), ids=INTEGRATORS)
+def test_rotations_stay_rotations(method: Integrator) -> None:
+    """The quaternion of a free body has length 1 after every step; its order is measured in test_integrators."""
+    for step in drive(method, TOP.problem, TOP.start, 0.05, 200):
+        assert abs(np.linalg.norm(step.y[:4]) - 1.0) < 4e-16
+
+
+def prothero_robinson(rate: float) -> Problem:
+    """y' = rate (y - sin t) + cos t: y follows sin t, the faster the stiffer."""
+    return Problem(
+        lambda t, y: [rate * (y[0] - sin(t)) + cos(t)], 0, 0, 1, lambda t, y: ([[rate]], [-rate * cos(t) - sin(t)])
+    )
+
+
+@pytest.mark.parametrize("rate", [-1e4, -1e6, -1e8])
+def test_rodas_follows_however_stiff(rate: float) -> None:
+    """From far off, with steps of up to 1e7 times the time constant: the transient is gone in two."""
+    steps = drive(integrator("rodas4"), prothero_robinson(rate), [5.0], 0.1, 20)
+    assert abs(steps[-1].y[0] - math.sin(2.0)) < 1e-5
+    assert abs(steps[1].y[0] - math.sin(0.2)) < 1e-2
+
+
+def test_explicit_methods_do_not_follow() -> None:
+    assert abs(drive(integrator("rk4"), prothero_robinson(-1e4), [5.0], 0.1, 20)[-1].y[0]) > 1e20
+
+
+def test_rodas_on_the_slow_branch_of_van_der_pol() -> None:
+    """mu = 1e3, in slow time: on the branch ln y - y^2/2 - t is constant, up to 1/mu^2; steps of 5e4 time constants."""
+    e = 1e-6
+
+    def f(t: Scalar, y: State) -> State:
+        return [y[1], ((1.0 - y[0] * y[0]) * y[1] - y[0]) / e]
+
+    def jacobian(t: Scalar, y: State) -> tuple[list[State], State]:
+        return [[0.0, 1.0], [(-2.0 * y[0] * y[1] - 1.0) / e, (1.0 - y[0] * y[0]) / e]], [0.0, 0.0]
+
+    steps = drive(integrator("rodas4"), Problem(f, 1, 1, 0, jacobian), [2.0, -2.0 / 3.0], 0.05, 10)
+    y = steps[-1].y[0]
+    assert abs((math.log(y) - y * y / 2) - (math.log(2.0) - 2.0) - 0.5) < 1e-5
+    assert distance([steps[-1].y[1]], [y / (1.0 - y * y)]) < 1e-4
