@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, clip
+from bellcrank.scalar import Scalar, clip, maximum, minimum, where
 
 
 @dataclass(frozen=True)
@@ -80,3 +80,8 @@ def endless(limit: Scalar) -> bool:
 def limited(x: Scalar, limit: Scalar) -> Scalar:
     """x within -limit and limit; no operation where there is no limit."""
     return x if endless(limit) else clip(x, -limit, limit)
+
+
+def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """The rate of a state that stays within its bounds: at a bound it does not move outwards."""
+    return where(x <= low, maximum(rate, 0.0), where(x >= high, minimum(rate, 0.0), rate))

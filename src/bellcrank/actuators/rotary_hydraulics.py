@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, known
+from bellcrank.actuators.actuator import Actuator, StateVariable, held, known
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, clip, maximum, minimum, sqrt, where
+from bellcrank.scalar import Scalar, clip, sqrt, where
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,6 @@ class RotaryHydraulics(Actuator):
     def root(self, drop: Scalar) -> Scalar:
         return sqrt(drop) if known(self.laminar) and self.laminar == 0 else drop / sqrt(drop + self.laminar)
 
-    def held(self, p: Scalar, rate: Scalar) -> Scalar:
-        """The rate of a pressure that stays within its bounds."""
-        return where(p <= self.P_e, maximum(rate, 0.0), where(p >= self.P_s, minimum(rate, 0.0), rate))
-
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
     ) -> tuple[Scalar, list[Scalar]]:
@@ -88,4 +84,4 @@ class RotaryHydraulics(Actuator):
         tau = (p_in - p_out) * (self.D_m / 8.0 * self.G) - self.beta_m * v  # 5.3
         swept = v * (self.D_m * self.G)
         rates = (Q_in - swept) * self.beta_v, (swept - Q_out) * self.beta_v  # 5.4
-        return tau, [self.held(p, rate) for p, rate in zip(x, rates, strict=True)]
+        return tau, [held(p, rate, self.P_e, self.P_s) for p, rate in zip(x, rates, strict=True)]

@@ -1,0 +1,77 @@
+"""Inverse dynamics as a controller: open loop, or with feedback (computed torque).
+
+    open loop         tau = ID(q_d, v_d, a_d)                                    Wong 1991 eq 3.44; Saha 2001, section 4
+    computed torque   tau = ID(q, v, a_d + kv (v_d - v) + kp (q_d - q))          on a true model: e'' + kv e' + kp e = 0
+
+Source: J. Y. S. Luh, M. W. Walker, R. P. C. Paul. Resolved-acceleration control of mechanical manipulators. IEEE
+Transactions on Automatic Control 25(3), 468-474, 1980.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bellcrank.control.trajectory import Vectors
+from bellcrank.errors import InputError
+from bellcrank.methods import method
+from bellcrank.model import regrouped
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.scalar import Scalar
+
+Gains = Scalar | Sequence[Scalar]
+
+
+@dataclass(frozen=True)
+class InverseDynamics:
+    """Commands for one ideal torque on each coordinate. Without gains the loop is open."""
+
+    mechanism: Mechanism
+    trajectory: Callable[[Scalar], Vectors]
+    kp: Gains = 0.0  # 1/s^2; one number, or one for each coordinate
+    kv: Gains = 0.0  # 1/s
+    method: str = "rnea"
+
+    def __post_init__(self) -> None:
+        m = self.mechanism
+        if m.nq != m.nv:
+            raise InputError(
+                f'InverseDynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected joints of one coordinate each, for '
+                "the position error q_d - q is taken coordinate by coordinate."
+            )
+        n = len(self.trajectory(0.0)[0])
+        if n != m.nv:
+            raise InputError(
+                f'InverseDynamics: the trajectory has {n} joints and "{m.name}" has {m.nv}; expected as many.'
+            )
+        for name in ("kp", "kv"):
+            gains = getattr(self, name)
+            if isinstance(gains, Sequence) and len(gains) != m.nv:
+                raise InputError(
+                    f"InverseDynamics: {name} has {len(gains)} numbers; expected one, or {m.nv}: "
+                    f"{', '.join(m.columns[1])}."
+                )
+        method(self.method, "inverse_dynamics", m.tree)  # is there such a one?
+
+    @property
+    def open_loop(self) -> bool:
+        return all(isinstance(k, (int, float)) and k == 0 for k in (*self._each(self.kp), *self._each(self.kv)))
+
+    @cached_property
+    def _torque(self) -> Callable[..., list[Scalar]]:
+        tree = regrouped(self.mechanism.tree)  # the same forces from emptier bodies
+        function: Any = method(self.method, "inverse_dynamics", tree).function("inverse_dynamics")
+        return lambda q, v, a: list(function(tree, q, v, a))
+
+    def _each(self, gains: Gains) -> Sequence[Scalar]:
+        return gains if isinstance(gains, Sequence) else [gains] * self.mechanism.nv
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any = (), u: Any = ()) -> list[Scalar]:
+        q_d, v_d, a_d = self.trajectory(t)
+        if self.open_loop:
+            return self._torque(q_d, v_d, a_d)
+        n = range(self.mechanism.nv)
+        q, v, kp, kv = [q[i] for i in n], [v[i] for i in n], self._each(self.kp), self._each(self.kv)
+        return self._torque(q, v, [a_d[i] + kv[i] * (v_d[i] - v[i]) + kp[i] * (q_d[i] - q[i]) for i in n])
