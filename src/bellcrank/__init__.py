@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bellcrank.graph import Graph
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
-    from bellcrank.record import Record
+    from bellcrank.record import Record, load_record
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -29,6 +29,7 @@ _LAZY = {
     "Graph": ("bellcrank.graph", "Graph"),
     "equations": ("bellcrank.printed", "equations"),
     "Record": ("bellcrank.record", "Record"),
+    "load_record": ("bellcrank.record", "load_record"),
 }
 
 
@@ -82,6 +83,7 @@ __all__ = [
     "from_saha",
     "from_wong",
     "kernel",
+    "load_record",
     "methods",
     "read",
     "schedule",

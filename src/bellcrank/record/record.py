@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -193,6 +194,14 @@ class Record:
         far the quaternion of that joint is from length 1.
         """
         return measure.residuals(self)
+
+    # -- keeping
+
+    def save(self, path: str | Path) -> Path:
+        """Writes .parquet, .csv, .npz or .mcap, as the end of the name says; `bellcrank.load_record` reads it back."""
+        from bellcrank.record.files import save
+
+        return save(self, path)
 
     @property
     def _called(self) -> str:

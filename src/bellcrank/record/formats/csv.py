@@ -1,0 +1,59 @@
+"""CSV: text that everything reads. Comment lines (#) say where it comes from, the header has the units.
+
+Numbers are written so that they read back to the same bits. A batch has a first column `run`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+from bellcrank.record import meta
+from bellcrank.record.summary import shown
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+WHAT = "a CSV file of a bellcrank record"
+FIRST = f"# {meta.FORMAT} {meta.VERSION}"
+MAGIC = FIRST.encode()
+
+
+def write(run: Record, stream: IO[bytes]) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    notes = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
+    # The last comment is the whole description; those before it are for people.
+    comments = [FIRST, *(f"# {' '.join(note.split())}" for note in notes), f"# {meta.written(run)}"]
+    text.writelines(f"{comment}\n" for comment in comments)
+    out = csv.writer(text, lineterminator="\n")
+    lead = ["run"] if run.batch else []
+    out.writerow([*lead, *(f"{name} [{run.column(name).unit}]" for name in run.columns)])
+    columns = [meta.numbered(run.t.shape).tolist()] if run.batch else []
+    out.writerows(zip(*columns, *(np.ravel(run[name]).tolist() for name in run.columns), strict=True))
+    text.detach()  # flushes, and leaves the stream open
+
+
+def read(stream: IO[bytes]) -> Record:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    comment, line = "", text.readline()
+    while line.startswith("#"):
+        comment, line = line, text.readline()
+    found = meta.read(comment[1:])
+    lead = len(found.shape) > 1
+    body = line + text.read()
+    if not body.endswith("\n"):
+        raise ReadError("the last line is cut off: the file is truncated.")
+    rows = list(csv.reader(io.StringIO(body, newline="")))[1:]
+    wanted = int(np.prod(found.shape, dtype=int))
+    if len(rows) != wanted:
+        raise ReadError(f"it has {len(rows)} rows and says {wanted}: it is truncated or was edited.")
+    width = lead + len(found.names)
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            raise ReadError(f"row {i} has {len(row)} values; expected {width}.")
+    values = np.array(rows, dtype=object).reshape(wanted, width)[:, lead:].astype(np.float64)
+    return found.record(list(values.T))

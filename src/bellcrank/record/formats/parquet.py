@@ -1,0 +1,56 @@
+"""Parquet: one column of the file for each of the record, zstd over byte-stream-split; batches in long form.
+
+The schema has the units (`unit` of each field) and the description of the record (`bellcrank`). A batch has a first
+column `run`, the number of the run; its rows stand one run after another.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+from bellcrank.record import meta
+from bellcrank.record.extras import extra
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+WHAT, MAGIC = "a Parquet file of a bellcrank record", b"PAR1"
+KEY = b"bellcrank"
+
+
+def write(run: Record, stream: IO[bytes]) -> None:
+    pa, pq = (extra(name, "record", "saving Parquet") for name in ("pyarrow", "pyarrow.parquet"))
+    fields, arrays = [], []
+    if run.batch:
+        fields.append(pa.field("run", pa.int32(), nullable=False))
+        arrays.append(pa.array(meta.numbered(run.t.shape)))
+    for name in run.columns:
+        fields.append(pa.field(name, pa.float64(), nullable=False, metadata={"unit": run.column(name).unit}))
+        arrays.append(pa.array(np.ravel(run[name])))
+    schema = pa.schema(fields, metadata={KEY: meta.written(run)})
+    pq.write_table(
+        pa.Table.from_arrays(arrays, schema=schema),
+        stream,
+        compression="zstd",
+        use_dictionary=False,
+        use_byte_stream_split=list(run.columns),
+    )
+
+
+def read(stream: IO[bytes]) -> Record:
+    pq = extra("pyarrow.parquet", "record", "reading Parquet")
+    table = pq.read_table(stream)
+    text = (table.schema.metadata or {}).get(KEY)
+    if text is None:
+        raise ReadError(
+            f'its schema has no "{KEY.decode()}": it is another\'s Parquet file, with the columns '
+            f"{', '.join(table.column_names[:8])}."
+        )
+    found = meta.read(text)
+    missing = [name for name in found.names if name not in table.column_names]
+    if missing:
+        raise ReadError(f"the columns {missing[:8]} are described but missing.")
+    return found.record([table.column(name).to_numpy() for name in found.names])

@@ -1,0 +1,90 @@
+"""What every file of a record carries beside its numbers, as JSON: names, units, provenance, stops, the mechanism."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+from bellcrank.model.parts import Array
+from bellcrank.record import parts
+from bellcrank.record.column import Column, Stop
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+FORMAT, VERSION = "bellcrank record", 1
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The JSON, checked as far as the numbers need it."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    shape: tuple[int, ...]  # (*batch, rows)
+    rest: dict[str, Any]
+
+    def record(self, columns: list[Array]) -> Record:
+        """The record with these columns, flat or in shape."""
+        from bellcrank.record.record import Record
+
+        wanted = int(np.prod(self.shape, dtype=int))
+        named = {}
+        for name, unit, values in zip(self.names, self.units, columns, strict=True):
+            if values.size != wanted:
+                raise ReadError(f'column "{name}" has {values.size} values; expected {wanted}. The file is damaged.')
+            named[name] = Column(name, unit, np.asarray(values, np.float64).reshape(self.shape))
+        kept = self.rest["mechanism"]
+        return Record(
+            named,
+            mechanism=parts.mechanism(kept) if kept is not None else None,
+            provenance=self.rest["provenance"],
+            stops=[Stop(reason, float(time), message) for reason, time, message in self.rest["stops"]],
+            states=self.rest["states"],
+        )
+
+
+def written(run: Record) -> str:
+    """One line of JSON."""
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "batch": list(run.batch),
+        "rows": len(run),
+        "columns": [{"name": name, "unit": run.column(name).unit} for name in run.columns],
+        "states": list(run.states),
+        "provenance": dict(run.provenance),
+        "stops": [[s.reason, parts.to_plain(float(s.time)), s.message] for s in run.stops],
+        "mechanism": parts.to_plain(run.mechanism) if run.mechanism is not None else None,
+    }
+    return json.dumps(data, allow_nan=False)
+
+
+def read(text: str | bytes) -> Meta:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ReadError(f"the description of the record is no JSON: {error}.") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ReadError(f'expected a "{FORMAT}", found {str(data)[:60]}.')
+    if data.get("version") != VERSION:
+        raise ReadError(
+            f"this is version {data.get('version')} of the format and this bellcrank reads {VERSION}; update bellcrank."
+        )
+    try:
+        names = tuple(str(c["name"]) for c in data["columns"])
+        shape = (*(int(n) for n in data["batch"]), int(data["rows"]))
+        rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
+        return Meta(names, tuple(str(c["unit"]) for c in data["columns"]), shape, rest)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReadError(f"the description of the record is not complete: {error!r}.") from None
+
+
+def numbered(shape: tuple[int, ...]) -> Array:
+    """The column "run" of a file in long form: which run of the flattened batch each row belongs to."""
+    runs = int(np.prod(shape[:-1], dtype=int))
+    return np.repeat(np.arange(runs, dtype=np.int32), shape[-1])
