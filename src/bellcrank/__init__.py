@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
 from bellcrank.methods import QUANTITIES, MethodTable
 from bellcrank.model import Mechanism
+from bellcrank.parameter.table import parameter  # now, or a later import would put the package where parameter() is
 from bellcrank.read import Builder, from_dh, from_saha, from_wong, read
 from bellcrank.schedule import Machine, Schedule  # now, or a later import would put the module where schedule() is
 from bellcrank.version import __version__
@@ -85,6 +86,7 @@ __all__ = [
     "kernel",
     "load_record",
     "methods",
+    "parameter",
     "read",
     "schedule",
     "zoo",

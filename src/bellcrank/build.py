@@ -90,7 +90,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
             options |= {"frames": request.wrenches, "wrench": wrench}
         return {q.name: function(form, *symbols.values(), **options)}
 
-    return trace(f"{mechanism.name}.{q.name}", body, inputs)
+    return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
 
 
 def graph(
@@ -218,7 +218,7 @@ def kernel(
         }
         store.save(f"{index}.json", json.dumps(facts).encode())
     q, v = mechanism.columns
-    columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v}
+    columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v, "p": tuple(mechanism.parameters)}
     signature = Signature(
         name,
         {key: tuple(shape) for key, shape in facts["inputs"].items()},
@@ -246,6 +246,7 @@ def kernel(
         cached=cached,
         code_size=facts["code_size"],
         extend=extend,
+        parameters=mechanism.parameters,
     )
 
 

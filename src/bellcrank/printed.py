@@ -53,7 +53,8 @@ def graph(mechanism: Mechanism) -> Graph:
         g = bias(tree, q, [0.0] * tree.nv)
         return {"M": M(tree, q), "h": bias(weightless, q, v), "g": g, "f": passive(tree, q, v)}
 
-    return trace(f"{mechanism.name}.equations", body, {name: shape_of(name, tree) for name in ("q", "v")})
+    inputs = {name: shape_of(name, tree) for name in ("q", "v")}
+    return trace(f"{mechanism.name}.equations", body, inputs, mechanism.parameters)
 
 
 def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LONGEST) -> Sheet:

@@ -16,13 +16,14 @@ import bellcrank
 
 ROOT = Path(bellcrank.__file__).resolve().parent
 
-NEUTRAL = {"scalar", "errors", "text", "version"}
+NEUTRAL = {"scalar", "errors", "text", "version", "parameter"}
 # What each part may import beside itself and the neutral ground.
 BELOW = {
     "scalar": set(),
     "errors": set(),
     "text": set(),
     "version": set(),
+    "parameter": set(),
     # mechanics: knows nothing of graphs
     "spatial": set(),
     "model": {"spatial"},

@@ -12,6 +12,7 @@ import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
 from bellcrank.cli.screen import Column
 from bellcrank.model import Mechanism
+from bellcrank.parameter import nominal
 
 MARKS = {"ok": "", "note": "-", "warning": "!"}
 
@@ -32,13 +33,14 @@ def show(
     if json:
         screen.data(_described(m))
         return
-    about = f"nq {m.nq}, nv {m.nv}, {_number(sum(b.mass for b in m.bodies))} kg, gravity {_vector(m.gravity)}"
+    mass = sum(nominal(b.mass) for b in m.bodies)
+    about = f"nq {m.nq}, nv {m.nv}, {_number(mass)} kg, gravity {_vector(m.gravity)}"
     screen.line(f"{m.name}: {len(m.bodies)} moving bodies, {about}", style="bold")
     screen.line()
     rows = []
     for i, (b, j) in enumerate(zip(m.bodies, m.joints, strict=True)):
         kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
-        low, high = j.limits.lower, j.limits.upper
+        low, high = nominal((j.limits.lower, j.limits.upper))
         limits = f"{_number(low)} .. {_number(high)}" if math.isfinite(low) or math.isfinite(high) else ""
         rows.append((str(i), j.name, kind, j.parent, b.name, _number(b.mass), limits))
     head = [
@@ -59,6 +61,10 @@ def show(
     carried = [(body, ", ".join(names)) for body, names in on.items()]
     screen.table([Column("body", wrap=True), Column("frames on it", wrap=True)], carried)
     screen.line()
+    if m.parameters:
+        free = [(name, _number(x), m.parameters.unit(name)) for name, x in m.parameters.items()]
+        screen.table([Column("parameter", wrap=True), Column("nominal", right=True), Column("unit")], free)
+        screen.line()
     if report:
         screen.table(
             [Column(""), Column("element", wrap=True), Column("what became of it", wrap=True)],
@@ -74,7 +80,9 @@ def show(
 
 def _described(m: Mechanism) -> dict[str, Any]:
     q, v = m.columns
-    return {
+    parameters = {"parameters": dict(m.parameters)} if m.parameters else {}
+    m = m.at() if m.parameters else m
+    return parameters | {
         "name": m.name,
         "ground": m.ground,
         "gravity": m.gravity,

@@ -20,6 +20,7 @@ from bellcrank.emit import pycall
 from bellcrank.emit.load import Library
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
+from bellcrank.parameter import Parameters
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -63,7 +64,10 @@ class Kernel:
         code_size: int = 0,
         recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
         extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
+        parameters: Parameters | None = None,
     ) -> None:
+        """parameters: what the input `p` is, which may then be left out (nominal values) or be given by name."""
+        self.parameters = Parameters() if parameters is None else parameters
         self.signature, self.library, self.method, self.threads = signature, library, method, threads
         self.from_cache, self.code_size = cached, code_size
         self._graph, self._source, self._extend, self._recipe = graph, source, extend, recipe
@@ -143,7 +147,19 @@ class Kernel:
         if len(args) > len(s.inputs):
             raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
         values = dict(zip(s.inputs, args, strict=False))
+        if self.parameters and "parameters" in named:
+            rest = {key: x for key, x in named.items() if key != "parameters"}
+            if "p" in values or "p" in rest:
+                raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
+            named = rest | {"p": self.parameters.vector(named["parameters"], s.name)}
+        elif self.parameters and "p" not in values and "p" not in named:
+            named = {**named, "p": self.parameters.nominal}
         for name, value in named.items():
+            if name == "parameters" and not self.parameters:
+                raise InputError(
+                    f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
+                    "mechanism.free(name) makes one."
+                )
             if name not in s.inputs:
                 raise InputError(f"{usage}: {unknown('input', name, [*s.inputs, 'out'])}")
             if name in values:

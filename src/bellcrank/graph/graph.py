@@ -7,7 +7,7 @@ drawings, and in `emit/` the targets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,8 +16,9 @@ import numpy as np
 
 from bellcrank.errors import InputError, TraceError, unknown
 from bellcrank.graph import derivative, draw, picture
-from bellcrank.graph.node import Node, Tape
+from bellcrank.graph.node import PARAMETERS, Node, Tape
 from bellcrank.graph.ops import COMPARISONS, KINDS, OPS, PLUMBING
+from bellcrank.parameter import Expression
 from bellcrank.scalar import step
 
 Array = np.ndarray[Any, Any]
@@ -256,10 +257,18 @@ def _weights(cost: Mapping[str, float] | None) -> dict[str, float]:
     return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 
-def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Shape]) -> Graph:
-    """Runs `function(**symbols)` once on symbols and keeps what it did. It returns named (nested) arrays of scalars."""
+def trace(
+    name: str,
+    function: Callable[..., Mapping[str, Any]],
+    inputs: Mapping[str, Shape],
+    parameters: Collection[str] = (),
+) -> Graph:
+    """Runs `function(**symbols)` once on symbols and keeps what it did. It returns named (nested) arrays of scalars.
+
+    Free numbers of a model (bellcrank.parameter) that it meets are elements of one more input, "p", in this order.
+    """
     step("")  # what the last trace was doing is over
-    tape = Tape()
+    tape = Tape(list(parameters))
     symbols = {
         name: tape.inputs(name, shape) if shape else tape.inputs(name, shape)[()] for name, shape in inputs.items()
     }
@@ -267,11 +276,12 @@ def trace(name: str, function: Callable[..., Mapping[str, Any]], inputs: Mapping
     for key, value in function(**symbols).items():
         array = np.array(value, dtype=object)
         for index in np.ndindex(*array.shape):
-            x = array[index]
+            x = tape.value(array[index]) if isinstance(array[index], Expression) else array[index]
             if isinstance(x, Node) and x.op in COMPARISONS:
                 raise TraceError(
                     f'{name}: output "{key}" is a comparison; write where(condition, 1.0, 0.0) for a number.'
                 )
             array[index] = x if isinstance(x, Node) else float(x)
         outputs[key] = array
-    return Graph(name, dict(inputs), outputs, tape)
+    free = {PARAMETERS: (len(parameters),)} if parameters else {}
+    return Graph(name, dict(inputs) | free, outputs, tape)

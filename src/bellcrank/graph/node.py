@@ -15,7 +15,10 @@ import numpy as np
 
 from bellcrank.errors import TraceError
 from bellcrank.graph.ops import COMPARISONS, OPS
-from bellcrank.scalar import current_step
+from bellcrank.parameter import Expression, evaluated
+from bellcrank.scalar import current_step, step
+
+PARAMETERS = "p"  # the input whose elements are a model's free numbers
 
 Value: TypeAlias = Union["Node", float]
 
@@ -23,8 +26,11 @@ Value: TypeAlias = Union["Node", float]
 class Tape:
     """The nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Sequence[str] = ()) -> None:
+        """parameters: names of the elements of the input `p`, which stand for the free numbers of a model."""
         self.nodes: list[Node] = []
+        self.parameters = {name: i for i, name in enumerate(parameters)}
+        self.taken_in: dict[Expression, Value] = {}
         self.table: dict[tuple[Any, ...], Node] = {}
 
     def node(self, op: str, *args: Any) -> Node:
@@ -55,6 +61,28 @@ class Tape:
         return array
 
 
+    def value(self, x: Any) -> Value:
+        """Anything on its way into this graph: a node is there, a free number is computed from p, the rest constant."""
+        if isinstance(x, Node):
+            return x
+        if not isinstance(x, Expression):
+            return constant(x)
+        before = current_step()
+        step("p")
+        found: Value = evaluated(x, self._parameter, self.taken_in)
+        step(before)
+        return found
+
+    def _parameter(self, leaf: Expression) -> Node:
+        name = leaf.args[0]
+        if name not in self.parameters:
+            raise TraceError(
+                f'the free parameter "{name}" met a traced scalar, but this graph has no input for it. Known: '
+                f"{', '.join(self.parameters) or 'none'}. Name it in trace(..., parameters=[...])."
+            )
+        return self.node("input", PARAMETERS, self.parameters[name])
+
+
 def constant(x: Any) -> float:
     """A number on its way into the graph."""
     try:
@@ -71,7 +99,9 @@ def constant(x: Any) -> float:
 
 
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
-    return (a if isinstance(a, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
+    if isinstance(a, Node):
+        return a, (b if isinstance(b, Node) else a.tape.value(b))
+    return (b.tape.value(a) if isinstance(b, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
 
 
 def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
@@ -328,7 +358,9 @@ class Node:
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Value:
-        a, b = _pair(yes, no)
+        owner = next(x for x in (condition, yes, no) if isinstance(x, Node))
+        a, b = owner.tape.value(yes), owner.tape.value(no)
+        condition = owner.tape.value(condition) if isinstance(condition, Expression) else condition
         if not isinstance(condition, Node):
             return a if condition else b
         if condition.op not in COMPARISONS:

@@ -22,6 +22,7 @@ from bellcrank.methods.ness import transformation
 from bellcrank.methods.state_space import Rows, accelerations, felt, square
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
+from bellcrank.parameter import nominal
 from bellcrank.scalar import Scalar, sqrt, step
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Shift
@@ -36,10 +37,10 @@ def factor(I: Sym, J: Sym) -> Mat:
     left = [list(row) for row in J.rows]
     rows = [ZERO] * 3
     for row in (2, 1, 0):
-        most = max(left[k][k] for k in range(3))
-        if most <= NOTHING * (I.xx + I.yy + I.zz):
+        now = [nominal(left[k][k]) for k in range(3)]  # any order is right, and of what is free there is all (table.py)
+        if max(now) <= NOTHING * nominal(I.xx + I.yy + I.zz):
             break  # a rod or a point
-        pivot = max(k for k in range(3) if left[k][k] >= SMALL * most)
+        pivot = max(k for k in range(3) if now[k] >= SMALL * max(now))
         root = sqrt(left[pivot][pivot])
         r = [x / root for x in left[pivot]]
         rows[row] = vec(r)

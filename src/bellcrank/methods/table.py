@@ -33,6 +33,7 @@ from bellcrank.methods import (
 from bellcrank.methods.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.sources import SOURCES
 from bellcrank.model.tree import Tree
+from bellcrank.parameter import depends
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,17 @@ ANY = Topology("trees, couplings", lambda tree: True)
 TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another")
 MASSIVE = Topology(
     "trees, massive bodies",
-    lambda tree: not tree.coupled and all(link.inertia.invertible for link in tree.links),
-    "no joint may follow another, and every body needs mass and extent in all directions",
+    lambda tree: (
+        not tree.coupled
+        and all(link.inertia.invertible for link in tree.links)
+        and not depends([link.armature for link in tree.links])  # it divides by them
+    ),
+    "no joint may follow another, every body needs mass and extent in all directions, and no armature may be free",
+)
+FACTORED = Topology(
+    "trees, couplings",
+    lambda tree: all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links),
+    "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by",
 )
 
 
@@ -102,7 +112,7 @@ _ROWS = (
     # wong1991, and what it compares with
     Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),
     Method("hemami", hemami, MFB, ANY, "hemami1982", regrouped=False),
-    Method("angeles", angeles, MFB, ANY, "angeles1988", regrouped=False),
+    Method("angeles", angeles, MFB, FACTORED, "angeles1988", regrouped=False),
     Method("walker_orin", walker_orin, MF, ANY, "walker1982", regrouped=False),
     Method("featherstone", featherstone, ("forward_dynamics",), TREES, "featherstone1983"),
     Method("bae_hwang", bae_hwang, M, ANY, "bae1988"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,8 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Report, Triple, matrix, triple
+from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Report, matrix, straight, triple
+from bellcrank.parameter import Parameters, depends, nominal
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 
@@ -67,28 +67,23 @@ def assemble(
             found.append(Line(f'joint "{j.name}"', what, level))
             continue
         places[j.child] = (j.child, np.eye(3), np.zeros(3))
-        axis = triple(np.asarray(j.axis) / (np.linalg.norm(j.axis) or 1.0))
-        second = _across(j.second_axis, axis) if j.kind == "universal" else None
-        moving.append(replace(j, parent=body, rotation=matrix(R), point=triple(p), axis=axis, second_axis=second))
+        moving.append(replace(straight(j), parent=body, rotation=matrix(R), point=triple(p)))
 
     final = [_merged(lumped[j.child]) for j in moving]
     found += _massless(final, moving, checks)
     moving = _coupled(moving)
-    return Mechanism(
+    made = Mechanism(
         name=name,
         ground=ground,
         gravity=triple(gravity),
         bodies=tuple(final),
         joints=tuple(moving),
         frames={f.name: f for f in _frames(frames, places)},
-        report=Report(source, tuple(found)),
     )
-
-
-def _across(second_axis: Any, axis: Triple) -> Triple:
-    """A universal joint's second axis, exactly perpendicular to the first and of length 1."""
-    x = np.asarray(second_axis) - np.dot(second_axis, axis) * np.asarray(axis)
-    return triple(x / np.linalg.norm(x))
+    for parameter in Parameters(gravity, bodies, joints, frames):
+        if parameter not in made.parameters:
+            found.append(Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning"))
+    return replace(made, report=Report(source, tuple(found)))
 
 
 def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> list[Joint]:
@@ -132,14 +127,15 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
 def _merged(parts: Sequence[Body]) -> Body:
     """One body of several welded ones."""
     first = parts[0]
-    mass = math.fsum(b.mass for b in parts)
     if len(parts) == 1:
         return replace(first, links=(first.name,))
+    masses = [b.mass for b in parts]
+    mass = sum(masses) if depends(masses) else math.fsum(masses)
     com = sum((b.mass * np.asarray(b.com) for b in parts), np.zeros(3)) / mass if mass else np.zeros(3)
     I = np.zeros((3, 3))
     for b in parts:
         d = np.asarray(b.com) - com
-        I += np.asarray(b.inertia) + b.mass * (d @ d * np.eye(3) - np.outer(d, d))
+        I = I + (np.asarray(b.inertia) + b.mass * (d @ d * np.eye(3) - np.outer(d, d)))
     return Body(
         first.name,
         mass,
@@ -152,10 +148,10 @@ def _merged(parts: Sequence[Body]) -> Body:
 
 def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str) -> Iterator[Line]:
     for b, j in zip(bodies, joints, strict=True):
-        if b.mass > 0.0:
+        if nominal(b.mass) > 0.0:
             continue
         where = f'body "{b.name}"'
-        if b.declared and checks == "error":
+        if b.declared and checks == "error" and not depends(b.mass):
             raise ModelError(
                 f'{where} moves on joint "{j.name}" but its mass is {b.mass:g} kg; expected a positive mass. '
                 "Give it one, make the joint fixed, or leave its inertia out altogether if it is meant to be massless."

@@ -1,4 +1,7 @@
-"""Whether parts are physically possible. A complaint names the element, the value, what was expected and what to do."""
+"""Whether parts are physically possible. A complaint names the element, the value, what was expected and what to do.
+
+Free parameters are judged by their nominal values.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Matrix
+from bellcrank.parameter import nominal
 
 # Files are typed with a few digits: what is off by less than this is rounding, not physics.
 ROUNDING = 1e-3
@@ -22,6 +26,7 @@ HUGE = 1e50
 
 
 def finite(where: str, what: str, values: object) -> None:
+    values = nominal(values)
     array = np.asarray(values, dtype=float)
     if not np.all(np.abs(array) < HUGE):  # NaN is not below anything
         raise ModelError(f"{where}: {what} is {values}; expected finite numbers (below {HUGE:g}). Correct the source.")
@@ -52,6 +57,7 @@ def numbers(b: Body) -> None:
 
 def body(b: Body, checks: str = "error") -> Iterator[Line]:
     """Errors for what cannot be (warnings with checks="warn"); yields warnings for what is odd but usable."""
+    b = nominal(b)
     numbers(b)
     where = f'body "{b.name}"'
     I = np.asarray(b.inertia)
@@ -87,6 +93,7 @@ def body(b: Body, checks: str = "error") -> Iterator[Line]:
 
 
 def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
+    j = nominal(j)
     where = f'joint "{j.name}"'
     if j.kind not in KINDS:
         raise ModelError(f"{where}: {unknown('joint type', j.kind, KINDS)}")
@@ -177,6 +184,7 @@ def _axis(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
 
 
 def frame(f: Frame, known: Sequence[str]) -> None:
+    f = nominal(f)
     if f.body not in known:
         raise ModelError(f'frame "{f.name}": {unknown("body", f.body, known)}')
     if f.name in known and f.name != f.body:

@@ -5,43 +5,35 @@ common perpendicular to the axis of its largest subtree (W. Khalil and J. F. Kle
 open and closed-loop robots, 1986); where it carries nothing, x points to its own mass. From frame to frame the
 constant moves are then: shift by a along x, turn about x by alpha, shift by d along z, with an additional turn about z
 by gamma only for further branches. Quarter turns are exact.
+
+Free parameters: any frame with z along the axis is right, so frames are chosen by nominal values and are constants, but
+for an axis that is free itself (model/pose.py). What depends on parameters in them stays an expression and is taken for
+neither 0 nor 1. A foot that a parameter would move is left at the origin instead.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Body, Frame, Joint, Triple
+from bellcrank.model.pose import NOISE, Pose, axes, clean, constant, constants, following, product, some_normal, standing
 from bellcrank.model.tree import Link, Tree
+from bellcrank.parameter import depends, nominal
 from bellcrank.spatial.inertia import Inertia, about_centre
-from bellcrank.spatial.moves import Move, Shift, Transform, Turn
+from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import Mat, Vec, sym, vec
 
-# Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
-NOISE = 1e-13
 # Axes closer to parallel than this have no trustworthy common perpendicular.
 PARALLEL = 1e-6
 # Nor is one any good whose foot is further away than this many sizes of the mechanism: inertias about it would drown.
 FAR = 10.0
 # And lines that pass closer than this (in units of FAR) are taken to meet: their direction apart would be rounding.
 CLOSE = 1e-8
-
-
-@dataclass(frozen=True)
-class _Pose:
-    R: Array
-    p: Array
-
-    def __matmul__(self, o: _Pose) -> _Pose:
-        return _Pose(self.R @ o.R, self.p + self.R @ o.p)
-
-    def inverse(self) -> _Pose:
-        return _Pose(self.R.T, -self.R.T @ self.p)
 
 
 def tree_of(
@@ -59,26 +51,27 @@ def tree_of(
     main = {up: max(c, key=lambda i: (weight[i], -i)) if c else None for up, c in children.items()}
     # Where the mechanism stands in the world says nothing of its size: joints on the ground do not count.
     lengths = [j.point for j, up in zip(joints, parent, strict=True) if up >= 0] + [b.com for b in bodies]
-    size = max(1e-9, *(float(np.linalg.norm(x)) for x in lengths)) if lengths else 1.0
-    given = [_Pose(np.asarray(j.rotation), np.asarray(j.point)) for j in joints]
+    size = max(1e-9, *(float(np.linalg.norm(x)) for x in nominal(lengths))) if lengths else 1.0
+    given = [Pose(np.asarray(j.rotation), np.asarray(j.point)) for j in joints]
 
     # F of every body in the user's body frame; -1 is the ground's in the world.
-    F: dict[int, _Pose] = {-1: _ground_frame(joints, given, main, gravity)}
+    F: dict[int, Pose] = {-1: _ground_frame([standing(j) for j in joints], constants(given), main, nominal(gravity))}
     links: list[Link] = []
     for i, j in enumerate(joints):
         at_zero = F[parent[i]].inverse() @ given[i]  # the user's body frame in the parent's F
         child = main[i]
         ahead = (given[child], joints[child]) if child is not None else None
-        F[i] = _frame(j, at_zero, ahead, np.asarray(bodies[i].com), FAR * size)
+        F[i] = _frame(standing(j), nominal(at_zero), nominal(ahead), constant(np.asarray(bodies[i].com)), FAR * size)
+        if depends(j.axis, j.second_axis, ahead or at_zero):
+            F[i] = Pose(following(F[i].R, j), np.zeros(3))
         place = at_zero @ F[i]
-        R, p = place.R, _clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(j.point)))
-        gamma, alpha, theta = _zxz(R)
+        R, p = place.R, clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(nominal(j.point))))
         kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
-        turns: list[Move] = [_constant_turn(2, gamma), _constant_turn(0, alpha)]
+        turns, theta = _turns(R)
         if kind.has_axis:
-            along = float(p @ R[:, 2]) if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
-            p = _clean(p - along * R[:, 2], size)
-            kind = replace(kind, angle0=theta, distance0=along if abs(along) > NOISE * size else 0.0)
+            along = (p @ R[:, 2]) if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
+            p = clean(p - along * R[:, 2], size)
+            kind = replace(kind, angle0=theta, distance0=along if abs(nominal(along)) > NOISE * size else 0.0)
         else:
             turns.append(_constant_turn(2, theta))
         p, offset = _apart(p, R[:, 2], size)
@@ -96,7 +89,7 @@ def tree_of(
                 *_indices(i, joints),
             )
         )
-    g = _clean(F[-1].R.T @ np.asarray(gravity), max(1e-3, float(np.linalg.norm(gravity))))
+    g = clean(product(F[-1].R.T, np.asarray(gravity)), max(1e-3, float(np.linalg.norm(nominal(gravity)))))
     return Tree(
         tuple(links),
         sum(KINDS[j.kind].nq for j in joints if j.mimic is None),
@@ -112,8 +105,10 @@ def _apart(p: Array, z: Array, size: float) -> tuple[Array, float]:
 
     The second may stand behind the constant turns, because a turn about z does not change it.
     """
+    if depends(p, z):
+        return p, 0.0
     offset = float(p @ z)
-    rest = _clean(p - offset * z, size)
+    rest = clean(p - offset * z, size)
     return (rest, offset) if p.all() and np.count_nonzero(rest) == 1 else (p, 0.0)
 
 
@@ -127,29 +122,29 @@ def _indices(i: int, joints: Sequence[Joint]) -> tuple[tuple[int, ...], tuple[in
 
 
 def _ground_frame(
-    joints: Sequence[Joint], given: Sequence[_Pose], main: Mapping[int, int | None], gravity: Triple
-) -> _Pose:
+    joints: Sequence[Joint], given: Sequence[Pose], main: Mapping[int, int | None], gravity: Triple
+) -> Pose:
     """The ground's frame is free: put it where the main joint finds it, turned so that gravity has no y component."""
     first = main[-1]
     if first is None or not KINDS[joints[first].kind].has_axis:
-        return given[first] if first is not None else _Pose(np.eye(3), np.zeros(3))
+        return given[first] if first is not None else Pose(np.eye(3), np.zeros(3))
     z = given[first].R @ np.asarray(joints[first].axis)
     g = np.asarray(gravity)
     across = g - (g @ z) * z
-    x = _some_normal(z, across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else given[first].R[:, 0])
-    return _Pose(_axes(z, x), given[first].p)
+    x = some_normal(z, across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else given[first].R[:, 0])
+    return Pose(axes(z, x), given[first].p)
 
 
-def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, com: Array, reach: float) -> _Pose:
+def _frame(j: Joint, at_zero: Pose, child: tuple[Pose, Joint] | None, com: Array, reach: float) -> Pose:
     """F in the user's body frame."""
     kind = KINDS[j.kind]
     z = np.asarray(j.axis)
     if j.kind == "universal":
-        return _Pose(_axes(z, np.asarray(j.second_axis)), np.zeros(3))
+        return Pose(axes(z, np.asarray(j.second_axis)), np.zeros(3))
     if j.kind == "planar":
-        return _Pose(_axes(z, _some_normal(z, np.array([1.0, 0.0, 0.0]))), np.zeros(3))
+        return Pose(axes(z, some_normal(z, np.array([1.0, 0.0, 0.0]))), np.zeros(3))
     if not kind.has_axis:
-        return _Pose(np.eye(3), np.zeros(3))
+        return Pose(np.eye(3), np.zeros(3))
     towards, foot = _towards(at_zero.R.T @ np.array([0.0, 0.0, 1.0]), -at_zero.R.T @ at_zero.p, z, reach)
     if child is not None:
         pose, next_joint = child
@@ -157,18 +152,10 @@ def _frame(j: Joint, at_zero: _Pose, child: tuple[_Pose, Joint] | None, com: Arr
         next_towards, foot = _towards(direction, pose.p, z, reach)
         towards = next_towards if next_towards is not None else towards
     # With nothing to look at, it stands as the parent does, with no offset of the angle.
-    x = towards if towards is not None else _some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
+    x = towards if towards is not None else some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
     if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > CLOSE * reach:
         x = com  # towards the mass: one first moment instead of two
-    return _Pose(_axes(z, x), foot * z)
-
-
-def _axes(z: Array, x: Array) -> Array:
-    """A right-handed frame with this z and x in the plane of z and x, orthonormal to the last digit."""
-    for _ in range(2):  # once more, because the first difference may be of nearly equal numbers
-        x = x - (x @ z) * z
-        x = x / np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    return Pose(axes(z, x), foot * z)
 
 
 def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Array | None, float]:
@@ -182,15 +169,6 @@ def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Ar
     across = point - (point @ z) * z
     gap = float(np.linalg.norm(across))
     return (across / gap if gap > CLOSE * reach else None), float(point @ z)
-
-
-def _some_normal(z: Array, hint: Array) -> Array:
-    """A unit vector across z, as near to the hint as can be."""
-    for h in (hint, np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])):
-        x = h - (h @ z) * z
-        if np.linalg.norm(x) > 1e-3:
-            return x / np.linalg.norm(x)  # type: ignore[no-any-return]
-    raise AssertionError("two axes cannot both be along z")
 
 
 def _zxz(R: Array) -> tuple[float, float, float]:
@@ -214,6 +192,19 @@ def _zxz(R: Array) -> tuple[float, float, float]:
     )
 
 
+def _turns(R: Array) -> tuple[list[Move], float]:
+    """R as constant turns, and what is left about z; as one rotation where it depends on parameters."""
+    if not depends(R):
+        gamma, alpha, theta = _zxz(R)
+        return [_constant_turn(2, gamma), _constant_turn(0, alpha)], theta
+    rows = clean(R, 1.0).tolist()
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        if rows[k][k] == 1.0 and rows[k][i] == rows[i][k] == rows[k][j] == rows[j][k] == 0.0:
+            return [Turn(k, rows[i][i], rows[j][i])], 0.0
+    return [FullRotation(Mat(*(vec(row) for row in rows)))], 0.0
+
+
 def _quarter(angle: float) -> float:
     """The angle, or the multiple of a quarter turn that rounding hid."""
     nearest = round(angle / (math.pi / 2)) * (math.pi / 2)
@@ -227,25 +218,21 @@ def _constant_turn(axis: int, angle: float) -> Turn:
     return Turn(axis, math.cos(angle), math.sin(angle))
 
 
-def _constant_moves(pose: _Pose) -> list[Move]:
+def _constant_moves(pose: Pose) -> list[Move]:
     gamma, alpha, theta = _zxz(pose.R)
     return [Shift(vec(pose.p.tolist())), _constant_turn(2, gamma), _constant_turn(0, alpha), _constant_turn(2, theta)]
 
 
-def _clean(x: Array, scale: float) -> Array:
-    return np.where(np.abs(x) < NOISE * scale, 0.0, x)
+def _pose_of(f: Frame) -> Pose:
+    return Pose(np.asarray(f.rotation), np.asarray(f.point))
 
 
-def _pose_of(f: Frame) -> _Pose:
-    return _Pose(np.asarray(f.rotation), np.asarray(f.point))
+def _in_frame(pose: Pose, size: float) -> tuple[Mat, Vec]:
+    rows = clean(pose.R, 1.0).tolist()
+    return Mat(vec(rows[0]), vec(rows[1]), vec(rows[2])), vec(clean(pose.p, size).tolist())
 
 
-def _in_frame(pose: _Pose, size: float) -> tuple[Mat, Vec]:
-    rows = _clean(pose.R, 1.0).tolist()
-    return Mat(vec(rows[0]), vec(rows[1]), vec(rows[2])), vec(_clean(pose.p, size).tolist())
-
-
-def _inertia(b: Body, F: _Pose, size: float) -> Inertia:
-    com = _clean(F.R.T @ (np.asarray(b.com) - F.p), size)
-    I = F.R.T @ np.asarray(b.inertia) @ F.R
-    return about_centre(b.mass, vec(com.tolist()), sym(_clean(I, float(np.abs(I).max()) or 1.0).tolist()))
+def _inertia(b: Body, F: Pose, size: float) -> Inertia:
+    com = clean(product(F.R.T, np.asarray(b.com) - F.p), size)
+    I = product(product(F.R.T, np.asarray(b.inertia)), F.R)
+    return about_centre(b.mass, vec(com.tolist()), sym(clean(I, float(np.abs(nominal(I)).max()) or 1.0).tolist()))

@@ -25,7 +25,7 @@ class Kind(ABC):
     """angle0 and distance0 are where F stands about and along z when the coordinates are zero."""
 
     angle0: float = 0.0
-    distance0: float = 0.0
+    distance0: Scalar = 0.0
 
     name: ClassVar[str]
     nq: ClassVar[int]

@@ -16,10 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.model import check
 from bellcrank.model.frames import tree_of
+from bellcrank.model.free import freed
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Array, Body, Frame, Joint, Report, Triple
+from bellcrank.model.parts import Array, Body, Frame, Joint, Report, Triple, straight
 from bellcrank.model.tree import Tree
+from bellcrank.parameter import Parameters, evaluated, nominal, replaced
 from bellcrank.text import table
 
 
@@ -128,7 +131,8 @@ class Mechanism(Quantities):
         for j in self.own_joints:
             kind = KINDS[j.kind]
             reach = np.pi if kind.name in ("revolute", "helical", "universal") else 1.0
-            low, high = max(j.limits.lower, -reach), min(j.limits.upper, reach)
+            lower, upper = nominal((j.limits.lower, j.limits.upper))
+            low, high = max(lower, -reach), min(upper, reach)
             x = rng.uniform(*((low, high) if low < high else (-reach, reach)), (*batch, kind.nq))
             if kind.nq > kind.nv:
                 x[..., -4:] = rng.normal(size=(*batch, 4))
@@ -153,6 +157,30 @@ class Mechanism(Quantities):
         return tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground)
 
     @cached_property
+    def parameters(self) -> Parameters:
+        """Names and nominal values of the numbers that were left free; they are the input `p` of every kernel."""
+        return Parameters(self.gravity, self.bodies, self.joints, tuple(self.frames.values()))
+
+    def at(self, parameters: Mapping[str, float] = MappingProxyType({})) -> Mechanism:
+        """The same mechanism with plain numbers: these, and nominal ones for the rest."""
+        p = self.parameters.vector(parameters, f'mechanism "{self.name}"')
+        if p.ndim > 1:
+            raise InputError(f'mechanism "{self.name}": at() takes one value for each parameter; got arrays.')
+        values = dict(zip(self.parameters, p.tolist(), strict=True))
+        found: Mechanism = replaced(self, lambda x: float(evaluated(x, lambda leaf: values[leaf.args[0]])))
+        for b in found.bodies:
+            check.numbers(b)
+        pairs = zip(found.joints, self.joints, strict=True)
+        return replace(found, joints=tuple(straight(new) if new is not old else new for new, old in pairs))
+
+    def free(self, *names: str) -> Mechanism:
+        """The same mechanism with these numbers as parameters of that name.
+
+        "boom.mass", "boom.com.x" or "boom.com" for all three, "gravity.z", "elbow.damping" (model/free.py).
+        """
+        return freed(self, names)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Equal for equal mechanisms, in every process."""
         parts = (self.gravity, self.ground, self.bodies, self.joints, sorted(self.frames.items()))
@@ -162,13 +190,14 @@ class Mechanism(Quantities):
         return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
 
     def __str__(self) -> str:
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for i, (b, j) in enumerate(zip(self.bodies, self.joints, strict=True)):
             lim = j.limits
-            span = f"{lim.lower:.4g} .. {lim.upper:.4g}" if max(-lim.lower, lim.upper) < np.inf else ""
+            span = f"{lim.lower:.4g} .. {lim.upper:.4g}" if max(nominal((-lim.lower, lim.upper))) < np.inf else ""
             kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
             rows.append((str(i), j.name, kind, j.parent, b.name, f"{b.mass:.4g}", span))
-        total = sum(b.mass for b in self.bodies)
+        total = sum(nominal(b.mass) for b in self.bodies)
         size = f"{len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg"
-        head = f"{self.name}: {size}, gravity {self.gravity}"
-        return head + "\n" + table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))
+        head = f"{self.name}: {size}, gravity {nominal(self.gravity)}"
+        joints = table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))
+        return "\n".join([head, joints, *(["", str(self.parameters)] if self.parameters else [])])

@@ -7,13 +7,17 @@ frame, and the child body's frame is the joint frame moved by the joint. At the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from bellcrank.parameter import Expression, depends
+
 Array = np.ndarray[Any, Any]
-Triple = tuple[float, float, float]
+# A number of a mechanism is a float, or an expression of free parameters (bellcrank.parameter).
+Number: TypeAlias = Any
+Triple = tuple[Number, Number, Number]
 Matrix = tuple[Triple, Triple, Triple]
 
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -21,7 +25,7 @@ ORIGIN: Triple = (0.0, 0.0, 0.0)
 
 
 def triple(xyz: Any) -> Triple:
-    x, y, z = (float(e) for e in xyz)
+    x, y, z = (e if isinstance(e, Expression) else float(e) for e in xyz)
     return x, y, z
 
 
@@ -35,7 +39,7 @@ class Body:
     """A rigid body: mass, centre of mass in the body's frame, inertia about the centre of mass in the body's axes."""
 
     name: str
-    mass: float = 0.0
+    mass: Number = 0.0
     com: Triple = ORIGIN
     inertia: Matrix = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     declared: bool = True  # False: the file gave no inertia at all, and massless is what it means
@@ -46,10 +50,10 @@ class Body:
 class Limits:
     """What a joint is allowed to do; infinite where nothing was said."""
 
-    lower: float = -math.inf
-    upper: float = math.inf
-    velocity: float = math.inf
-    effort: float = math.inf
+    lower: Number = -math.inf
+    upper: Number = math.inf
+    velocity: Number = math.inf
+    effort: Number = math.inf
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Mimic:
     """The joint has no coordinate of its own: it moves by multiplier * (coordinate of `joint`) + offset."""
 
     joint: str
-    multiplier: float = 1.0
-    offset: float = 0.0
+    multiplier: Number = 1.0
+    offset: Number = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,15 +82,30 @@ class Joint:
     point: Triple = ORIGIN
     axis: Triple = (0.0, 0.0, 1.0)
     second_axis: Triple | None = None  # universal joints: fixed in the child, perpendicular to the axis
-    pitch: float = 0.0  # helical joints: metres per radian
-    armature: float = 0.0
-    damping: float = 0.0
-    friction: float = 0.0
-    friction_speed: float = 1e-3
-    stiffness: float = 0.0
-    rest: float = 0.0
+    pitch: Number = 0.0  # helical joints: metres per radian
+    armature: Number = 0.0
+    damping: Number = 0.0
+    friction: Number = 0.0
+    friction_speed: Number = 1e-3
+    stiffness: Number = 0.0
+    rest: Number = 0.0
     limits: Limits = field(default_factory=Limits)
     mimic: Mimic | None = None
+
+
+def straight(j: Joint) -> Joint:
+    """With an axis of length 1, and a universal joint's second axis exactly perpendicular to it and of length 1.
+
+    Free axes stay as they are: model/frames.py makes them so for whatever they will be.
+    """
+    second = j.second_axis if j.kind == "universal" else None
+    if depends(j.axis, second):
+        return replace(j, second_axis=second)
+    axis = triple(np.asarray(j.axis) / (np.linalg.norm(j.axis) or 1.0))
+    if second is not None:
+        x = np.asarray(second) - np.dot(second, axis) * np.asarray(axis)
+        second = triple(x / np.linalg.norm(x))
+    return replace(j, axis=axis, second_axis=second)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Link:
         return self.kind.bias(self.coordinates(q), self.velocities(v))
 
     @property
-    def armature(self) -> float:
+    def armature(self) -> Scalar:
         """Rotor inertia as the coordinate feels it."""
         m = self.joint.mimic
         return self.joint.armature if m is None else self.joint.armature * m.multiplier**2

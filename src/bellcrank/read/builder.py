@@ -17,13 +17,13 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model import assemble, check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Mimic, Triple, matrix, triple
+from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Mimic, Number, Triple, matrix, triple
 from bellcrank.read.numbers import inertia as inertia_matrix
 from bellcrank.read.numbers import items, limit, number, rotation_matrix, vector
 
 GROUND = "ground"
 ORIGIN: Triple = (0.0, 0.0, 0.0)
-Vector = Sequence[float]
+Vector = Sequence[Number]
 
 
 class Builder:
@@ -44,7 +44,7 @@ class Builder:
         self._joints: dict[str, Joint] = {}
         self._frames: dict[str, Frame] = {}
 
-    def body(self, name: str, mass: float | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
+    def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
         """com in the world; inertia about it, in world axes: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3.
 
         Without inertia it is a point mass; without mass, a massless body.
@@ -61,7 +61,7 @@ class Builder:
             return
         I = ((0.0,) * 3,) * 3 if inertia is None else inertia_matrix(inertia, where)
         body = Body(name, number(mass, where, "mass"), centre, matrix(I))
-        if body.mass == 0.0:
+        if body.mass == 0.0:  # no free one does, whatever its nominal value
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
         for _ in check.body(body):  # errors now, where the mistake is; warnings when it is built
             pass
@@ -77,17 +77,17 @@ class Builder:
         point: Vector = ORIGIN,
         axis: Vector = (0.0, 0.0, 1.0),
         second_axis: Vector | None = None,
-        pitch: float = 0.0,
-        armature: float = 0.0,
-        damping: float = 0.0,
-        friction: float = 0.0,
-        friction_speed: float = 1e-3,
-        stiffness: float = 0.0,
-        rest: float = 0.0,
-        lower: float = -math.inf,
-        upper: float = math.inf,
-        velocity: float = math.inf,
-        effort: float = math.inf,
+        pitch: Number = 0.0,
+        armature: Number = 0.0,
+        damping: Number = 0.0,
+        friction: Number = 0.0,
+        friction_speed: Number = 1e-3,
+        stiffness: Number = 0.0,
+        rest: Number = 0.0,
+        lower: Number = -math.inf,
+        upper: Number = math.inf,
+        velocity: Number = math.inf,
+        effort: Number = math.inf,
         mimic: Mimic | str | tuple[Any, ...] | None = None,
     ) -> None:
         """Hangs `child` on `parent` ("ground" is the ground). point and axes in the world, at the zero configuration.

@@ -21,7 +21,8 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import assemble
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, matrix, triple
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
+from bellcrank.parameter import depends
 from bellcrank.read.lock import Lock, locked
 from bellcrank.read.numbers import RIGHT_ANGLES, Angles, inertia, number, turn, vector
 
@@ -37,15 +38,15 @@ class Row:
     """One joint and the link it moves. mass=None: massless. inertia: 3, 6 or 3x3 numbers, about the centre of mass."""
 
     joint: str = "R"
-    theta: float = 0.0
-    d: float = 0.0
-    a: float = 0.0
-    alpha: float = 0.0
-    mass: float | None = None
-    com: Sequence[float] = (0.0, 0.0, 0.0)
+    theta: Number = 0.0
+    d: Number = 0.0
+    a: Number = 0.0
+    alpha: Number = 0.0
+    mass: Number | None = None
+    com: Sequence[Number] = (0.0, 0.0, 0.0)
     inertia: Any = (0.0, 0.0, 0.0)
     name: str = ""  # of the link and its joint; link1 and joint1 where none is given
-    options: Mapping[str, float] = field(default_factory=dict)  # FORCES and LIMITS by name
+    options: Mapping[str, Number] = field(default_factory=dict)  # FORCES and LIMITS by name
 
 
 def from_dh(
@@ -79,7 +80,7 @@ def from_dh(
         if row.joint not in JOINTS:
             raise ModelError(f"{where}: {unknown('joint', row.joint, JOINTS)} R turns, P slides.")
         theta, d, a, alpha = (number(getattr(row, k), where, k) for k in ("theta", "d", "a", "alpha"))
-        theta, alpha = (angles.read(math.radians(x) if degrees else x) for x in (theta, alpha))
+        theta, alpha = (angles.read(_radians(x) if degrees else x) for x in (theta, alpha))
         twist, offset = turn(0, alpha), np.array([a, 0.0, 0.0])
         if convention == "modified":
             R, p = R @ twist, p + R @ offset
@@ -215,15 +216,20 @@ def as_row(given: Mapping[str, Any], where: str) -> Row:
     )
 
 
-def _options(options: Mapping[str, float], where: str) -> tuple[dict[str, Any], dict[str, float]]:
+def _options(options: Mapping[str, Number], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Forces and limits of a joint, checked."""
     for key, value in options.items():
         if key not in (*FORCES, *LIMITS):
             raise ModelError(f"{where}: {unknown('option', key, (*FORCES, *LIMITS))}")
         number(value, where, key)
-    return {k: float(options[k]) for k in FORCES if k in options}, {
-        k: float(options[k]) for k in LIMITS if k in options
-    }
+    return (
+        {k: number(options[k], where, k) for k in FORCES if k in options},
+        {k: number(options[k], where, k) for k in LIMITS if k in options},
+    )
+
+
+def _radians(angle: Number) -> Number:
+    return angle * (math.pi / 180.0) if depends(angle) else math.radians(angle)
 
 
 def _body(link: str, row: Row, R: Any, p: Any, where: str) -> Body:

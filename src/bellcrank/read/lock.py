@@ -9,7 +9,8 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.check import HUGE
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Joint, Line, matrix, triple
+from bellcrank.model.parts import Joint, Line, Number, matrix, triple
+from bellcrank.parameter import nominal
 from bellcrank.read.numbers import turn_about
 
 Lock = Mapping[str, float] | Sequence[str]
@@ -31,8 +32,8 @@ def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]
                 )
                 found = True
     for name, value in values.items():
-        limits = by_name[name].limits
-        if not limits.lower <= value <= limits.upper:
+        limits = nominal(by_name[name].limits)
+        if not limits.lower <= nominal(value) <= limits.upper:
             lines.append(
                 Line(
                     f'joint "{name}"',
@@ -53,14 +54,14 @@ def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not -HUGE < value < HUGE:
             raise InputError(f'lock: joint "{name}" is to be held at {value!r}; expected a finite number.')
         j = by_name[name]
-        if value != 0.0 and (KINDS[j.kind].nq != 1 or not np.linalg.norm(j.axis) > 0.0):
+        if value != 0.0 and (KINDS[j.kind].nq != 1 or not np.linalg.norm(nominal(j.axis)) > 0.0):
             raise InputError(
                 f'lock: joint "{name}" ({j.kind}) can only be held at its zero configuration; got {value!r}.'
             )
     return {name: float(value) for name, value in values.items()}
 
 
-def _held(j: Joint, value: float) -> Joint:
+def _held(j: Joint, value: Number) -> Joint:
     R, p = np.asarray(j.rotation), np.asarray(j.point)
     if value != 0.0:
         axis = np.asarray(j.axis) / np.linalg.norm(j.axis)

@@ -14,15 +14,20 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.model.check import HUGE
-from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
+from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
+from bellcrank.parameter import Expression, depends, nominal
+from bellcrank.scalar import cos, sin
 
 QUARTER = math.pi / 2
 RIGHT_ANGLES = 1e-8  # how far from a quarter turn an angle of a file may be and still be one, in radians
 NEARLY = 2e-3  # what "1.57" is off by: kept as typed, but worth a remark
 
 
-def number(value: Any, where: str, what: str) -> float:
-    """A finite float, from Python or TOML."""
+def number(value: Any, where: str, what: str) -> Number:
+    """A finite float, from Python or TOML, or a free parameter."""
+    if isinstance(value, Expression):
+        number(value.value, where, f"{what} (nominal)")
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ModelError(f"{where}: {what} is {value!r}; expected a number.")
     if not -HUGE < value < HUGE:  # NaN is not below anything
@@ -30,7 +35,7 @@ def number(value: Any, where: str, what: str) -> float:
     return float(value)
 
 
-def limit(value: Any, where: str, what: str) -> float:
+def limit(value: Any, where: str, what: str) -> Number:
     """A number, or an infinite one for "no limit"."""
     return float(value) if isinstance(value, float) and math.isinf(value) else number(value, where, what)
 
@@ -70,32 +75,34 @@ def inertia(value: Any, where: str) -> Matrix:
 def rotation_matrix(value: Any, where: str) -> Matrix:
     """A 3x3 matrix of orthonormal rows that does not mirror."""
     try:
-        R = np.array(value, dtype=float)
+        R = np.array(nominal(value), dtype=float)
     except (TypeError, ValueError, OverflowError):
         R = np.zeros(0)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or not np.linalg.det(R) > 0.0:
         raise ModelError(f"{where}: rotation is {value!r}; expected a 3x3 rotation matrix.")
-    return matrix(R)
+    return matrix(value if depends(value) else R)
 
 
-def cos_sin(angle: float) -> tuple[float, float]:
+def cos_sin(angle: Number) -> tuple[Number, Number]:
     """Exact where the angle is a float's best try at a multiple of a quarter turn."""
+    if isinstance(angle, Expression):
+        return cos(angle), sin(angle)
     quarters = angle / QUARTER
     if abs(quarters - round(quarters)) < 1e-12:
         return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][round(quarters) % 4]
     return math.cos(angle), math.sin(angle)
 
 
-def turn(axis: int, angle: float) -> Array:
+def turn(axis: int, angle: Number) -> Array:
     """The rotation matrix of a turn about x (0), y (1) or z (2)."""
     c, s = cos_sin(angle)
     i, j = (axis + 1) % 3, (axis + 2) % 3
-    R = np.eye(3)
+    R = np.eye(3, dtype=object if isinstance(angle, Expression) else float)
     R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
     return R
 
 
-def turn_about(axis: Sequence[float], angle: float) -> Array:
+def turn_about(axis: Sequence[Number], angle: Number) -> Array:
     """The rotation matrix of a turn about a unit vector (Rodrigues); exact zeros where the axis has them."""
     c, s = cos_sin(angle)
     x, y, z = axis
@@ -110,8 +117,10 @@ class Angles:
         self.tolerance = right_angles
         self.notes: list[str] = []
 
-    def read(self, angle: float) -> float:
-        """The angle, or the quarter turn that was meant."""
+    def read(self, angle: Number) -> Number:
+        """The angle, or the quarter turn that was meant; a free one as it is."""
+        if isinstance(angle, Expression):
+            return angle
         quarters = round(angle / QUARTER)
         exact = quarters * QUARTER
         off = abs(angle - exact)

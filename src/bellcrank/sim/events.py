@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, trace
+from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.named import Named
 from bellcrank.sim.system import System
+from bellcrank.sim.traced import Traced
 from bellcrank.sim.user import called, vector
 
 ACTIONS = ("stop", "record", "switch")
@@ -43,15 +44,16 @@ class Event:
             raise InputError(f'event "{self.name}": action "switch" and then=... go together.')
 
 
-def crossings(s: System, events: Sequence[Event], arguments: Mapping[str, tuple[int, ...]]) -> Graph:
+def crossings(traced: Traced, events: Sequence[Event]) -> Graph:
     """(t, y, u, p) -> the functions of all events."""
+    s = traced.system
 
     def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         given = (t, *s.split(list(y)), Named("u", s.inputs, u))
         what = [f'event "{e.name}"' for e in events]
         return {"g": [vector(w, called(w, e.function, *given), [w])[0] for w, e in zip(what, events, strict=True)]}
 
-    return trace(f"{s.mechanism.name}.events", values, arguments)
+    return traced.trace("events", values, traced.arguments)
 
 
 def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
@@ -99,11 +101,13 @@ def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Sca
     return b
 
 
-def along(graph: Graph, dense: Sequence[Sequence[Scalar]], t: Scalar, h: Scalar, k: int, **others: Any) -> Any:
+def along(
+    traced: Traced, graph: Graph, dense: Sequence[Sequence[Scalar]], t: Scalar, h: Scalar, k: int, u: Sequence[Scalar]
+) -> Callable[[Scalar], Scalar]:
     """Event k as a function of where in the last step."""
 
     def g(s: Scalar) -> Scalar:
         y = interpolate([list(d) for d in dense], s)
-        return graph.call(t=t + s * h, y=y, **others)["g"][k]  # type: ignore[no-any-return]
+        return traced.call(graph, t + s * h, y, u)["g"][k]
 
     return g

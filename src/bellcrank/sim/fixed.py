@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.emit.loop import Program
-from bellcrank.graph import trace
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.layout import FINISHED, HUGE, NOT_FINITE, Layout, size
@@ -27,10 +26,10 @@ def program(traced: Traced, integrator: Integrator) -> Program:
     """A lane takes `last` steps of size h from the time `begin` and writes every stride-th state, and the last."""
     s, places = traced.system, layout(traced, integrator)
 
-    def tick(s: Any, **others: Any) -> dict[str, Any]:
+    def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
         t, h, n = old["t"], old["h"], old["n"] + 1.0
-        made = integrator.step(traced.problem(**others), t, old["y"], h, old["memory"])
+        made = integrator.step(traced.problem(u), t, old["y"], h, old["memory"])
         sound = size_of(made.y) < HUGE
         go = where(sound, old["live"], 0.0) > 0.0
         ended = n >= old["last"]
@@ -51,21 +50,21 @@ def program(traced: Traced, integrator: Integrator) -> Program:
             kept["input"] = next_input(old, kept["t"])
         return {"s": places.written(old | kept)}
 
-    def start(s: Any, **others: Any) -> dict[str, Any]:
+    def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
-        now["memory"] = begun(integrator, traced.problem(**others), now)
+        now["memory"] = begun(integrator, traced.problem(u), now)
         return {"s": places.written(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
-    name, shapes = f"{s.mechanism.name}.{integrator.name}", {"s": (places.size,), **inputs}
+    name, shapes = integrator.name, {"s": (places.size,), **inputs}
     row = 1 + s.size + (1 if s.inputs else 0)
     where_input = places.place("input") if s.inputs else 0
     return Program(
-        trace(f"{name}.tick", tick, shapes),
+        traced.trace(f"{name}.tick", tick, shapes),
         places.place("live"),
         places.place("due"),
         row,
-        start=trace(f"{name}.start", start, shapes),
+        start=traced.trace(f"{name}.start", start, shapes),
         input=where_input,
     )
 

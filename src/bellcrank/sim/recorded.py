@@ -31,7 +31,7 @@ class Outcome:
     blocks: Sequence[Block]
     batch: tuple[int, ...]
     inputs: Array  # (runs, lines, nu)
-    hold: float
+    parameters: Array  # (runs, np)
     events: Sequence[Event]
     rows: Array  # (runs and more, capacity, columns), where the blocks wrote, unless one had to grow
     settings: Mapping[str, Any]
@@ -152,8 +152,8 @@ def _stops(o: Outcome) -> list[Stop]:
 def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
     """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
     s, m = o.system, o.system.mechanism
-    given = {"t": t, "y": y, "u": o.inputs[run, 0]}
-    dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.arguments})["dy"]
+    given = {"t": t, "y": y, "u": o.inputs[run, 0], "p": o.parameters[run]}
+    dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
     names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]), *(z.name for z in s.states)]
@@ -169,7 +169,8 @@ class _Seen:
     """Columns that follow from the state: accelerations, joint forces, commands, and what the user asked for."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
-        self.o, self.given = o, {"t": t, "y": y, "u": u}
+        p = o.parameters.reshape((*o.batch, 1, -1))
+        self.o, self.given = o, {"t": t, "y": y, "u": u, "p": p}
         s, v = o.system, o.system.mechanism.columns[1]
         self.places = {f"{name}.a": ("a", i) for i, name in enumerate(v)}
         self.places |= {f"{name}.tau": ("tau", i) for i, name in enumerate(v)}
@@ -186,8 +187,8 @@ class _Seen:
         if name not in self.places:
             return None
         if not self.found:
-            arguments = {key: self.given[key] for key in self.o.traced.arguments}
-            self.found = self.o.traced.outputs.evaluate(**arguments)
+            graph = self.o.traced.outputs
+            self.found = graph.evaluate(**{key: self.given[key] for key in graph.inputs})
         key, i = self.places[name]
         m = self.o.system.mechanism
         unit = ""

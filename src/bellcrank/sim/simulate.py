@@ -14,7 +14,6 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.emit.host import host
-from bellcrank.graph import trace
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
@@ -87,6 +86,7 @@ class Simulator:
         tolerance: float | None = None,
         inputs: Mapping[str, Any] | None = None,
         input_step: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
         threads: int = 1,
         progress: Any = None,
     ) -> Record:
@@ -109,17 +109,20 @@ class Simulator:
         mode = (adaptive, not each or not adaptive) if adaptive or self.events else None
         y = start.state(self.system, q0, v0, x0)
         table, hold = start.inputs(self.system, inputs, input_step)
+        p = self.system.parameters.vector(parameters or {}, "simulate")
         if self.system.inputs and hold < h * (1 - 1e-9) and not adaptive:
             raise InputError(f"input_step is {hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps.")
         try:
-            batch = np.broadcast_shapes(y.shape[:-1], table.shape[:-2])
+            batch = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1])
         except ValueError:
-            raise InputError(f"start {y.shape[:-1]} and inputs {table.shape[:-2]} do not broadcast.") from None
+            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}"
+            raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
         runs = int(np.prod(batch, dtype=int))
         if runs == 0:
             raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
         y = np.broadcast_to(y, (*batch, y.shape[-1])).reshape(runs, -1)
         table = np.broadcast_to(table, (*batch, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
+        p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(runs, -1)
         rows = 1024 if each and adaptive else round(seconds / gap) + (1 if mode is None else 2 + 8 * len(self.events))
         lanes = 1 if runs == 1 else host().lanes("float64")
         code = self.compiled(lanes, mode)
@@ -132,12 +135,12 @@ class Simulator:
         # One array for all, and lanes that nobody asked for have rows that nobody touches.
         kept = np.empty((-(-runs // lanes) * lanes, rows, code.program.row))
         parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
-        blocks = [self._block(code, mode, first, y[part], table[part], kept[part]) for part in parts]
+        blocks = [self._block(code, mode, first, y[part], table[part], p[part], kept[part]) for part in parts]
         n = self.layout(mode).place("t")
         with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
             finished = run_all(blocks, int(threads), tell, lambda b: float(b.state[n].min()) / seconds)
         outcome = Outcome(
-            self.system, self.traced, self.integrator, self.layout(mode), blocks, batch, table, hold, self.events,
+            self.system, self.traced, self.integrator, self.layout(mode), blocks, batch, table, p, self.events,
             kept,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
              "every": "step" if each else gap, "threads": int(threads), "lanes": lanes,
@@ -171,19 +174,25 @@ class Simulator:
                 )
 
     def _block(
-        self, code: Compiled, mode: tuple[bool, bool] | None, first: dict[str, Any], y: Array, table: Array, rows: Array
+        self,
+        code: Compiled,
+        mode: tuple[bool, bool] | None,
+        first: dict[str, Any],
+        y: Array,
+        table: Array,
+        p: Array,
+        rows: Array,
     ) -> Block:
         """Lanes that nobody asked for do what the last one does, and stop at once."""
         places, lanes, n = self.layout(mode), code.lanes, len(y)
-        y = np.concatenate([y, np.repeat(y[-1:], lanes - n, axis=0)])
-        table = np.concatenate([table, np.repeat(table[-1:], lanes - n, axis=0)])
+        y, table, p = (np.concatenate([a, np.repeat(a[-1:], lanes - n, axis=0)]) for a in (y, table, p))
         values = {key: x for key, x in first.items() if key in places.places}
         values["y"] = y
         idle = np.arange(lanes) >= n
         values["live"], values["due"] = np.where(idle, 0.0, 1.0), np.where(idle, 0.0, 1.0)
         if mode is not None:
             values["next"] = np.where(idle, NEVER, 0.0)
-        return Block(code, places.array(lanes, values), np.zeros((0, lanes)), table, rows)
+        return Block(code, places.array(lanes, values), p.T, table, rows)
 
 
 def _free_memory() -> int:
@@ -204,6 +213,7 @@ def simulate(
     tolerance: float | None = None,
     inputs: Mapping[str, Any] | None = None,
     input_step: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
     events: Sequence[Event] = (),
     method: str = "auto",
     threads: int = 1,
@@ -214,7 +224,8 @@ def simulate(
     q0, v0, x0: arrays (..., n) or mappings by name; leading axes make a batch of runs. step: fixed, in seconds (default
     1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
     between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
-    input_step seconds each. events: see Event. progress: a function told the share done, True, or False for silence.
+    input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
+    batch. events: see Event. progress: a function told the share done, True, or False for silence.
     """
     made = Simulator(mechanism, integrator, method, events, **({"control": control} if control is not None else {}))
-    return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, threads, progress)
+    return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads, progress)

@@ -15,6 +15,7 @@ from typing import Any
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.parameter import Parameters
 from bellcrank.scalar import Scalar
 from bellcrank.sim.named import Named
 from bellcrank.sim.user import called, vector
@@ -31,6 +32,14 @@ class System:
     inputs: tuple[str, ...] = ()
     outputs: Mapping[str, Callable[..., Scalar]] = field(default_factory=dict)
     control_states: tuple[StateVariable, ...] = ()
+    free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
+        m = self.mechanism
+        parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()))
+        return Parameters(*parts, self.actuators, self.control, self.free)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -130,15 +139,16 @@ def system(
     inputs: Sequence[str] = (),
     outputs: Mapping[str, Callable[..., Scalar]] | None = None,
     states: Mapping[str, float] | Sequence[StateVariable] = (),
+    parameters: Sequence[Any] = (),
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
     control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name), it
     gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
-    (t, q, v, x, u), by name.
+    (t, q, v, x, u), by name. parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):
-        if actuators or control is not None or inputs or outputs or states:
+        if actuators or control is not None or inputs or outputs or states or parameters:
             raise InputError("this is a system already; give the mechanism together with actuators, control and inputs.")
         return mechanism
     if not isinstance(mechanism, Mechanism):
@@ -156,7 +166,7 @@ def system(
         own = [StateVariable(name, "", float(x)) for name, x in own.items()]
     if isinstance(inputs, str):
         raise InputError(f'inputs is "{inputs}"; expected a list of names: ["{inputs}"].')
-    made = System(mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own))
+    made = System(mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own), tuple(parameters))
     _unique("state", [s.name for s in made.states])
     _unique("input", made.inputs)
     for name, f in made.outputs.items():

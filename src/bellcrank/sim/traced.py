@@ -5,13 +5,13 @@ f is traced once and called by every stage of every step, so its code exists onc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from bellcrank import build
-from bellcrank.graph import Graph, trace
+from bellcrank.graph import Graph, Node, trace
 from bellcrank.integrate.problem import Problem, State
 from bellcrank.methods import Method, kinematics
 from bellcrank.scalar import Scalar, clip, sqrt, step
@@ -29,12 +29,24 @@ class Traced:
 
     @property
     def arguments(self) -> dict[str, Shape]:
-        """What every graph here takes."""
+        """What every graph here takes, beside the free numbers of the model, which it finds by itself (`p`)."""
         s = self.system
         shapes: dict[str, Shape] = {"t": (), "y": (s.size,)}
         if s.inputs:
             shapes["u"] = (len(s.inputs),)
         return shapes
+
+    def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
+        """A graph of this system: what it meets of free numbers are elements of p."""
+        return trace(f"{self.system.mechanism.name}.{name}", function, shapes, self.system.parameters)
+
+    def call(self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = ()) -> dict[str, Any]:
+        """One of the graphs here inside another trace."""
+        given = {"t": t, "y": y} | ({"u": u} if self.system.inputs else {})
+        if self.system.parameters:
+            tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
+            given["p"] = tape.inputs("p", (len(self.system.parameters),))
+        return graph.call(**given)
 
     @cached_property
     def f(self) -> Graph:
@@ -54,7 +66,7 @@ class Traced:
             step("rate")
             return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own]}
 
-        return trace(f"{m.name}.rate", rate, self.arguments)
+        return self.trace("rate", rate, self.arguments)
 
     @cached_property
     def slopes(self) -> tuple[Graph, Graph]:
@@ -70,25 +82,24 @@ class Traced:
             y = list(y)
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
-            rest = {"y": y, "t": t} | ({"u": u} if s.inputs else {})
-            dy = self.f.call(**rest)["dy"]
+            dy = self.call(self.f, t, y, u)["dy"]
             out = {"a": dy[m.nq : m.nq + m.nv], "tau": tau, "command": commands}
             user = list(s.observed(t, y, u).values())
             return out | ({"output": user} if user else {})
 
-        return trace(f"{m.name}.outputs", seen, self.arguments)
+        return self.trace("outputs", seen, self.arguments)
 
-    def problem(self, **others: Any) -> Problem:
-        """For a trace in which y and t are nodes and `others` the rest of the arguments."""
+    def problem(self, u: Sequence[Scalar] = ()) -> Problem:
+        """For a trace in which y and t are nodes and u are the inputs."""
         s, m = self.system, self.system.mechanism
 
         def f(t: Scalar, y: State) -> State:
-            return list(self.f.call(t=t, y=y, **others)["dy"])
+            return list(self.call(self.f, t, y, u)["dy"])
 
         def jacobian(t: Scalar, y: State) -> tuple[list[State], State]:
             by_state, by_time = self.slopes
-            J = by_state.call(t=t, y=y, **others)["ddy_dy"]
-            return [list(row) for row in J], list(by_time.call(t=t, y=y, **others)["ddy_dt"])
+            J = self.call(by_state, t, y, u)["ddy_dy"]
+            return [list(row) for row in J], list(self.call(by_time, t, y, u)["ddy_dt"])
 
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)

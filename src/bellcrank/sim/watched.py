@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bellcrank.emit.loop import Program
-from bellcrank.graph import Graph, trace
+from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
@@ -66,15 +66,15 @@ class Watched:
         s, at = self.traced.system, self.layout.place
         inputs = {"u": (self.nu,)} if self.nu else {}
         shapes = {"s": (self.layout.size,), **inputs}
-        name = f"{s.mechanism.name}.{self.integrator.name}"
+        name = self.integrator.name
         return Program(
-            trace(f"{name}.tick", self._tick, shapes),
+            self.traced.trace(f"{name}.tick", self._tick, shapes),
             at("live"),
             at("due"),
             row=2 + s.size + (1 if self.nu else 0),
-            observe=trace(f"{name}.observe", self._observe, shapes),
-            locate=trace(f"{name}.locate", self._locate, shapes) if self.events else None,
-            start=trace(f"{name}.start", self._start, shapes),
+            observe=self.traced.trace(f"{name}.observe", self._observe, shapes),
+            locate=self.traced.trace(f"{name}.locate", self._locate, shapes) if self.events else None,
+            start=self.traced.trace(f"{name}.start", self._start, shapes),
             hit=at("hit"),
             input=at("input") if self.nu else 0,
         )
@@ -82,21 +82,21 @@ class Watched:
     @property
     def crossings(self) -> Graph:
         if not hasattr(self, "_crossings"):
-            self._crossings = crossings(self.traced.system, self.events, self.traced.arguments)
+            self._crossings = crossings(self.traced, self.events)
         return self._crossings
 
-    def _start(self, s: Any, **others: Any) -> dict[str, Any]:
+    def _start(self, s: Any, u: Any = ()) -> dict[str, Any]:
         """What follows from t, y and h before the first step."""
-        now, problem = self.layout.read(s), self.traced.problem(**others)
+        now, problem = self.layout.read(s), self.traced.problem(u)
         now["memory"] = begun(self.integrator, problem, now)
         now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))]
         now["pending"] = [NEVER] * len(self.events)
         if self.events:
-            now["g"] = now["g_old"] = list(self.crossings.call(t=now["t"], y=now["y"], **others)["g"])
+            now["g"] = now["g_old"] = list(self.traced.call(self.crossings, now["t"], now["y"], u)["g"])
         return {"s": self.layout.written(now)}
 
-    def _tick(self, s: Any, **others: Any) -> dict[str, Any]:
-        old, problem = self.layout.read(s), self.traced.problem(**others)
+    def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
+        old, problem = self.layout.read(s), self.traced.problem(u)
         t, y = old["t"], old["y"]
         h, memory = old["h"], old["memory"]
         if self.adaptive:
@@ -145,7 +145,7 @@ class Watched:
         if self.nu:
             kept["input"] = next_input(old, kept["t"])
         if self.events:
-            g = list(self.crossings.call(t=kept["t"], y=kept["y"], **others)["g"])
+            g = list(self.traced.call(self.crossings, kept["t"], kept["y"], u)["g"])
             kept["g_old"], kept["g"] = old["g"], chosen(go, g, old["g"])
             hits = [crossed(e, a, b) for e, a, b in zip(self.events, old["g"], g, strict=True)]
             kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
@@ -188,7 +188,7 @@ class Watched:
         n = self.traced.system.size
         return [now["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
 
-    def _observe(self, s: Any, **others: Any) -> dict[str, Any]:
+    def _observe(self, s: Any, u: Any = ()) -> dict[str, Any]:
         now = self.layout.read(s)
         regular, first, pending = self._row_times(now)
         which: Scalar = 0.0
@@ -208,17 +208,16 @@ class Watched:
         row = [first, *y, *([now["input"]] if self.nu else []), which]
         return {"row": row, **self._result(now | kept)}
 
-    def _locate(self, s: Any, **others: Any) -> dict[str, Any]:
+    def _locate(self, s: Any, u: Any = ()) -> dict[str, Any]:
         now = self.layout.read(s)
-        u = others.get("u", ())
-        system, problem = self.traced.system, self.traced.problem(**others)
+        system, problem = self.traced.system, self.traced.problem(u)
         dense, t0, h0 = self._dense(now), now["t_old"], now["h_old"]
         hit = now["hit"] > 0.0
         places: list[Scalar] = []
         for k, e in enumerate(self.events):
             a, b = now["g_old"][k], now["g"][k]
             is_crossed = where(hit, crossed(e, a, b), 0.0) > 0.0
-            zero = located(along(self.crossings, dense, t0, h0, k, **others), where(is_crossed, a, -1.0), where(is_crossed, b, 1.0))
+            zero = located(along(self.traced, self.crossings, dense, t0, h0, k, u), where(is_crossed, a, -1.0), where(is_crossed, b, 1.0))
             places.append(where(is_crossed, zero, 2.0))
         end: Scalar = 2.0  # where in the step the first event is that does not let it pass
         which: Scalar = 0.0
@@ -243,7 +242,7 @@ class Watched:
                 y_new = chosen(mine, switched(system, e, t_end, y_end, u), y_new)
         over = stopped > 0.0
         h_next = now["h"] if self.adaptive else maximum(now["t"] - t_end, 0.0)
-        g_new = list(self.crossings.call(t=t_end, y=y_new, **others)["g"])
+        g_new = list(self.traced.call(self.crossings, t_end, y_new, u)["g"])
         # the one that happened is past: zero before is no crossing
         g_new = [where(x <= end, 0.0, g) for x, g in zip(places, g_new, strict=True)]
         after = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellcrank.parameter import nominal
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec, cross_matrix, diagonal
@@ -56,10 +57,13 @@ class Inertia:
 
     @property
     def invertible(self) -> bool:
-        """Whether a force says how the body moves: it has mass, and no central moment is (next to) nothing."""
-        J = self.I_centre
+        """Whether a force says how the body moves: it has mass, and no central moment is (next to) nothing.
+
+        Of what is free, nominally.
+        """
+        m, J = nominal((self.m, self.I_centre))
         a, b, c = J.rows
-        return bool(self.m > 0.0 and a.dot(b.cross(c)) > 1e-7 * (J.xx + J.yy + J.zz) ** 3)
+        return bool(m > 0.0 and a.dot(b.cross(c)) > 1e-7 * (J.xx + J.yy + J.zz) ** 3)
 
     def kinetic_energy(self, v: Motion) -> Scalar:
         return 0.5 * v.dot(self @ v)

@@ -14,7 +14,7 @@ from bellcrank.spatial.moves import Transform
 
 @dataclass(frozen=True)
 class Helical(Kind):
-    pitch: float = 0.0
+    pitch: Scalar = 0.0
 
     name, nq, nv = "helical", 1, 1
     coordinates = ("angle",)
