@@ -14,12 +14,13 @@ from bellcrank.schedule import Machine, Schedule  # now, or a later import would
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
-    from bellcrank import zoo
+    from bellcrank import actuators, control, zoo
     from bellcrank.build import kernel
     from bellcrank.emit.kernel import Kernel
     from bellcrank.graph import Graph
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
+    from bellcrank.sim import Event, Simulator, System, simulate, system
     from bellcrank.record import Record, load_record
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
@@ -29,6 +30,13 @@ _LAZY = {
     "Kernel": ("bellcrank.emit.kernel", "Kernel"),
     "Graph": ("bellcrank.graph", "Graph"),
     "equations": ("bellcrank.printed", "equations"),
+    "actuators": ("bellcrank.actuators", ""),
+    "control": ("bellcrank.control", ""),
+    "simulate": ("bellcrank.sim", "simulate"),
+    "Simulator": ("bellcrank.sim", "Simulator"),
+    "system": ("bellcrank.sim", "system"),
+    "System": ("bellcrank.sim", "System"),
+    "Event": ("bellcrank.sim", "Event"),
     "Record": ("bellcrank.record", "Record"),
     "load_record": ("bellcrank.record", "load_record"),
 }
@@ -68,6 +76,7 @@ __all__ = [
     "BellcrankError",
     "Builder",
     "CompileError",
+    "Event",
     "Graph",
     "InputError",
     "Kernel",
@@ -77,8 +86,12 @@ __all__ = [
     "ReadError",
     "Record",
     "Schedule",
+    "Simulator",
+    "System",
     "TraceError",
     "__version__",
+    "actuators",
+    "control",
     "equations",
     "from_dh",
     "from_saha",
@@ -89,5 +102,7 @@ __all__ = [
     "parameter",
     "read",
     "schedule",
+    "simulate",
+    "system",
     "zoo",
 ]

@@ -52,6 +52,10 @@ BELOW = {
     "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
     # what a simulation leaves behind; the colours of its page are those of the graph's pictures
     "record": {"graph", "model"},
+    # whole runs
+    "sim": {
+        *("actuators", "build", "emit", "graph", "integrate", "methods", "model", "record", "spatial"),
+    },
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),
