@@ -66,7 +66,7 @@ class System:
 
     def split(self, y: Vector) -> tuple[Named, Named, Named]:
         m = self.mechanism
-        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv :]
+        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
         return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)
 
     def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
@@ -149,7 +149,9 @@ def system(
     """
     if isinstance(mechanism, System):
         if actuators or control is not None or inputs or outputs or states or parameters:
-            raise InputError("this is a system already; give the mechanism together with actuators, control and inputs.")
+            raise InputError(
+                "this is a system already; give the mechanism together with actuators, control and inputs."
+            )
         return mechanism
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
@@ -166,7 +168,9 @@ def system(
         own = [StateVariable(name, "", float(x)) for name, x in own.items()]
     if isinstance(inputs, str):
         raise InputError(f'inputs is "{inputs}"; expected a list of names: ["{inputs}"].')
-    made = System(mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own), tuple(parameters))
+    made = System(
+        mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own), tuple(parameters)
+    )
     _unique("state", [s.name for s in made.states])
     _unique("input", made.inputs)
     for name, f in made.outputs.items():
