@@ -65,6 +65,9 @@ def recorded(o: Outcome) -> Record:
         values = _inputs(o, rows[:, :, 1 + o.traced.size]).reshape((*valid.shape, len(s.inputs)))
         for k, name in enumerate(s.inputs):
             columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
+    for k, name in enumerate(s.parameters):
+        values_p = np.broadcast_to(o.parameters[:, k].reshape((*o.batch, 1)), y.shape[:-1])
+        columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values_p)
     seen = _Seen(o, t, y, values if s.inputs else None)
     return Record(
         columns,

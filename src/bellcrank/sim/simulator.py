@@ -181,8 +181,8 @@ class Simulator:
                 return
             if size > free:
                 raise InputError(
-                    f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and {free / 1e9:.1f} GB "
-                    "are free; record less often (every=...)."
+                    f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and "
+                    f"{free / 1e9:.1f} GB are free; record less often (every=...)."
                 )
 
     def _block(
@@ -238,8 +238,9 @@ def simulate(
     1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
     between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
     input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
-    batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect to
-    which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done, True, or False for silence.
+    batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
+    to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done,
+    True, or False for silence.
     """
     parts = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, **parts)

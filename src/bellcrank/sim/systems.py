@@ -1,8 +1,8 @@
 """A System: mechanics, actuators, control and outputs as one first-order system, dy/dt = f(t, y; u, p).
 
-y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state and
-inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are the
-forces on all joints. Everything is plain Python over scalars, and nothing here knows of graphs.
+y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state
+and inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are
+the forces on all joints. Everything is plain Python over scalars, and nothing here knows of graphs.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def system(
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
-    control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name), it
-    gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
+    control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name),
+    it gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
     (t, q, v, x, u), by name. parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):

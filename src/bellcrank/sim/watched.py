@@ -64,7 +64,7 @@ class Watched:
     # -- graphs
 
     def program(self) -> Program:
-        s, at = self.traced.system, self.layout.place
+        at = self.layout.place
         inputs = {"u": (self.nu,)} if self.nu else {}
         shapes = {"s": (self.layout.size,), **inputs}
         name = self.integrator.name
