@@ -1,0 +1,57 @@
+"""Solving C x = r for some of the unknowns in terms of the others, in an order that was chosen beforehand.
+
+The order is a list of pivots (row, column): the columns are the dependent unknowns, all others are independent. It is
+chosen by numbers (partition.py); here it is only followed, on any scalar, and what is zero costs nothing. Where loops
+do not share joints, neither do their rows, and each is solved by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bellcrank.scalar import Scalar
+
+Pivots = Sequence[tuple[int, int]]
+Line = dict[Hashable, Scalar]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Each dependent unknown as a combination of the independent ones and of the right-hand sides."""
+
+    lines: Mapping[int, Line]
+    pivots: list[Scalar]  # what was divided by
+
+
+def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[Mapping[str, Scalar]]) -> Solved:
+    """right[k] are the right-hand sides of row k by name. A line has -E for columns of C, and names."""
+    work: dict[int, Line] = {k: {**rows[k], **right[k]} for k, _ in order}
+    used: list[Scalar] = []
+    inverse: dict[int, Scalar] = {}
+    left = [k for k, _ in order]
+    for k, c in order:
+        left.remove(k)
+        mine = work[k]
+        used.append(mine[c])
+        inverse[c] = 1.0 / mine[c]
+        for other in left:
+            line = work[other]
+            if c in line:
+                factor = line.pop(c) * inverse[c]
+                for key, x in mine.items():
+                    if key != c:
+                        line[key] = line[key] - factor * x if key in line else -(factor * x)
+    lines: dict[int, Line] = {}
+    for k, c in reversed(order):
+        total: Line = {}
+        for key, x in work[k].items():
+            if key == c:
+                continue
+            if key in lines:
+                for inner, y in lines[key].items():  # type: ignore[index]
+                    total[inner] = total[inner] - x * y if inner in total else -(x * y)
+            else:
+                total[key] = total[key] + x if key in total else x
+        lines[c] = {key: x * inverse[c] for key, x in total.items()}
+    return Solved(lines, used)

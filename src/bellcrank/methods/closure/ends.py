@@ -1,0 +1,85 @@
+"""The two ends of a loop: frames that must meet, seen from the last body that carries both.
+
+Everything is in the axes of that common body and against it, so that a loop knows only its own joints ("performed
+separately on each closed loop", nikravesh1989, section 2.3).
+
+    R, p   pose of the end            columns   how it moves for each unit of v: angular, and linear at p
+    w, u   its velocity               dw, a     its acceleration while all accelerations of joints are zero
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.methods.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+
+@dataclass(slots=True, eq=False)
+class End:
+    R: Mat
+    p: Vec
+    columns: list[tuple[int, Motion]]
+    w: Vec
+    u: Vec
+    dw: Vec
+    a: Vec
+
+    @property
+    def x(self) -> Vec:
+        return self.R.T.a
+
+    @property
+    def y(self) -> Vec:
+        return self.R.T.b
+
+    @property
+    def z(self) -> Vec:
+        return self.R.T.c
+
+
+def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector) -> tuple[End, End]:
+    """Both ends of a loop that closes frame a to frame b."""
+    common = _common(tree, tree.frames[a][0], tree.frames[b][0])
+    start = (IDENTITY, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    return _end(tree, a, common, start, q, v), _end(tree, b, common, start, q, v)
+
+
+def _common(tree: Tree, i: int, j: int) -> int:
+    """The last body that carries both; -1 is the ground."""
+    mine = set(tree.path(i))
+    return next((k for k in tree.path(j) if k in mine), -1)
+
+
+def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector, v: Vector) -> End:
+    body, R_frame, p_frame = tree.frames[frame]
+    R, p = start
+    w = u = dw = acc = ZERO
+    carried: list[tuple[int, Motion, Vec]] = []  # index, motion at F, where F is
+    for i in reversed([k for k in tree.path(body) if k > common and k not in tree.path(common)]):
+        link = tree.links[i]
+        step("end", link.name)
+        before = p
+        R, p = link.transform(q).pose(R, p)
+        r = p - before
+        S = [s.turned(R) for s in link.subspace(q)]
+        wJ, lJ = ZERO, ZERO
+        for s, k in zip(S, link.v_index, strict=True):
+            wJ, lJ = wJ + s.ang * v[k], lJ + s.lin * v[k]
+            carried.append((k, s, p))
+        bias = link.bias(q, v).turned(R)
+        acc = acc + dw.cross(r) + w.cross(w.cross(r)) + (w + w + wJ).cross(lJ) + bias.lin
+        dw = dw + w.cross(wJ) + bias.ang
+        u = u + w.cross(r) + lJ
+        w = w + wJ
+    step("end", frame)
+    r = R @ p_frame
+    end = p + r
+    columns = [(k, Motion(s.ang, s.lin + s.ang.cross(end - at))) for k, s, at in carried]
+    return End(R.times(R_frame), end, columns, w, u + w.cross(r), dw, acc + dw.cross(r) + w.cross(w.cross(r)))
+
+
+Row = dict[int, Scalar]  # of a Jacobian: by index of v, only what is not zero

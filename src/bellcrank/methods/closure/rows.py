@@ -1,0 +1,154 @@
+"""Equations that close a loop, by kind of joint (nikravesh1989, section 2.3; table 6.1 of wong1991 for the joints).
+
+Every equation is one of four, and knows its value, its row of C = D*B and its acceleration while all joints have none:
+
+    along     a direction u and the vector d between the ends      u.d = 0
+    square    a direction of one end and one of the other         u.w = 0
+    distance  a length between the ends                           (d.d - l^2)/(2 l) = 0
+    coupled   two coordinates                                     q_1 - k q_0 - c = 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.methods.closure.ends import End, Row, ends
+from bellcrank.methods.sweep import Vector
+from bellcrank.model.parts import Loop
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.vector import AXES, Vec
+
+
+@dataclass(slots=True, eq=False)
+class Equation:
+    value: Scalar
+    row: Row
+    bias: Scalar  # second derivative where all accelerations of joints are zero
+    rate: Scalar  # first derivative
+    force: tuple[Vec, Vec]  # on end b, for a unit multiplier: force and moment about it
+
+
+def _row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]) -> Row:
+    found: Row = {}
+    for end, along in ((a, on_a), (b, on_b)):
+        for k, s in end.columns:
+            x = along(s)
+            if not (isinstance(x, float) and x == 0.0):
+                found[k] = found[k] + x if k in found else x
+    return found
+
+
+def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
+    """u.d = 0 with d from a to b; u is an axis of a (carried), or of the common body."""
+    d, dd = b.p - a.p, b.u - a.u
+    bias, rate = u.dot(b.a - a.a), u.dot(dd)
+    if not carried:
+        row = _row(a, b, lambda s: -u.dot(s.lin), lambda s: u.dot(s.lin))
+        return Equation(u.dot(d), row, bias, rate, (u, u * 0.0))
+    across = u.cross(d)
+    turned = a.w.cross(u)
+    bias = bias + a.dw.dot(across) + a.w.cross(turned).dot(d) + 2.0 * turned.dot(dd)
+    row = _row(a, b, lambda s: s.ang.dot(across) - u.dot(s.lin), lambda s: u.dot(s.lin))
+    return Equation(u.dot(d), row, bias, rate + turned.dot(d), (u, u * 0.0))
+
+
+def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
+    """u.w = 0 with u an axis of a and w one of b."""
+    across = u.cross(w)
+    turning = a.w - b.w
+    bias = (a.dw - b.dw).dot(across) + turning.dot(a.w.cross(u).cross(w) + u.cross(b.w.cross(w)))
+    row = _row(a, b, lambda s: s.ang.dot(across), lambda s: -s.ang.dot(across))
+    return Equation(u.dot(w), row, bias, turning.dot(across), (u * 0.0, -across))
+
+
+def distance(a: End, b: End, length: Scalar) -> Equation:
+    """(d.d - l^2)/(2 l) = 0: near zero it is the error of the length."""
+    d, dd = b.p - a.p, b.u - a.u
+    one = 1.0 / length
+    n = d * one
+    row = _row(a, b, lambda s: -n.dot(s.lin), lambda s: n.dot(s.lin))
+    value = 0.5 * (n.dot(d) - length)
+    return Equation(value, row, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, n * 0.0))
+
+
+def _meet(a: End, b: End) -> list[Equation]:
+    return [along(a, b, e, carried=False) for e in AXES]
+
+
+def _across(a: End, b: End) -> list[Equation]:
+    return [along(a, b, a.x, carried=True), along(a, b, a.y, carried=True)]
+
+
+def _parallel(a: End, b: End) -> list[Equation]:
+    return [square(a, b, a.z, b.x), square(a, b, a.z, b.y)]
+
+
+def _untwisted(a: End, b: End) -> list[Equation]:
+    return [square(a, b, a.x, b.y)]
+
+
+MEET, ACROSS, PARALLEL, UNTWISTED = (
+    ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), ("twist",)
+)  # fmt: skip
+
+# kind -> what its equations are called, and what makes them
+CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]] = {
+    "spherical": (MEET, lambda a, b, loop: _meet(a, b)),
+    "universal": ((*MEET, "square"), lambda a, b, loop: [*_meet(a, b), square(a, b, a.z, b.x)]),
+    "revolute": ((*MEET, *PARALLEL), lambda a, b, loop: [*_meet(a, b), *_parallel(a, b)]),
+    "fixed": (
+        (*MEET, *PARALLEL, *UNTWISTED),
+        lambda a, b, loop: [*_meet(a, b), *_parallel(a, b), *_untwisted(a, b)],
+    ),
+    "cylindrical": ((*ACROSS, *PARALLEL), lambda a, b, loop: [*_across(a, b), *_parallel(a, b)]),
+    "prismatic": (
+        (*ACROSS, *PARALLEL, *UNTWISTED),
+        lambda a, b, loop: [*_across(a, b), *_parallel(a, b), *_untwisted(a, b)],
+    ),
+    "planar": (("off plane", *PARALLEL), lambda a, b, loop: [along(a, b, a.z, carried=True), *_parallel(a, b)]),
+    "distance": (("length",), lambda a, b, loop: [distance(a, b, loop.value)]),
+    "point_on_line": (ACROSS, lambda a, b, loop: _across(a, b)),
+    "gear": (("ratio",), None),
+    "rack": (("ratio",), None),
+}
+
+
+def equations(tree: Tree, q: Vector, v: Vector) -> list[Equation]:
+    """Of all loops, in their order."""
+    found: list[Equation] = []
+    for loop in tree.loops:
+        step("closure", loop.name)
+        make = _closure(loop)[1]
+        if make is None:
+            found.append(_coupled(tree, loop, q, v))
+        else:
+            found += make(*ends(tree, loop.a, loop.b, q, v), loop)
+    return found
+
+
+def names(tree: Tree) -> list[str]:
+    """Of the equations: "closing: x", "closing: tilt about y"."""
+    return [f"{loop.name}: {what}" for loop in tree.loops for what in _closure(loop)[0]]
+
+
+def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]:
+    if loop.kind not in CLOSURES:
+        raise ModelError(f'loop "{loop.name}": {unknown("kind of closure", loop.kind, CLOSURES)}')
+    return CLOSURES[loop.kind]
+
+
+def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector) -> Equation:
+    first, second = (next(x for x in tree.links if x.joint.name == name) for name in loop.joints)
+    (i,), (j,) = first.v_index, second.v_index
+    (qi,), (qj,) = first.coordinates(q), second.coordinates(q)
+    (vi,), (vj,) = first.velocities(v), second.velocities(v)
+    ki = 1.0 if first.joint.mimic is None else first.joint.mimic.multiplier
+    kj = 1.0 if second.joint.mimic is None else second.joint.mimic.multiplier
+    row: Row = {j: kj}
+    row[i] = row.get(i, 0.0) - loop.value * ki
+    zero = AXES[0] * 0.0
+    return Equation(qj - qi * loop.value - loop.offset, row, 0.0, vj - vi * loop.value, (zero, zero))
