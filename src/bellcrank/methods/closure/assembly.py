@@ -1,0 +1,66 @@
+"""Assembly: the nearest configuration and velocity that close all loops (nikravesh1989, equation 26).
+
+Newton's method with damping (Levenberg and Marquardt), because a guess may be far away and rows may depend on each
+other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellcrank.methods.closure.numbers import Array, closed, moved
+from bellcrank.model.tree import Tree
+
+CLOSE = 1e-12  # of the largest residual, metres or radians
+ROUNDS = 200
+
+
+def assembled(tree: Tree, q: Array, free: Array | None = None, rounds: int = ROUNDS) -> tuple[Array, Array]:
+    """(q, residuals) of configurations (..., nq), moving only the elements of v that are free (a mask)."""
+    batch = q.shape[:-1]
+    q = np.array(q, float).reshape(-1, q.shape[-1])
+    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
+    now = closed(tree, q)
+    error = np.abs(now.value).max(axis=-1, initial=0.0)
+    damping = np.full(len(q), 1e-3)
+    for _ in range(rounds):
+        busy = (error > CLOSE) & (damping < 1e12)
+        if not busy.any():
+            break
+        C = now.C * mask
+        says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold by themselves, or never
+        C, value = C[:, says], now.value[:, says]
+        N = C @ np.swapaxes(C, -1, -2)
+        scale = np.maximum(np.trace(N, axis1=-2, axis2=-1), 1e-12) / max(1, N.shape[-1])
+        # the closer, the less damped: quadratic at the end, and still defined where rows depend on each other
+        amount = (damping * np.minimum(1.0, error) + 1e-15) * scale
+        x = np.linalg.solve(N + amount[:, None, None] * np.eye(N.shape[-1]), value[..., None])[..., 0]
+        step = -np.einsum("...mk,...m->...k", C, x)
+        longest = np.abs(step).max(axis=-1, initial=0.0)
+        step *= np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))[:, None]
+        trial = moved(tree, q, step)
+        then = closed(tree, trial)
+        new = np.abs(then.value).max(axis=-1, initial=0.0)
+        better = (new < error) & busy
+        q = np.where(better[:, None], trial, q)
+        error = np.where(better, new, error)
+        damping = np.where(better, damping * 0.2, damping * 10.0)
+        now = closed(tree, q)
+    return q.reshape((*batch, -1)), now.value.reshape((*batch, -1))
+
+
+def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None) -> Array:
+    """The nearest velocity with C v = 0, changing only what is free."""
+    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
+    C = closed(tree, q).C
+    missing = np.einsum("...mk,...k->...m", C, v)
+    change = np.einsum("...km,...m->...k", np.linalg.pinv(C * mask, rcond=1e-9), missing)
+    return np.asarray(v - change * mask)
+
+
+def summary(names: list[str], value: Array, largest: int = 4) -> str:
+    """The residuals by equation, the worst first."""
+    order: Any = np.argsort(-np.abs(value))[:largest]
+    return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if abs(value[k]) > CLOSE)

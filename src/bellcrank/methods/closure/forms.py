@@ -1,0 +1,188 @@
+"""Dynamics with closed loops, on top of what a method says about the tree (nikravesh1989, equations 11 to 25).
+
+    C, gamma    C v = 0 and C a = gamma, of the equations that are kept (11, 12)
+    lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
+    minimal     v = E v_i,  a = E a_i + g  (16 to 20);  E^T M E a_i = E^T (Q - M g)  (25)
+
+E comes from the partition of the coordinates into dependent and independent ones (elimination.py), and so does the
+correction of the dependent ones by Newton's method (26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from bellcrank.methods import kinematics
+from bellcrank.methods.closure.elimination import Solved, solved
+from bellcrank.methods.closure.rows import Equation, equations
+from bellcrank.methods.state_space import solve
+from bellcrank.methods.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, fabs, maximum, minimum, step
+from bellcrank.spatial.vector import ZERO
+
+Dynamics = Callable[..., Sequence[Scalar]]
+State = list[Scalar]
+
+
+def bare(tree: Tree) -> Tree:
+    """The same bodies with nothing that acts on them: then forward dynamics at rest is M^-1 and nothing else."""
+    links = tuple(
+        replace(x, joint=replace(x.joint, damping=0.0, friction=0.0, stiffness=0.0)) for x in tree.links
+    )
+    return replace(tree, links=links, gravity=ZERO, springs=())
+
+
+def lagrange(
+    tree: Tree,
+    forward: Dynamics,
+    kept: Sequence[int],
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    alpha: Scalar = 0.0,
+    **options: object,
+) -> tuple[State, State]:
+    """Accelerations and multipliers (13, 14), by any method of forward dynamics for the tree."""
+    every = equations(tree, q, v)
+    rows = [every[k] for k in kept]
+    free = list(forward(tree, q, v, tau, **options))
+    empty, rest = bare(tree), [0.0] * tree.nv
+    moves: list[State] = []  # M^-1 C^T, column by column
+    for e in rows:
+        step("1/M C^T")
+        force = [e.row.get(k, 0.0) for k in range(tree.nv)]
+        moves.append(list(forward(empty, q, rest, force)))
+    step("C 1/M C^T")
+    N = [
+        {j: x for j in range(i + 1) if not _zero(x := _dot(e, moves[j]))}  # lower triangle
+        for i, e in enumerate(rows)
+    ]
+    missing = []
+    for e in rows:
+        step("gamma - C a")
+        gamma = -e.bias
+        if not _zero(alpha):
+            gamma = gamma - 2.0 * alpha * e.rate - alpha * alpha * e.value
+        missing.append(gamma - _dot(e, free))
+    step("lambda")
+    lam = solve(N, missing, [str(k) for k in kept]) if rows else []
+    a = list(free)
+    for x, move in zip(lam, moves, strict=True):
+        a = [y + x * z for y, z in zip(a, move, strict=True)]
+    return a, lam
+
+
+def _dot(e: Equation, x: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for k, y in e.row.items():
+        total = total + y * x[k]
+    return total
+
+
+def _zero(x: Scalar) -> bool:
+    return isinstance(x, float) and x == 0.0
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which coordinates depend on which, and in what order they are solved for."""
+
+    kept: tuple[int, ...]  # equations
+    order: tuple[tuple[int, int], ...]  # (place in kept, index of v)
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        return tuple(c for _, c in self.order)
+
+    def independent(self, nv: int) -> list[int]:
+        return [k for k in range(nv) if k not in self.dependent]
+
+
+def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equation], dict[str, Scalar]]) -> Solved:
+    rows = [every[k] for k in part.kept]
+    return solved([e.row for e in rows], part.order, [right(e) for e in rows])
+
+
+def corrected(tree: Tree, part: Partition, q: Vector, rounds: int) -> State:
+    """q with its dependent coordinates moved until the loops close (26)."""
+    still = [0.0] * tree.nv
+    for _ in range(rounds):
+        step("Newton")
+        found = _solved(part, equations(tree, q, still), lambda e: {"phi": e.value})
+        move: State = [0.0] * tree.nv
+        for c, line in found.lines.items():
+            move[c] = -line.get("phi", 0.0)
+        q = kinematics.integrate(tree, list(q), move)
+    return list(q)
+
+
+def velocities(tree: Tree, part: Partition, q: Vector, v: Vector) -> tuple[State, Scalar, Scalar]:
+    """v with its dependent elements from the others (16), the largest of E, and the smallest pivot."""
+    found = _solved(part, equations(tree, q, [0.0] * tree.nv), lambda e: {})
+    step("E v")
+    out = list(v)
+    largest: Scalar = 0.0
+    for c, line in found.lines.items():
+        total: Scalar = 0.0
+        for k, x in line.items():
+            total = total - x * v[k]  # type: ignore[call-overload]
+            largest = maximum(largest, fabs(x))
+        out[c] = total
+    smallest: Scalar = 1e300
+    for x in found.pivots:
+        smallest = minimum(smallest, fabs(x))
+    return out, largest, smallest
+
+
+def minimal(
+    tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector
+) -> State:
+    """Accelerations (25): as many equations as the mechanism has freedoms."""
+    found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
+    g: State = [0.0] * tree.nv
+    for c, line in found.lines.items():
+        g[c] = line.get("gamma", 0.0)
+    step("Q - M g")
+    needed = inverse(tree, q, v, g)
+    rest = [t - f for t, f in zip(tau, needed, strict=True)]
+    free = part.independent(tree.nv)
+    E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}  # columns
+    for c, line in found.lines.items():
+        for k, x in line.items():
+            if k != "gamma":
+                E[k][c] = -x  # type: ignore[index]
+    M = mass(tree, q)
+    small: list[dict[int, Scalar]] = []
+    right: State = []
+    products = {k: _times(M, column) for k, column in E.items()}
+    for i, k in enumerate(free):
+        step("E^T M E")
+        entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
+        small.append({j: x for j, x in entries.items() if j == i or not _zero(x)})
+        right.append(_inner(E[k], rest))
+    step("a")
+    found_a = solve(small, right, [str(k) for k in free]) if free else []
+    a = list(g)
+    for k, x in zip(free, found_a, strict=True):
+        for c, e in E[k].items():
+            a[c] = a[c] + e * x
+    return a
+
+
+def _times(M: Sequence[Vector], column: dict[int, Scalar]) -> State:
+    out: State = []
+    for row in M:
+        total: Scalar = 0.0
+        for k, x in column.items():
+            total = total + row[k] * x
+        out.append(total)
+    return out
+
+
+def _inner(column: dict[int, Scalar], x: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for k, e in column.items():
+        total = total + e * x[k]
+    return total
