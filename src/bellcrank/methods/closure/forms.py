@@ -91,6 +91,7 @@ class Partition:
 
     kept: tuple[int, ...]  # equations
     order: tuple[tuple[int, int], ...]  # (place in kept, index of v)
+    scale: tuple[float, ...]  # how large the row of each kept equation usually is
 
     @property
     def dependent(self) -> tuple[int, ...]:
@@ -103,6 +104,14 @@ class Partition:
 def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equation], dict[str, Scalar]]) -> Solved:
     rows = [every[k] for k in part.kept]
     return solved([e.row for e in rows], part.order, [right(e) for e in rows])
+
+
+def conditioned(part: Partition, found: Solved) -> Scalar:
+    """The smallest pivot against what its row usually is: near zero where the partition, or the mechanism, is bad."""
+    smallest: Scalar = 1e300
+    for (k, _), x in zip(part.order, found.pivots, strict=True):
+        smallest = minimum(smallest, fabs(x) * (1.0 / part.scale[k]))
+    return smallest
 
 
 def corrected(tree: Tree, part: Partition, q: Vector, rounds: int) -> State:
@@ -118,22 +127,67 @@ def corrected(tree: Tree, part: Partition, q: Vector, rounds: int) -> State:
     return list(q)
 
 
-def velocities(tree: Tree, part: Partition, q: Vector, v: Vector) -> tuple[State, Scalar, Scalar]:
-    """v with its dependent elements from the others (16), the largest of E, and the smallest pivot."""
+def largest(values: Sequence[Scalar]) -> Scalar:
+    found: Scalar = 0.0
+    for x in values:
+        found = maximum(found, fabs(x))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """What a configuration allows: E by columns, and E^T M E."""
+
+    E: dict[int, dict[int, Scalar]]
+    M: Sequence[Vector]
+    small: list[dict[int, Scalar]]
+    largest: Scalar  # of E
+    sound: Scalar  # smallest pivot, see conditioned
+    lines: Solved
+
+    def freedoms(self, force: Vector) -> State:
+        """x with E^T M E x = E^T force."""
+        right = [_inner(column, force) for column in self.E.values()]
+        return solve(self.small, right, [str(k) for k in self.E]) if right else []
+
+    def moved(self, x: Vector, start: Vector) -> State:
+        """start + E x."""
+        out = list(start)
+        for (_, column), y in zip(self.E.items(), x, strict=True):
+            for c, e in column.items():
+                out[c] = out[c] + e * y
+        return out
+
+
+def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
     found = _solved(part, equations(tree, q, [0.0] * tree.nv), lambda e: {})
-    step("E v")
-    out = list(v)
-    largest: Scalar = 0.0
+    free = part.independent(tree.nv)
+    E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}
     for c, line in found.lines.items():
-        total: Scalar = 0.0
         for k, x in line.items():
-            total = total - x * v[k]  # type: ignore[call-overload]
-            largest = maximum(largest, fabs(x))
-        out[c] = total
-    smallest: Scalar = 1e300
-    for x in found.pivots:
-        smallest = minimum(smallest, fabs(x))
-    return out, largest, smallest
+            E[k][c] = -x  # type: ignore[index]
+    M = mass(tree, q)
+    step("E^T M E")
+    products = {k: _times(M, column) for k, column in E.items()}
+    small: list[dict[int, Scalar]] = []
+    for i, k in enumerate(free):
+        entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
+        small.append({j: x for j, x in entries.items() if j == i or not _zero(x)})
+    return Reduced(
+        E, M, small, largest([x for line in found.lines.values() for x in line.values()]), conditioned(part, found), found
+    )
+
+
+def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
+    """The velocity that the loops allow (16) and that is nearest to v: what is taken away does no work on the rest.
+
+    To keep the independent elements instead, and take the others from them, would put all rounding errors of E into
+    the energy, and near a singular configuration they are large.
+    """
+    found = reduced(tree, mass, part, q)
+    step("E v")
+    momentum = [_row(row, v) for row in found.M]
+    return found.moved(found.freedoms(momentum), [0.0] * tree.nv), found
 
 
 def minimal(
@@ -147,28 +201,15 @@ def minimal(
     step("Q - M g")
     needed = inverse(tree, q, v, g)
     rest = [t - f for t, f in zip(tau, needed, strict=True)]
-    free = part.independent(tree.nv)
-    E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}  # columns
-    for c, line in found.lines.items():
-        for k, x in line.items():
-            if k != "gamma":
-                E[k][c] = -x  # type: ignore[index]
-    M = mass(tree, q)
-    small: list[dict[int, Scalar]] = []
-    right: State = []
-    products = {k: _times(M, column) for k, column in E.items()}
-    for i, k in enumerate(free):
-        step("E^T M E")
-        entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
-        small.append({j: x for j, x in entries.items() if j == i or not _zero(x)})
-        right.append(_inner(E[k], rest))
-    step("a")
-    found_a = solve(small, right, [str(k) for k in free]) if free else []
-    a = list(g)
-    for k, x in zip(free, found_a, strict=True):
-        for c, e in E[k].items():
-            a[c] = a[c] + e * x
-    return a
+    form = reduced(tree, mass, part, q)
+    return form.moved(form.freedoms(rest), g)
+
+
+def _row(row: Vector, x: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for m, y in zip(row, x, strict=True):
+        total = total + m * y
+    return total
 
 
 def _times(M: Sequence[Vector], column: dict[int, Scalar]) -> State:
