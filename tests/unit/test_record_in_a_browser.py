@@ -309,6 +309,30 @@ def test_every_joint_type(shown: Any, kind: str) -> None:
     assert page.evaluate("following") is (kind == "floating")
 
 
+def test_a_slide_stays_on_its_rod(shown: Any) -> None:
+    m = bc.zoo.stanford()
+    q = np.tile(m.neutral(), (2, 1))
+    q[1, 2] = 2.0
+    page = shown(Record(state_columns(m, [0.0, 1.0], q=q, v=np.zeros((2, 6))), mechanism=m))
+    count = "rods(D.replay.bodies.map((_, i) => poseAt(i, now.t))).length"
+    faces = page.evaluate("drawn.faces")
+    assert page.evaluate(count) == 0
+    page.evaluate("seek(1)")
+    settled(page)
+    assert page.evaluate(count) == 1
+    assert page.evaluate("drawn.faces") > faces
+
+
+def test_a_large_mechanism(shown: Any) -> None:
+    m = bc.zoo.tree(63)
+    q = np.linspace(0, 1, 3000)[:, None] * np.ones(63)
+    run = Record(state_columns(m, np.linspace(0, 1, 3000), q=q, v=0 * q), mechanism=m)
+    page = shown(run)
+    assert page.evaluate("D.replay.bodies.length") == 63
+    assert page.evaluate("D.t.length") == 1501  # every second and the last
+    assert page.evaluate("drawn.faces") > 1000
+
+
 def test_names_stay_names(shown: Any) -> None:
     bad = '<img src=x onerror="document.title=1">'
     b = bc.Builder(bad)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.model import Body, Frame, Joint, Mechanism, assemble
-from bellcrank.record import Column, Record, Stop, state_columns
+from bellcrank.record import Column, Record, Stop, page, state_columns
 from bellcrank.record.page import contents, thinned
 from bellcrank.record.scene import box, poses, scene
 from runs import rk4
@@ -84,6 +84,16 @@ def test_every_body_can_be_seen(name: str) -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_what_goes_far_does_not_make_the_mechanism_small() -> None:
+    m = bc.zoo.stanford()
+    q = np.tile(m.neutral(), (3, 1))
+    near = scene(m, q)["radius"]
+    q[2, 2] = 1000.0
+    assert scene(m, q)["radius"] == pytest.approx(3 * near)
+    q[2, 2] = 0.5
+    assert near < scene(m, q)["radius"] < 3 * near
+
+
 def test_thinning_keeps_the_ends() -> None:
     for n in (1, 2, 3, 1999, 2000, 2001, 4001, 100_000):
         kept = thinned(np.arange(n), 2000)
@@ -118,6 +128,15 @@ def test_rows_are_thinned_and_it_says_so() -> None:
     assert "1668 of them are on this page" in data["about"]
     assert len(base64.b64decode(data["t"])) == 8 * 1668
     assert np.frombuffer(base64.b64decode(data["replay"]["t"]))[-1] == 5.0
+
+
+def test_many_bodies_have_fewer_frames(run: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "NUMBERS", 7 * 4 * 30)
+    data = contents(run, (), "x")
+    times = np.frombuffer(base64.b64decode(data["replay"]["t"]))
+    assert times.tolist() == [*run.t[:-1:4], run.t[-1]]
+    assert len(base64.b64decode(data["replay"]["poses"])) == 4 * 7 * 4 * len(times)
+    assert len(base64.b64decode(data["t"])) == 8 * len(run)  # the plots keep theirs
 
 
 def test_a_run_of_a_batch() -> None:
@@ -172,7 +191,7 @@ def test_report_command(run: Record, tmp_path: Path) -> None:
     done = cli.invoke(app, ["report", str(tmp_path / "none.npz")])
     assert done.exit_code == 2
     assert "cannot be read" in done.output
-    for page in tmp_path.glob("*.html"):
-        page.unlink()
+    for written in tmp_path.glob("*.html"):
+        written.unlink()
     assert cli.invoke(app, ["report", str(file), "--no-page"]).exit_code == 0
     assert list(tmp_path.glob("*.html")) == []
