@@ -80,7 +80,7 @@ def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequenc
 
 
 def crossed(event: Event, before: Scalar, after: Scalar) -> Scalar:
-    """1 where the function went through zero in the direction that counts, else 0. Exactly zero before is past."""
+    """1 where the function went through zero in the direction that counts, else 0."""
     rose = where(before < 0.0, where(after >= 0.0, 1.0, 0.0), 0.0)
     fell = where(before > 0.0, where(after <= 0.0, 1.0, 0.0), 0.0)
     return rose if event.direction == 1 else fell if event.direction == -1 else rose + fell

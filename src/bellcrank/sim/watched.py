@@ -22,6 +22,8 @@ from bellcrank.sim.traced import Traced
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
 SMALLEST = 1e-14  # of a step, against the time or one second
+TOGETHER = 1e-9  # of a step: events closer than this happen at once
+EARLY = 1e-6  # of a step: where an event that begins at zero shows which side it leaves to
 
 
 class Watched:
@@ -147,8 +149,12 @@ class Watched:
             kept |= fed(old, kept["t"])
         if self.events:
             g = list(self.traced.call(self.crossings, kept["t"], kept["y"], u)["g"])
-            kept["g_old"], kept["g"] = old["g"], chosen(go, g, old["g"])
-            hits = [crossed(e, a, b) for e, a, b in zip(self.events, old["g"], g, strict=True)]
+            # what is zero now, like the height of a ball that bounces off, has to say where it goes: it may be back
+            # within this very step
+            early = self.traced.call(self.crossings, t + EARLY * h, interpolate(made.dense, EARLY), u)["g"]
+            before = [where(fabs(a) > 0.0, a, e) for a, e in zip(old["g"], early, strict=True)]
+            kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
+            hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
             kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
         return self._result(old | kept)
 
@@ -225,31 +231,30 @@ class Watched:
             )
             places.append(where(is_crossed, zero, 2.0))
         end: Scalar = 2.0  # where in the step the first event is that does not let it pass
-        which: Scalar = 0.0
-        for k, e in enumerate(self.events):
+        for place, e in zip(places, self.events, strict=True):
             if e.action != "record":
-                sooner = places[k] < end
-                end, which = where(sooner, places[k], end), where(sooner, k + 1.0, which)
+                end = minimum(end, place)
         halted = end < 1.5
         t_end = t0 + end * h0
         y_end = interpolate(dense, where(halted, end, 1.0))
+        together = [fabs(place - end) < TOGETHER for place in places]
         new: dict[str, Any] = {}
         new["pending"] = [
-            where(x < 1.5, where(x <= end, t0 + x * h0, NEVER), p) for x, p in zip(places, now["pending"], strict=True)
+            where(x < 1.5, where(x < end + TOGETHER, t0 + minimum(x, end) * h0, NEVER), p)
+            for x, p in zip(places, now["pending"], strict=True)
         ]
         y_new = y_end
-        stopped: Scalar = 0.0
+        which: Scalar = 0.0  # the event that stops the run
         for k, e in enumerate(self.events):
-            mine = fabs(which - (k + 1.0)) < 0.5
             if e.action == "stop":
-                stopped = where(mine, 1.0, stopped)
+                which = where(together[k], k + 1.0, which)
             elif e.action == "switch":
-                y_new = chosen(mine, switched(system, e, t_end, y_end, u), y_new)
-        over = stopped > 0.0
+                y_new = chosen(together[k], switched(system, e, t_end, y_new, u), y_new)
+        over = which > 0.0
         h_next = now["h"] if self.adaptive else maximum(now["t"] - t_end, 0.0)
         g_new = list(self.traced.call(self.crossings, t_end, y_new, u)["g"])
-        # the one that happened is past: zero before is no crossing
-        g_new = [where(x <= end, 0.0, g) for x, g in zip(places, g_new, strict=True)]
+        # what happened here is at zero, whatever rounding says
+        g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]
         after = {
             "t": t_end,
             "y": y_new,
