@@ -45,6 +45,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("interrupted; the record so far is in the attribute .record of this exception")
         self.record = record
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.record,)
+
 
 class Simulator:
     """A system with an integrator, compiled on first use."""
@@ -177,6 +180,12 @@ class Simulator:
         if not finished:
             raise Interrupted(record)
         return record
+
+    def __reduce__(self) -> str:
+        raise InputError(
+            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism) and "
+            "make a Simulator where it arrives: compiled code is found in the cache on disk."
+        )
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
         if tolerance is not None and not self.integrator.adaptive:
