@@ -88,7 +88,7 @@ def derivative(of: str, wrt: str) -> str:
 def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
     """All runs' rows in one array, and the rows that belong to events, taken out."""
     counts = np.concatenate([b.counts for b in o.blocks])[: o.runs]
-    if o.blocks[0].code.program.observe is None and (counts == counts[0]).all():
+    if o.blocks[0].code.program.observe is None and (counts == counts[0]).all() and counts[0] <= o.rows.shape[1]:
         return o.rows[: o.runs, : counts[0]], []  # as they are
     lists, happened, run = [], [], 0
     for block in o.blocks:
@@ -163,7 +163,8 @@ def _stops(o: Outcome) -> list[Stop]:
 
 def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
     """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
-    given = {"t": t, "y": y, "u": o.inputs[run, 0], "p": o.parameters[run]}
+    line = int(o.of_state("input")[run]) if o.system.inputs else 0
+    given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
     dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))

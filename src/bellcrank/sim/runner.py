@@ -58,6 +58,11 @@ class Compiled:
     def begin(self) -> Any:
         return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self.library.address("begin"))
 
+    def ready(self) -> Compiled:
+        """Itself, with all that is made on first use made now."""
+        self.run, self.begin  # noqa: B018
+        return self
+
     def workspace(self) -> Array:
         return aligned((self.source[1], self.lanes))
 
@@ -123,23 +128,16 @@ class Block:
         self.rows = rows
 
 
-class Interrupt:
-    """Set by whoever waits; looked at between blocks of ticks."""
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-
-
 def run_all(
     blocks: list[Block], threads: int, progress: Callable[[float], None] | None, done: Callable[[Block], float]
 ) -> bool:
     """Runs every block to its end; False where Ctrl-C came first. `done` is the share of a block that is done."""
-    interrupt = Interrupt()
+    asked = threading.Event()  # to stop; looked at between blocks of ticks
     shares = [0.0] * len(blocks)
 
     def work(k: int) -> None:
         block, ticks = blocks[k], FIRST
-        while not block.done and not interrupt.asked.is_set():
+        while not block.done and not asked.is_set():
             start = time.perf_counter()
             block.advance(ticks)
             took = time.perf_counter() - start
@@ -162,10 +160,12 @@ def run_all(
             while wait(jobs, timeout=PAUSE).not_done:
                 if progress is not None:
                     progress(sum(shares) / len(blocks))
-        except KeyboardInterrupt:
-            interrupt.asked.set()
+        except BaseException as error:
+            asked.set()  # also where progress failed: nobody would see how the others end
             wait(jobs)
-            return False
+            if isinstance(error, KeyboardInterrupt):
+                return False
+            raise
         for job in jobs:
             job.result()
     return True
