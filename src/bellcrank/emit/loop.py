@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from bellcrank.emit import lanes as copied
 from bellcrank.emit import sincos
+from bellcrank.emit.inline import opened
 from bellcrank.emit.llvm import library
 from bellcrank.emit.plan import TILE, tiles
 from bellcrank.emit.routine import routines
@@ -66,7 +67,7 @@ class Program:
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
     """The module, and the slots of the workspace that `run` wants."""
     w = Writer(lanes, dtype)
-    made = routines(program.graphs, lanes, trig_width, dtype)
+    made = routines(program.graphs | {"tick": opened(program.tick)}, lanes, trig_width, dtype)
     parts = [
         f"; {program.tick.name}: {program.size} numbers of state, {lanes} lanes of {dtype}",
         sincos.definition(trig_width, dtype),
