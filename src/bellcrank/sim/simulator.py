@@ -22,6 +22,7 @@ from bellcrank.record import Record
 from bellcrank.sim import fixed, start
 from bellcrank.sim.checked import listed, positive, unique, whole
 from bellcrank.sim.events import Event
+from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.layout import NEVER, Layout
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
@@ -95,6 +96,12 @@ class Simulator:
                 self._programs[lanes, mode] = Compiled(self.program(mode)[1], lanes).ready()
             found: Compiled = self._programs[lanes, mode]
             return found
+
+    @property
+    def predicted(self) -> StepTime:
+        """What a step is expected to take on this computer, before it is compiled; of an adaptive run, a try."""
+        adaptive = self.integrator.adaptive
+        return step_time(self.program((adaptive, True) if adaptive or self.events else None)[1].tick)
 
     def run(
         self,
