@@ -16,8 +16,8 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
-from bellcrank.sim.fixed import begun, chosen, fed, renewed, size_of
-from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, NOT_FINITE, TOO_SMALL, Layout, size
+from bellcrank.sim.fixed import begun, broken, chosen, fed, is_sound, renewed, untroubled
+from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, TOO_SMALL, Layout, size
 from bellcrank.sim.traced import Traced
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
@@ -50,6 +50,7 @@ class Watched:
                 **({"input": 1} if self.nu else {}),
                 **dict.fromkeys(single, 1),
                 **clock,
+                **dict.fromkeys(traced.measured, 1),
                 "memory": size(integrator.memory(problem)),
                 "dense": size(self.nd * traced.size),
                 "g_old": size(len(self.events)),
@@ -114,7 +115,8 @@ class Watched:
             memory = self.integrator.rescale(problem, memory, tried / h)
             h = tried
         made = self.integrator.step(problem, t, y, h, memory)
-        sound = size_of(made.y) < HUGE
+        y_new, trouble, measured = self.traced.settled(made.y, old)
+        sound = is_sound(y_new, trouble)
         n = old["n"] + 1.0
         if self.adaptive:
             err = _norm(made.error or [], y, made.y, old["rtol"], old["atol"])
@@ -137,15 +139,16 @@ class Watched:
             h_next = old["step"]
             ratio = 1.0
         go = where(old["live"] > 0.0, fits, 0.0) > 0.0
-        new = {"t": t_new, "y": made.y, "n": n, "t_old": t, "h_old": h}
+        new = {"t": t_new, "y": y_new, "n": n, "t_old": t, "h_old": h, **measured}
         new["dense"] = [x for d in made.dense for x in d]
         kept = {key: chosen(go, new[key], old[key]) for key in new}
         kept["memory"] = self._remembered(problem, go, made.memory, memory, ratio, old["memory"])
         kept["h"] = where(old["live"] > 0.0, h_next, old["h"])
         kept["tried"] = where(old["live"] > 0.0, old["tried"] + 1.0, old["tried"])
-        kept["live"] = where(go, where(ended, 0.0, 1.0), where(stuck > 0.0, 0.0, old["live"]))
-        failure = float(NOT_FINITE) if not self.adaptive else where(sound, float(TOO_SMALL), float(NOT_FINITE))
-        outcome = where(go, where(ended, float(FINISHED), 0.0), where(stuck > 0.0, failure, 0.0))
+        going = where(ended, 0.0, untroubled(trouble))
+        kept["live"] = where(go, going, where(stuck > 0.0, 0.0, old["live"]))
+        failure = broken(trouble) if not self.adaptive else where(sound, float(TOO_SMALL), broken(trouble))
+        outcome = where(go, where(ended, float(FINISHED), trouble), where(stuck > 0.0, failure, 0.0))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         kept["next"] = old["next"] if self.grid else where(go, 0.0, old["next"])
         if self.nu:
