@@ -90,7 +90,7 @@ def following(R: Array, j: Joint) -> Array:
     if not used or not depends(j.axis, j.second_axis):
         return R
     z = np.asarray(j.axis)
-    if np.count_nonzero(z) < 2:  # and its sign would say which of two opposite directions
+    if depends(z) and np.count_nonzero(z) < 2:  # and its sign would say which of two opposite directions
         raise ModelError(
             f'joint "{j.name}": axis is {j.axis}; a free number alone does not turn it. Let another element of it '
             "be free or different from zero, or leave this one constant."
