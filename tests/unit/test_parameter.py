@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,3 +202,15 @@ def test_builder_checks_nominal_values() -> None:
     b.joint("hinge", "revolute", "ground", "arm", lower=bc.parameter("low", -1.0), upper=1.0)
     assert isinstance(b.build().joints[0], Joint)
     assert Parameters(b.build().joints) == {"low": -1.0}
+
+
+def test_printed_equations_take_p() -> None:
+    """The printed Python is run: M of the mechanism with other numbers."""
+    free = bc.zoo.load("chain(2)").free("link2.mass")
+    text = bc.equations(free, "python")
+    assert "p: 1 link2.mass" in text
+    names: dict[str, Any] = {}
+    exec(text, names)
+    q = np.array([0.3, -0.8])
+    for mass in (1.0, 2.5):
+        np.testing.assert_allclose(names["M"](q, [mass]), free.at({"link2.mass": mass}).mass_matrix(q), rtol=1e-10)
