@@ -36,11 +36,15 @@ def test_code_runs(page: Path, tmp_path: Path) -> None:
 
 def test_every_dependency_is_explained() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    core, dev = (ROOT / "docs/dependencies.md").read_text("utf-8").split("## Development")
-    for page, wanted in ((core, project["dependencies"]), (dev, project["optional-dependencies"]["dev"])):
+    extras = dict(project["optional-dependencies"])
+    core, more, dev = re.split("## (?:Extras|Development)", (ROOT / "docs/dependencies.md").read_text("utf-8"))
+    for page, wanted in ((core, project["dependencies"]), (dev, extras.pop("dev"))):
         cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
         explained = re.findall(r"`([\w-]+)`", "".join(cells))
         assert sorted(explained) == sorted(re.match(r"[\w-]+", want)[0] for want in wanted)  # type: ignore[index]
+    explained = re.findall(r"^\| `(\w+)` \| `([\w-]+)` \|", more, re.MULTILINE)
+    wanted = [(name, re.match(r"[\w-]+", want)[0]) for name, wants in extras.items() for want in wants]  # type: ignore[index]
+    assert sorted(explained) == sorted(wanted)
 
 
 def test_architecture_is_one_page() -> None:

@@ -51,7 +51,7 @@ BELOW = {
     "chart": set(),
     "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
     # what a simulation leaves behind; the colours of its page are those of the graph's pictures
-    "record": {"graph", "model"},
+    "record": {"graph", "methods", "model", "spatial"},
     # whole runs
     "sim": {
         *("actuators", "build", "emit", "graph", "integrate", "methods", "model", "record", "spatial"),
@@ -63,7 +63,9 @@ BELOW = {
 }
 ABOVE = {"__init__", "__main__", "cli"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
-HEAVY = ("llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy")
+HEAVY = (
+    "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy", "matplotlib", "pyarrow", "mcap",
+)  # fmt: skip
 
 
 def part_of(path: Path) -> str:

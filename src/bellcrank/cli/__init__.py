@@ -1,6 +1,6 @@
 """The command line. Thin: each command makes one noun of the design and stops there.
 
-    Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
+    Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench     Record: report
 
 And the credits: methods, cite. Here is what they share; each file beside has a command or two.
 """
@@ -24,7 +24,7 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.read import SUFFIXES
 
-COMMANDS = ("show", "count", "schedule", "emit", "bench", "costs", "cite")  # files, in the order of --help
+COMMANDS = ("show", "count", "schedule", "emit", "bench", "report", "costs", "cite")  # files, in the order of --help
 
 
 class Group(TyperGroup):

@@ -17,7 +17,7 @@ from bellcrank.record.column import Column
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-ENERGIES = ("energy", "kinetic_energy", "potential_energy")
+ENERGIES = ("energy", "potential_energy", "kinetic_energy")
 PLACES = ("x", "y", "z", "speed")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.record.formats import SUFFIXES, format_of
@@ -28,7 +28,7 @@ def save(run: Record, path: str | Path) -> Path:
     return write_whole(path, lambda stream: kind.write(run, stream), KEPT)
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], None], hint: str) -> Path:
+def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
     """First beside, then renamed: who looks sees the old file or the new one. hint: what to do if it fails."""
     target = Path(os.path.realpath(path))  # through a link, not over it
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")

@@ -203,6 +203,25 @@ class Record:
 
         return save(self, path)
 
+    def plot(self, *names: str, path: str | Path | None = None) -> Any:
+        """A figure of matplotlib: these columns, or positions, velocities, energies; also written to path if given."""
+        from bellcrank.record.plot import plot
+
+        return plot(self, names, path)
+
+    def html(self, lane: Sequence[int] = ()) -> str:
+        """A page that replays one run of the batch (the first, unless lane says which) and plots it."""
+        from bellcrank.record.page import html
+
+        return html(self, tuple(lane))
+
+    def report(self, path: str | Path, lane: Sequence[int] = ()) -> Path:
+        """Writes the page: one file that needs nothing else, not even a network."""
+        from bellcrank.record.files import write_whole
+
+        text = self.html(lane).encode()
+        return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+
     @property
     def _called(self) -> str:
         of = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")

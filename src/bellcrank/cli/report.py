@@ -1,0 +1,50 @@
+"""Report: a saved record as a table, and as a page that replays it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bellcrank.cli import app, screen
+from bellcrank.errors import InputError
+
+FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A saved record.", show_default=False)]
+OutOpt = Annotated[Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page; FILE.html if left out.")]
+
+
+@app.command()
+def report(
+    file: FileArg,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page; FILE.html if left out.")
+    ] = None,
+    lane: Annotated[int, typer.Option("--run", metavar="N", help="Which run of a batch, counted from 0.")] = 0,
+    page: Annotated[bool, typer.Option(help="Write the page.")] = True,
+) -> None:
+    """What is in a saved record (.parquet, .csv, .npz, .mcap), and a page for the browser that replays it.
+
+    The page is one file that needs nothing else: the mechanism in motion, plots of all columns, what made the record
+    and why the run stopped.
+    """
+    import numpy as np
+
+    from bellcrank.record import load_record
+    from bellcrank.record.page import GENERATOR
+
+    run = load_record(file)
+    if not 0 <= lane < run.runs:
+        raise InputError(f"--run {lane}: {file} has {run.runs} runs, 0 to {run.runs - 1}.")
+    screen.line(str(run))
+    if not page:
+        return
+    target = out if out is not None else file.with_suffix(".html")
+    if target.is_dir():
+        target /= f"{file.stem}.html"
+    if target.exists() and GENERATOR.encode() not in target.read_bytes()[:2000]:
+        raise InputError(f"{target} exists and is no report of bellcrank; move it away or choose another --out.")
+    with screen.working(f"drawing {len(run)} rows"):
+        run.report(target, lane=tuple(map(int, np.unravel_index(lane, run.batch))) if run.batch else ())
+    screen.line()
+    screen.line(f"wrote {target}: open it in a browser", style="dim")
