@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from bellcrank.graph import Graph
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
-    from bellcrank.sim import Event, Simulator, System, simulate, system
     from bellcrank.record import Record, load_record
+    from bellcrank.sim import Event, Simulator, System, simulate, system
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {

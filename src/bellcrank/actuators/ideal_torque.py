@@ -1,6 +1,6 @@
 """Ideal torque: what is commanded acts at once, up to a limit. The actuator that textbooks assume.
 
-    tau = clip(command, -limit, limit)
+tau = clip(command, -limit, limit)
 """
 
 from __future__ import annotations

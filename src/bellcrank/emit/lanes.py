@@ -3,8 +3,8 @@
 A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns
 is loaded as W short rows, joined to four full vectors and exchanged two by two until each vector holds one column.
 The exchange is its own inverse, so storing is the same backwards; a tile with as many columns as there are lanes takes
-a shorter way. With one lane a tile is just its elements, and so it is where the lanes lie side by side in memory already
-(no stride): a simulation keeps its states so.
+a shorter way. With one lane a tile is just its elements, and so it is where the lanes lie side by side in memory
+already (no stride): a simulation keeps its states so.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ The state `s` is all that one tick tells the next, for every lane its own. Some 
 
     live   the lane goes on             due    a row is to be written before the next tick
     hit    `locate` is to be called     input  which line of the table of inputs is valid now
+    fresh  that line is a new one
 
 A lane that is not live any more is left as it is by `tick`, which is the graph's own duty. The result is why the loop
 returned, plus `SWAPPED` where the state now lies in `spare`: DONE (no lane is live), PAUSE (ticks are used up; call
@@ -41,10 +42,13 @@ class Program:
     locate: Graph | None = None  # called after a tick that left a hit
     hit: int = 0
     input: int = 0
+    renew: Graph | None = None  # called before a tick with fresh inputs
+    fresh: int = 0
 
     @property
     def graphs(self) -> dict[str, Graph]:
         found = {"start": self.start, "tick": self.tick, "observe": self.observe, "locate": self.locate}
+        found["renew"] = self.renew
         return {name: graph for name, graph in found.items() if graph is not None}
 
     @property
@@ -90,35 +94,46 @@ def _call(graph: Graph, name: str, state: str, *outputs: str) -> str:
 
 
 def _begin(program: Program) -> str:
-    return f"""define void @begin(ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr noalias %ws) nounwind {{
+    arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
+    return f"""define void @begin({arguments}) nounwind {{
 {_call(program.start, "start", "%s", "%spare")}  ret void
 }}"""
 
 
 def _run(program: Program, w: Writer) -> str:
-    e, bits, size, R = w.element, f"i{w.lanes}", w.align, program.row
+    e, size, R = w.element, w.align, program.row
     observe = _call(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
     # Without observe the row is the head of the state itself, which stays where it is.
     source_row = "%row" if program.observe else "%here"
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
-    gather = _gather(program, w) if program.inputs else "  br label %tick\n"
+    gather = _gather(program, w) if program.inputs else "  br label %fed\n"
+    renew, turned, turned2 = "  br label %tick\n", "", ""
+    if program.renew:
+        renew = f"""{_sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
+renew:
+{_call(program.renew, "renew", "%here", "%there")}  br label %tick
+"""
+        turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
     located = ""
     hit = "  br label %swap\n"
     if program.locate:
-        hit = f"{_sign(w, 'hit', '%there', program.hit)}  br i1 %hit, label %find, label %swap\n"
-        located = f"find:\n{_call(program.locate, 'locate', '%there', '%here')}  br label %top\n"
-    found = ", [%here, %find]" if program.locate else ""
-    found2 = ", [%there, %find]" if program.locate else ""
+        hit = f"{_sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
+        located = f"find:\n{_call(program.locate, 'locate', '%to', '%from')}  br label %top\n"
+    found = ", [%from, %find]" if program.locate else ""
+    found2 = ", [%to, %find]" if program.locate else ""
     foundk = ", [%k.next, %find]" if program.locate else ""
     back = "[%there, %stored], " if program.observe else ""
     back2 = "[%here, %stored], " if program.observe else ""
-    return f"""define i64 @run(i64 %ticks, ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr %inputs, i64 %inputs_lane, ptr noalias %row, ptr %rows, i64 %rows_lane, i64 %capacity, ptr %counts, ptr noalias %ws) nounwind {{
+    return f"""define i64 @run(
+  i64 %ticks, ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr %inputs, i64 %inputs_lane,
+  ptr noalias %row, ptr %rows, i64 %rows_lane, i64 %capacity, ptr %counts, ptr noalias %ws
+) nounwind {{
 begin:
   br label %top
 top:
   %k = phi i64 [0, %begin], [%k.next, %swap]{foundk}
-  %now = phi ptr [%s, %begin], [%there, %swap]{found}
-  %next = phi ptr [%spare, %begin], [%here, %swap]{found2}
+  %now = phi ptr [%s, %begin], [%to, %swap]{found}
+  %next = phi ptr [%spare, %begin], [%from, %swap]{found2}
   %used = icmp uge i64 %k, %ticks
   br i1 %used, label %pause, label %top2
 top2:
@@ -177,8 +192,11 @@ stored:
 advance:
 {_sign(w, "live", "%here", program.live)}  br i1 %live, label %feed, label %stop
 feed:
-{gather}tick:
-{_call(program.tick, "tick", "%here", "%there")}  %k.next = add i64 %k, 1
+{gather}fed:
+{renew}tick:
+  %from = phi ptr [%here, %fed]{turned}
+  %to = phi ptr [%there, %fed]{turned2}
+{_call(program.tick, "tick", "%from", "%to")}  %k.next = add i64 %k, 1
 {hit}{located}swap:
   br label %top
 pause:
@@ -225,5 +243,5 @@ feed.column:
 feed.on:
   %f.next = add i64 %f, 1
   %f.more = icmp ult i64 %f.next, {w.lanes}
-  br i1 %f.more, label %feed.lane, label %tick
+  br i1 %f.more, label %feed.lane, label %fed
 """

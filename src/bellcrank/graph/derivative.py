@@ -6,11 +6,12 @@ through them. Zeros are plain floats and fold away, so a sparse Jacobian costs w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bellcrank.errors import TraceError
 from bellcrank.graph.node import Node, Value
-from bellcrank.graph.ops import OPS
+from bellcrank.graph.ops import OPS, PLUMBING
 from bellcrank.scalar import step
 
 Matrix = list[list[Value]]
@@ -18,6 +19,8 @@ Matrix = list[list[Value]]
 
 def _partials(node: Node) -> list[tuple[Node, Value]]:
     """(argument, d node/d argument) for every argument that is a node."""
+    if node.op in PLUMBING:
+        raise TraceError(f"no derivative goes through {node.op!r}: differentiate the graph that is called instead.")
     op = OPS[node.op]
     args: list[Any] = list(node.args)
     # A partial may call a method of its argument (a.cos()); those rules only run on arguments that are nodes.
@@ -26,19 +29,25 @@ def _partials(node: Node) -> list[tuple[Node, Value]]:
 
 
 def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
-    seeds = {x.serial: j for j, x in enumerate(columns)}
+    return along(nodes, rows, {x.serial: {j: 1.0} for j, x in enumerate(columns)}, len(columns))
+
+
+def along(
+    nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Mapping[int, Value]], directions: int
+) -> Matrix:
+    """How fast the rows change when the inputs move: seeds says how fast an input moves in each direction."""
     tangents: dict[int, dict[int, Value]] = {}
     for node in nodes:
         step(f"d {node.label}")
         if node.op == "input":
-            tangents[node.serial] = {seeds[node.serial]: 1.0} if node.serial in seeds else {}
+            tangents[node.serial] = dict(seeds.get(node.serial, {}))
             continue
         total: dict[int, Value] = {}
         for a, slope in _partials(node):
             for j, t in tangents[a.serial].items():
                 total[j] = total[j] + slope * t if j in total else slope * t
         tangents[node.serial] = total
-    return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(len(columns))] for y in rows]
+    return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(directions)] for y in rows]
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:

@@ -167,7 +167,7 @@ class Graph:
             raise InputError(unknown("input", next(iter(values)), self.inputs))
         tape = next((x.tape for x in flat if isinstance(x, Node)), None)
         if tape is None:
-            return self.evaluate(**{name: x for name, x in zip(self.inputs, _split(flat, self.inputs), strict=True)})
+            return self.evaluate(**dict(zip(self.inputs, _split(flat, self.inputs), strict=True)))
         results = iter(tape.call(self, *flat))
         found = {}
         for name, array in self.outputs.items():
@@ -230,6 +230,30 @@ class Graph:
         return Graph(
             f"{self.name}.{name}", self.inputs, {name: array.reshape((*self.outputs[of].shape, *shape))}, self.tape
         )
+
+    def varied(self, wrt: str, directions: int, **others: Sequence[int]) -> Graph:
+        """The same graph with its variations: how all outputs change as its inputs move in so many directions.
+
+        The input `wrt` of size n grows to n (1 + directions): behind its values stand the n numbers of each direction.
+        others: for each direction, which element of that input moves at unit speed (-1: none). Outputs grow likewise.
+        """
+        n = math.prod(self.inputs[wrt])
+        seeds: dict[int, dict[int, Any]] = {}
+        for i in range(n):
+            moves = {j: self.tape.node("input", wrt, n + j * n + i) for j in range(directions)}
+            seeds[self.tape.node("input", wrt, i).serial] = dict(moves)
+        for name, elements in others.items():
+            for j, i in enumerate(elements):
+                if i >= 0:
+                    seeds.setdefault(self.tape.node("input", name, i).serial, {})[j] = 1.0
+        outputs = {}
+        for key, array in self.outputs.items():
+            rows = list(array.flat)
+            matrix = derivative.along(self.nodes, rows, seeds, directions)
+            flat = [*rows, *(matrix[i][j] for j in range(directions) for i in range(len(rows)))]
+            outputs[key] = np.empty(len(flat), dtype=object)
+            outputs[key][:] = flat
+        return Graph(f"{self.name}.varied", {**self.inputs, wrt: (n * (1 + directions),)}, outputs, self.tape)
 
     def __str__(self) -> str:
         return draw.assignments(self.name, self.inputs, self.outputs, self.nodes)

@@ -60,7 +60,6 @@ class Tape:
             array[index] = self.node("input", name, flat)
         return array
 
-
     def value(self, x: Any) -> Value:
         """Anything on its way into this graph: a node is there, a free number is computed from p, the rest constant."""
         if isinstance(x, Node):

@@ -60,7 +60,7 @@ def body(b: Body, checks: str = "error") -> Iterator[Line]:
     b = nominal(b)
     numbers(b)
     where = f'body "{b.name}"'
-    I = np.asarray(b.inertia)
+    I = np.asarray(b.inertia, dtype=float)
     moments = np.linalg.eigvalsh(I)
     scale = float(np.abs(moments).max(initial=0.0))
     gap = moments[2] - moments[0] - moments[1]
@@ -197,7 +197,7 @@ def frame(f: Frame, known: Sequence[str]) -> None:
 
 
 def _rotation(where: str, rotation: Matrix) -> None:
-    R = np.asarray(rotation)
+    R = np.asarray(rotation, dtype=float)
     if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0.0:
         raise ModelError(
             f"{where}: rotation {rotation} is not a rotation matrix; expected orthonormal rows, right-handed."

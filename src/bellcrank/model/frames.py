@@ -21,7 +21,18 @@ import numpy as np
 
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Body, Frame, Joint, Triple
-from bellcrank.model.pose import NOISE, Pose, axes, clean, constant, constants, following, product, some_normal, standing
+from bellcrank.model.pose import (
+    NOISE,
+    Pose,
+    axes,
+    clean,
+    constant,
+    constants,
+    following,
+    product,
+    some_normal,
+    standing,
+)
 from bellcrank.model.tree import Link, Tree
 from bellcrank.parameter import depends, nominal
 from bellcrank.spatial.inertia import Inertia, about_centre

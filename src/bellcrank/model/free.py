@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import Body, Frame, Joint, Number, Triple
 from bellcrank.parameter import Expression, parameter
 
-if TYPE_CHECKING:
-    from bellcrank.model.mechanism import Mechanism
-
 MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 OF_JOINT = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")
 LIMITS = ("lower", "upper", "velocity", "effort")
 
+Mechanism: TypeAlias = Any  # model/mechanism.py is above
 Put: TypeAlias = Callable[[Any, Number], Any]  # a part and a number to the part with that number
 
 
@@ -135,7 +133,8 @@ def _inside(places: Iterator[Place], parts: str, i: int) -> Iterator[Place]:
         def whole(m: Mechanism, x: Number) -> Mechanism:
             all_of_them = list(getattr(m, parts))
             all_of_them[i] = put(all_of_them[i], x)
-            return replace(m, **{parts: tuple(all_of_them)})
+            new: dict[str, Any] = {parts: tuple(all_of_them)}
+            return replace(m, **new)
 
         return whole
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.model import check
+from bellcrank.model.check import numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
 from bellcrank.model.joints import KINDS
@@ -133,7 +133,8 @@ class Mechanism(Quantities):
             reach = np.pi if kind.name in ("revolute", "helical", "universal") else 1.0
             lower, upper = nominal((j.limits.lower, j.limits.upper))
             low, high = max(lower, -reach), min(upper, reach)
-            x = rng.uniform(*((low, high) if low < high else (-reach, reach)), (*batch, kind.nq))
+            low, high = (low, high) if low < high else (-reach, reach)
+            x = rng.uniform(low, high, (*batch, kind.nq))
             if kind.nq > kind.nv:
                 x[..., -4:] = rng.normal(size=(*batch, 4))
                 x[..., -4:] /= np.linalg.norm(x[..., -4:], axis=-1, keepdims=True)
@@ -169,7 +170,7 @@ class Mechanism(Quantities):
         values = dict(zip(self.parameters, p.tolist(), strict=True))
         found: Mechanism = replaced(self, lambda x: float(evaluated(x, lambda leaf: values[leaf.args[0]])))
         for b in found.bodies:
-            check.numbers(b)
+            numbers(b)
         pairs = zip(found.joints, self.joints, strict=True)
         return replace(found, joints=tuple(straight(new) if new is not old else new for new, old in pairs))
 
@@ -178,7 +179,8 @@ class Mechanism(Quantities):
 
         "boom.mass", "boom.com.x" or "boom.com" for all three, "gravity.z", "elbow.damping" (model/free.py).
         """
-        return freed(self, names)
+        found: Mechanism = freed(self, names)
+        return found
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""Places of frames as numpy arrays, for model/frames.py: of floats, or of objects where a number is a free parameter."""
+"""Places of frames as numpy arrays, for model/frames.py: of floats, or of objects where a parameter is free."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def following(R: Array, j: Joint) -> Array:
     Where the frame about it is ours to choose, R is turned the shortest way from the nominal axis to the axis, which is
     a way to all directions but the opposite one.
     """
-    if not KINDS[j.kind].has_axis and j.kind not in ("universal", "planar") or not depends(j.axis, j.second_axis):
+    used = KINDS[j.kind].has_axis or j.kind in ("universal", "planar")
+    if not used or not depends(j.axis, j.second_axis):
         return R
     z = np.asarray(j.axis)
     z = z / np.linalg.norm(z)

@@ -23,16 +23,31 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from bellcrank import scalar
 from bellcrank.errors import TraceError
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import (
+    Scalar,
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "lt": operator.lt, "le": operator.le, "sin": scalar.sin, "cos": scalar.cos, "tan": scalar.tan,
-    "asin": scalar.asin, "acos": scalar.acos, "sqrt": scalar.sqrt, "exp": scalar.exp, "log": scalar.log,
-    "tanh": scalar.tanh, "abs": scalar.fabs, "minimum": scalar.minimum, "maximum": scalar.maximum,
-    "atan2": scalar.atan2, "where": scalar.where,
+    "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
+    "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
+    "tanh": tanh, "abs": fabs, "minimum": minimum, "maximum": maximum,
+    "atan2": atan2, "where": where,
 }  # fmt: skip
 NUMBERS = (int, float, np.integer, np.floating)
 
@@ -175,7 +190,6 @@ class Expression:
         return _called("where", condition, yes, no)
 
 
-
 def _unary(op: str) -> Callable[[Expression], Expression]:
     return lambda x: Expression.make(op, x)
 
@@ -203,7 +217,9 @@ def ordered(*expressions: Expression, known: Mapping[Expression, Any] | None = N
     return list(out)
 
 
-def evaluated(x: Expression, leaf: Callable[[Expression], Scalar], known: dict[Expression, Scalar] | None = None) -> Any:
+def evaluated(
+    x: Expression, leaf: Callable[[Expression], Scalar], known: dict[Expression, Scalar] | None = None
+) -> Scalar:
     """The expression computed again, with leaf(parameter) for each parameter. `known` keeps what is done."""
     known = {} if known is None else known
     for e in ordered(x, known=known):

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 def parameter(name: str, value: float, unit: str = "") -> Expression:
     """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told."""
     if not isinstance(name, str) or not name:
-        raise InputError(f"a parameter's name is {name!r}; expected a text, such as \"boom.mass\".")
+        raise InputError(f'a parameter\'s name is {name!r}; expected a text, such as "boom.mass".')
     if isinstance(value, bool) or not isinstance(value, NUMBERS) or not math.isfinite(value):
         raise InputError(f'parameter "{name}": its nominal value is {value!r}; expected a finite number.')
     if not isinstance(unit, str):

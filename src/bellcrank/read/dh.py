@@ -234,7 +234,8 @@ def _radians(angle: Number) -> Number:
 
 def _body(link: str, row: Row, R: Any, p: Any, where: str) -> Body:
     """The row's link, from its frame (R, p in the body's) to the body's own."""
-    com, I = vector(row.com, where, "com"), np.asarray(inertia(row.inertia, where))
+    com = vector(row.com, where, "com")
+    I: Any = np.asarray(inertia(row.inertia, where))
     if row.mass is None:
         if any(com) or I.any():
             raise ModelError(

@@ -9,7 +9,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.check import HUGE
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Joint, Line, Number, matrix, triple
+from bellcrank.model.parts import Array, Joint, Line, Number, matrix, triple
 from bellcrank.parameter import nominal
 from bellcrank.read.numbers import turn_about
 
@@ -62,7 +62,8 @@ def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
 
 
 def _held(j: Joint, value: Number) -> Joint:
-    R, p = np.asarray(j.rotation), np.asarray(j.point)
+    R: Array = np.asarray(j.rotation)
+    p: Array = np.asarray(j.point)
     if value != 0.0:
         axis = np.asarray(j.axis) / np.linalg.norm(j.axis)
         p = p + R @ axis * (value if j.kind == "prismatic" else value * j.pitch)

@@ -89,7 +89,7 @@ def cos_sin(angle: Number) -> tuple[Number, Number]:
         return cos(angle), sin(angle)
     quarters = angle / QUARTER
     if abs(quarters - round(quarters)) < 1e-12:
-        return [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][round(quarters) % 4]
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarters) % 4]
     return math.cos(angle), math.sin(angle)
 
 
@@ -107,7 +107,7 @@ def turn_about(axis: Sequence[Number], angle: Number) -> Array:
     c, s = cos_sin(angle)
     x, y, z = axis
     across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) * c + np.outer(axis, axis) * (1.0 - c) + across * s + 0.0  # + 0.0 turns -0.0 into 0.0
+    return np.asarray(np.eye(3) * c + np.outer(axis, axis) * (1.0 - c) + across * s + 0.0)  # -0.0 becomes 0.0
 
 
 class Angles:

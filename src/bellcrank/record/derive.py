@@ -38,12 +38,12 @@ def column(run: Record, name: str) -> Column | None:
     if name == "energy":
         return Column(name, "J", run["kinetic_energy"] + run["potential_energy"])
     if name == "kinetic_energy":
-        return Column(name, "J", over_rows(m.kinetic_energy, run.q, run.v))
+        return Column(name, "J", over_rows(m.kinetic_energy, run.q, run.v, *run.free))
     if name == "potential_energy":
-        return Column(name, "J", over_rows(m.potential_energy, run.q))
+        return Column(name, "J", over_rows(m.potential_energy, run.q, *run.free))
     frame, _, what = name.rpartition(".")
     if what == "speed":
-        V = over_rows(lambda q, v: m.velocity(q, v, frame), run.q, run.v)
+        V = over_rows(lambda *given: m.velocity(*given, frame=frame), run.q, run.v, *run.free)
         return Column(name, "m/s", np.linalg.norm(V[..., :3], axis=-1))
     return Column(name, "m", run.poses(frame)[..., PLACES.index(what), 3])
 

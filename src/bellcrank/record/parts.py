@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.parameter.expression import FUNCTIONS, Expression
 
 
 def to_plain(value: Any) -> Any:
@@ -29,6 +30,8 @@ def to_plain(value: Any) -> Any:
         return float(value) if math.isfinite(value) else str(float(value))
     if value is None or isinstance(value, (str, bool, int)):
         return value
+    if isinstance(value, Expression):
+        return {"free": [value.op, *(to_plain(x) for x in value.args)]}
     raise TypeError(f"{value!r} is no part of a mechanism that can be written")
 
 
@@ -72,13 +75,25 @@ def _from_plain(kind: Any, value: Any, where: str) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         items = _expected(value, dict, where)
         return {key: _from_plain(inner[1], x, f"{where}.{key}") for key, x in items.items()}
-    if kind is float:
+    if kind in (float, Any) and isinstance(value, dict) and isinstance(value.get("free"), list) and value["free"]:
+        return _expression(value["free"], where)
+    if kind in (float, Any):
         if isinstance(value, str) and value in ("inf", "-inf", "nan"):
             return float(value)
         if isinstance(value, bool):
             raise ReadError(f"{where}: expected a number, found {value!r}.")
         return _expected(value, (int, float), where)  # an int stays one: the fingerprint sees the difference
     return _expected(value, kind, where)
+
+
+def _expression(made: list[Any], where: str) -> Expression:
+    """A number that was left free, from how it was made."""
+    op, args = made[0], made[1:]
+    if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
+        return Expression.make(op, args[0], float(_expected(args[1], (int, float), where)), args[2])
+    if op not in FUNCTIONS:
+        raise ReadError(f"{where}: {unknown('operation', op, FUNCTIONS)}")
+    return Expression.make(op, *(_from_plain(float, x, where) for x in args))
 
 
 def _expected(value: Any, kind: Any, where: str) -> Any:

@@ -137,6 +137,14 @@ class Record:
         """The other state variables (of actuators and controllers), (*batch, rows, nx)."""
         return self._stacked("x")
 
+    @property
+    def free(self) -> tuple[Array, ...]:
+        """What the mechanism's kernels want beside the state: the values of its free numbers (*batch, rows, np)."""
+        names = list(self.mechanism.parameters) if self.mechanism is not None else []
+        if not names:
+            return ()
+        return (np.stack([self[f"parameter.{name}"] for name in names], axis=-1),)
+
     def has_state(self, kind: str) -> bool:
         """Whether every element of q, of v or of x is stored."""
         return all(name in self._stored for name in self._elements(kind))
@@ -168,7 +176,7 @@ class Record:
         m, key = self.mechanism, f"pose of {frame}"
         m.frame(frame)
         if key not in self._arrays:
-            self._arrays[key] = derive.over_rows(lambda q: m.pose(q, frame), self.q)
+            self._arrays[key] = derive.over_rows(lambda *given: m.pose(*given, frame=frame), self.q, *self.free)
         return self._arrays[key]
 
     # -- looking

@@ -11,7 +11,7 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.named import Named
-from bellcrank.sim.system import System
+from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Traced
 from bellcrank.sim.user import called, vector
 
@@ -76,7 +76,7 @@ def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequenc
     for key in found:
         if key not in ("q", "v", "x"):
             raise InputError(f"{what}: {unknown('part of the state', key, ('q', 'v', 'x'))}")
-    return out
+    return [*out, *y[len(out) :]]
 
 
 def crossed(event: Event, before: Scalar, after: Scalar) -> Scalar:

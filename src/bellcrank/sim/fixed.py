@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.emit.loop import Program
+from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.layout import FINISHED, HUGE, NOT_FINITE, Layout, size
@@ -15,11 +16,11 @@ def layout(traced: Traced, integrator: Integrator) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid."""
     s = traced.system
     inputs = {"input": 1} if s.inputs else {}
-    signs = {name: 1 for name in ("live", "due", "status")}
-    counters = {name: 1 for name in ("n", "last", "next", "stride", "begin", "h")}
-    clock = {"input_step": 1, "input_last": 1} if s.inputs else {}
+    signs = dict.fromkeys(("live", "due", "status"), 1)
+    counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
+    clock = {"input_step": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
     memory = integrator.memory(traced.problem())
-    return Layout({"t": 1, "y": size(s.size), **inputs, **signs, **counters, **clock, "memory": size(memory)})
+    return Layout({"t": 1, "y": size(traced.size), **inputs, **signs, **counters, **clock, "memory": size(memory)})
 
 
 def program(traced: Traced, integrator: Integrator) -> Program:
@@ -47,7 +48,7 @@ def program(traced: Traced, integrator: Integrator) -> Program:
         outcome = where(sound, where(ended, float(FINISHED), 0.0), float(NOT_FINITE))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
-            kept["input"] = next_input(old, kept["t"])
+            kept |= fed(old, kept["t"])
         return {"s": places.written(old | kept)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def program(traced: Traced, integrator: Integrator) -> Program:
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
     name, shapes = integrator.name, {"s": (places.size,), **inputs}
-    row = 1 + s.size + (1 if s.inputs else 0)
+    row = 1 + traced.size + (1 if s.inputs else 0)
     where_input = places.place("input") if s.inputs else 0
     return Program(
         traced.trace(f"{name}.tick", tick, shapes),
@@ -66,6 +67,8 @@ def program(traced: Traced, integrator: Integrator) -> Program:
         row,
         start=traced.trace(f"{name}.start", start, shapes),
         input=where_input,
+        renew=renewed(places, integrator, traced),
+        fresh=places.place("fresh") if s.inputs else 0,
     )
 
 
@@ -88,8 +91,25 @@ def chosen(condition: Scalar, new: Any, old: Any) -> Any:
     return where(condition, new, old)
 
 
-def next_input(old: dict[str, Any], t: Scalar) -> Scalar:
-    """The line of the table of inputs that is valid at t: each holds for one interval, the last for ever."""
+def fed(old: dict[str, Any], t: Scalar) -> dict[str, Scalar]:
+    """Which line of the table of inputs is valid at t, and whether it is a new one. The last line holds for ever."""
     k = old["input"] + 1.0
     arrived = t >= k * old["input_step"] - 1e-9 * old["input_step"]
-    return where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])
+    line = where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])
+    return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
+
+
+def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph | None:
+    """What the integrator remembers is of old inputs: it begins anew where they have changed."""
+    if not traced.system.inputs or not integrator.memory(traced.problem()):
+        return None
+
+    def renew(s: Any, u: Any = ()) -> dict[str, Any]:
+        now = places.read(s)
+        new = begun(integrator, traced.problem(u), now)
+        now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])
+        now["fresh"] = 0.0
+        return {"s": places.written(now)}
+
+    shapes = {"s": (places.size,), "u": (len(traced.system.inputs),)}
+    return traced.trace(f"{integrator.name}.renew", renew, shapes)

@@ -27,9 +27,7 @@ class Layout:
         self.size = at
 
     def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
-        return {
-            name: s[place] if isinstance(place, int) else list(s[place]) for name, place in self.places.items()
-        }
+        return {name: s[place] if isinstance(place, int) else list(s[place]) for name, place in self.places.items()}
 
     def written(self, values: Mapping[str, Any]) -> list[Scalar]:
         flat: list[Scalar] = []

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, for whatever takes longer than a second."""
+"""How far a run is, on a terminal's stderr, for whatever takes longer than a second."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 1.0  # seconds before anything is shown
+WIDTH = 30
 
 
 @contextmanager
@@ -17,27 +18,26 @@ def shown(what: str, progress: Any) -> Iterator[Callable[[float], None] | None]:
     if callable(progress):
         yield progress
         return
-    if progress is False or (progress is None and not sys.stderr.isatty()):
+    if progress is False or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    start = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-    task = bar.add_task(what, total=1.0)
-    visible = False
+    start = last = time.monotonic()
+    drawn = False
 
     def tell(share: float) -> None:
-        nonlocal visible
-        if not visible and time.monotonic() - start > PATIENCE:
-            bar.start()
-            visible = True
-        bar.update(task, completed=share)
+        nonlocal last, drawn
+        now = time.monotonic()
+        if now - start > PATIENCE and now - last > 0.1:
+            last, drawn = now, True
+            full = round(WIDTH * share)
+            left = f", {(now - start) * (1 / share - 1):.0f} s left" if share > 0 else ""
+            bar = "\u2588" * full + "\u2591" * (WIDTH - full)
+            sys.stderr.write(f"\r{what} {bar} {share:4.0%}{left}\x1b[K")
+            sys.stderr.flush()
 
     try:
         yield tell
     finally:
-        if visible:
-            bar.stop()
+        if drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -15,7 +15,7 @@ from bellcrank.record.column import state_columns
 from bellcrank.sim.events import Event
 from bellcrank.sim.layout import EVENT, FINISHED, NOT_FINITE, TOO_SMALL, Layout
 from bellcrank.sim.runner import Block
-from bellcrank.sim.system import System
+from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Traced
 from bellcrank.version import __version__
 
@@ -51,16 +51,23 @@ def recorded(o: Outcome) -> Record:
     s, m = o.system, o.system.mechanism
     rows, happened = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
     shaped = rows.reshape((*o.batch, *rows.shape[1:]))
-    t, y = shaped[..., 0], shaped[..., 1 : 1 + s.size]
+    t, y = shaped[..., 0], shaped[..., 1 : 1 + o.traced.size]
     same = o.runs > 1 and bool((rows[:, :, 0] == rows[:1, :, 0]).all())
     columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
     for k, z in enumerate(s.states, m.nq + m.nv):
         columns[z.name] = Column(z.name, z.unit, y[..., k])
+    for j, w in enumerate(o.traced.wrt, 1):
+        for i, element in enumerate(o.traced.elements):
+            name = derivative(element, w)
+            columns[name] = Column(name, "", y[..., j * s.size + i])
     if s.inputs:
-        valid = shaped[..., 1 + s.size]
-        values = _inputs(o, rows[:, :, 1 + s.size]).reshape((*valid.shape, len(s.inputs)))
+        valid = shaped[..., 1 + o.traced.size]
+        values = _inputs(o, rows[:, :, 1 + o.traced.size]).reshape((*valid.shape, len(s.inputs)))
         for k, name in enumerate(s.inputs):
             columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
+    for k, name in enumerate(s.parameters):
+        values_p = np.broadcast_to(o.parameters[:, k].reshape((*o.batch, 1)), y.shape[:-1])
+        columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values_p)
     seen = _Seen(o, t, y, values if s.inputs else None)
     return Record(
         columns,
@@ -71,6 +78,11 @@ def recorded(o: Outcome) -> Record:
         derived=seen.column,
         derivable=seen.names,
     )
+
+
+def derivative(of: str, wrt: str) -> str:
+    """The name of a column of sensitivities."""
+    return f"d({of})/d({wrt})"
 
 
 def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
@@ -87,7 +99,7 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
             if block.code.program.observe is not None:
                 which = rows[:, -1].astype(int)
                 for row in rows[which > 0]:
-                    state = row[1 : 1 + o.system.size]
+                    state = row[1 : 1 + o.traced.size]
                     name = o.events[int(row[-1]) - 1].name
                     happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
                 rows = rows[which == 0, :-1]
@@ -151,12 +163,12 @@ def _stops(o: Outcome) -> list[Stop]:
 
 def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
     """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
-    s, m = o.system, o.system.mechanism
     given = {"t": t, "y": y, "u": o.inputs[run, 0], "p": o.parameters[run]}
     dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
-    names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]), *(z.name for z in s.states)]
+    own = o.traced.elements
+    names = own + [derivative(element, w) for w in o.traced.wrt for element in own]
     rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
     if code == NOT_FINITE:
         advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
@@ -177,6 +189,10 @@ class _Seen:
         if s.actuators:
             self.places |= {f"{name}.command": ("command", i) for i, name in enumerate(s.commands)}
         self.places |= {name: ("output", i) for i, name in enumerate(s.outputs)}
+        sizes = {"a": len(v), "tau": len(v), "command": len(s.commands), "output": len(s.outputs)}
+        for j, w in enumerate(o.traced.wrt, 1):
+            plain = [(name, place) for name, place in self.places.items() if not name.startswith("d(")]
+            self.places |= {derivative(name, w): (key, j * sizes[key] + i) for name, (key, i) in plain}
         self.found: dict[str, Array] = {}
 
     @property
@@ -192,7 +208,6 @@ class _Seen:
         key, i = self.places[name]
         m = self.o.system.mechanism
         unit = ""
-        if key in ("a", "tau"):
-            shape = (1, m.nv)
-            unit = state_columns(m, np.zeros(1), **{key: np.zeros(shape)})[name].unit
+        if key in ("a", "tau") and i < m.nv:
+            unit = state_columns(m, np.zeros(1), **{key: np.zeros((1, m.nv))})[name].unit
         return Column(name, unit, self.found[key][..., i])

@@ -133,7 +133,7 @@ class Interrupt:
 def run_all(
     blocks: list[Block], threads: int, progress: Callable[[float], None] | None, done: Callable[[Block], float]
 ) -> bool:
-    """Runs every block to its end; False where Ctrl-C came first. `done` is the share of a block's work that is done."""
+    """Runs every block to its end; False where Ctrl-C came first. `done` is the share of a block that is done."""
     interrupt = Interrupt()
     shares = [0.0] * len(blocks)
 

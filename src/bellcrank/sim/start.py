@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.sim.system import System
+from bellcrank.sim.systems import System
 from bellcrank.sim.traced import quaternions
 
 Array = np.ndarray[Any, Any]

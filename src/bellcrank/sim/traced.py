@@ -10,31 +10,46 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from bellcrank import build
+from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.integrate.problem import Problem, State
 from bellcrank.methods import Method, kinematics
 from bellcrank.scalar import Scalar, clip, sqrt, step
-from bellcrank.sim.system import System
+from bellcrank.sim.systems import System
 
+Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The graphs of one system by one method of forward dynamics."""
+    """The graphs of one system by one method of forward dynamics.
+
+    wrt: parameters and elements of the initial state ("boom.mass", "boom.q"); y then carries, behind the state, its
+    derivatives with respect to each of them.
+    """
 
     system: System
     method: Method
+    wrt: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Of y, with its derivatives."""
+        return self.system.size * (1 + len(self.wrt))
 
     @property
     def arguments(self) -> dict[str, Shape]:
         """What every graph here takes, beside the free numbers of the model, which it finds by itself (`p`)."""
+        return {**self._plain, "y": (self.size,)}
+
+    @property
+    def _plain(self) -> dict[str, Shape]:
         s = self.system
-        shapes: dict[str, Shape] = {"t": (), "y": (s.size,)}
-        if s.inputs:
-            shapes["u"] = (len(s.inputs),)
-        return shapes
+        return {"t": (), "y": (s.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
 
     def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
         """A graph of this system: what it meets of free numbers are elements of p."""
@@ -42,18 +57,23 @@ class Traced:
 
     def call(self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = ()) -> dict[str, Any]:
         """One of the graphs here inside another trace."""
-        given = {"t": t, "y": y} | ({"u": u} if self.system.inputs else {})
+        given: dict[str, Any] = {"t": t, "y": y} | ({"u": u} if self.system.inputs else {})
         if self.system.parameters:
             tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
         return graph.call(**given)
 
+    def _varied(self, graph: Graph) -> Graph:
+        if not self.wrt:
+            return graph
+        names = list(self.system.parameters)
+        moving = {"p": [names.index(w) if w in names else -1 for w in self.wrt]} if names else {}
+        return graph.varied("y", len(self.wrt), **moving)
+
     @cached_property
     def f(self) -> Graph:
         """(t, y, u, p) -> dy/dt."""
         s, m = self.system, self.system.mechanism
-        tree = build.tree(m, "forward_dynamics", self.method)
-        accelerations = self.method.function("forward_dynamics")
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             y = list(y)
@@ -61,12 +81,18 @@ class Traced:
             commands, own = s.commanded(t, y, u)
             step("actuators")
             tau, rates = s.forces(t, y, commands)
-            q, v, _ = s.split(y)
-            a = accelerations(tree, list(q), list(v), tau)
+            a = self._accelerations(y, tau)
             step("rate")
+            q, v, _ = s.split(y)
             return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own]}
 
-        return self.trace("rate", rate, self.arguments)
+        return self._varied(self.trace("rate", rate, self._plain))
+
+    def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        m = self.system.mechanism
+        q, v, _ = self.system.split(y)
+        tree = build.tree(m, "forward_dynamics", self.method)
+        return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
 
     @cached_property
     def slopes(self) -> tuple[Graph, Graph]:
@@ -76,18 +102,34 @@ class Traced:
     @cached_property
     def outputs(self) -> Graph:
         """(t, y, u, p) -> accelerations, joint forces, commands, outputs of the user."""
-        s, m = self.system, self.system.mechanism
+        s = self.system
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             y = list(y)
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
-            dy = self.call(self.f, t, y, u)["dy"]
-            out = {"a": dy[m.nq : m.nq + m.nv], "tau": tau, "command": commands}
+            out = {"a": self._accelerations(y, tau), "tau": tau, "command": commands}
             user = list(s.observed(t, y, u).values())
             return out | ({"output": user} if user else {})
 
-        return self.trace("outputs", seen, self.arguments)
+        return self._varied(self.trace("outputs", seen, self._plain))
+
+    @property
+    def elements(self) -> list[str]:
+        """Names of the elements of the state."""
+        m = self.system.mechanism
+        names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1])]
+        return [*names, *(x.name for x in self.system.states)]
+
+    def started(self, y: Array) -> Array:
+        """The state at the start, followed by its derivatives there."""
+        n, elements = self.system.size, self.elements
+        out = np.zeros((*y.shape[:-1], self.size))
+        out[..., :n] = y
+        for j, w in enumerate(self.wrt):
+            if w in elements:
+                out[..., n * (1 + j) + elements.index(w)] = 1.0
+        return out
 
     def problem(self, u: Sequence[Scalar] = ()) -> Problem:
         """For a trace in which y and t are nodes and u are the inputs."""
@@ -104,7 +146,7 @@ class Traced:
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
 
-        return Problem(f, m.nq, m.nv, s.nx, jacobian, moved, projection(s))
+        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s))
 
 
 def projection(s: System) -> Callable[[State], State]:
@@ -131,6 +173,10 @@ def quaternions(s: System) -> list[int]:
     return [i for i, name in enumerate(s.mechanism.columns[0]) if name.endswith(".qx")]
 
 
-def chosen(s: System, method: str, dtype: str) -> Traced:
+def chosen(s: System, method: str, dtype: str, wrt: Sequence[str] = ()) -> Traced:
     by, _ = build.chosen(s.mechanism, build.Request("forward_dynamics", method), dtype)
-    return Traced(s, by)
+    found = Traced(s, by, tuple(wrt))
+    for name in wrt:
+        if name not in s.parameters and name not in found.elements:
+            raise InputError(f"sensitivities: {unknown('parameter or state', name, [*s.parameters, *found.elements])}")
+    return found

@@ -1,4 +1,4 @@
-"""Calls what the user wrote, on symbols, and says where it went wrong: the line of the user's file, and what to write."""
+"""Calls what the user wrote, on symbols, and says where it went wrong: the user's line, and what to write."""
 
 from __future__ import annotations
 

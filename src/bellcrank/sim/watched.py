@@ -8,6 +8,7 @@ where in the step an event happened.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from bellcrank.emit.loop import Program
@@ -15,7 +16,7 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
-from bellcrank.sim.fixed import begun, chosen, next_input, size_of
+from bellcrank.sim.fixed import begun, chosen, fed, renewed, size_of
 from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, NOT_FINITE, TOO_SMALL, Layout, size
 from bellcrank.sim.traced import Traced
 
@@ -36,16 +37,16 @@ class Watched:
             *("live", "due", "hit", "status", "n", "tried", "h", "step", "begin", "end", "every", "next", "which"),
             *("rtol", "atol", "t_old", "h_old"),
         ]
-        clock = {"input_step": 1, "input_last": 1} if self.nu else {}
+        clock = {"input_step": 1, "input_last": 1, "fresh": 1} if self.nu else {}
         self.layout = Layout(
             {
                 "t": 1,
-                "y": size(s.size),
+                "y": size(traced.size),
                 **({"input": 1} if self.nu else {}),
                 **dict.fromkeys(single, 1),
                 **clock,
                 "memory": size(integrator.memory(problem)),
-                "dense": size(self.nd * s.size),
+                "dense": size(self.nd * traced.size),
                 "g_old": size(len(self.events)),
                 "g": size(len(self.events)),
                 "pending": size(len(self.events)),
@@ -63,7 +64,7 @@ class Watched:
     # -- graphs
 
     def program(self) -> Program:
-        s, at = self.traced.system, self.layout.place
+        at = self.layout.place
         inputs = {"u": (self.nu,)} if self.nu else {}
         shapes = {"s": (self.layout.size,), **inputs}
         name = self.integrator.name
@@ -71,19 +72,19 @@ class Watched:
             self.traced.trace(f"{name}.tick", self._tick, shapes),
             at("live"),
             at("due"),
-            row=2 + s.size + (1 if self.nu else 0),
+            row=2 + self.traced.size + (1 if self.nu else 0),
             observe=self.traced.trace(f"{name}.observe", self._observe, shapes),
             locate=self.traced.trace(f"{name}.locate", self._locate, shapes) if self.events else None,
             start=self.traced.trace(f"{name}.start", self._start, shapes),
             hit=at("hit"),
             input=at("input") if self.nu else 0,
+            renew=renewed(self.layout, self.integrator, self.traced),
+            fresh=at("fresh") if self.nu else 0,
         )
 
-    @property
+    @cached_property
     def crossings(self) -> Graph:
-        if not hasattr(self, "_crossings"):
-            self._crossings = crossings(self.traced, self.events)
-        return self._crossings
+        return crossings(self.traced, self.events)
 
     def _start(self, s: Any, u: Any = ()) -> dict[str, Any]:
         """What follows from t, y and h before the first step."""
@@ -143,7 +144,7 @@ class Watched:
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         kept["next"] = old["next"] if self.grid else where(go, 0.0, old["next"])
         if self.nu:
-            kept["input"] = next_input(old, kept["t"])
+            kept |= fed(old, kept["t"])
         if self.events:
             g = list(self.traced.call(self.crossings, kept["t"], kept["y"], u)["g"])
             kept["g_old"], kept["g"] = old["g"], chosen(go, g, old["g"])
@@ -185,7 +186,7 @@ class Watched:
         return {"s": self.layout.written(now)}
 
     def _dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
-        n = self.traced.system.size
+        n = self.traced.size
         return [now["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
 
     def _observe(self, s: Any, u: Any = ()) -> dict[str, Any]:
@@ -217,7 +218,11 @@ class Watched:
         for k, e in enumerate(self.events):
             a, b = now["g_old"][k], now["g"][k]
             is_crossed = where(hit, crossed(e, a, b), 0.0) > 0.0
-            zero = located(along(self.traced, self.crossings, dense, t0, h0, k, u), where(is_crossed, a, -1.0), where(is_crossed, b, 1.0))
+            zero = located(
+                along(self.traced, self.crossings, dense, t0, h0, k, u),
+                where(is_crossed, a, -1.0),
+                where(is_crossed, b, 1.0),
+            )
             places.append(where(is_crossed, zero, 2.0))
         end: Scalar = 2.0  # where in the step the first event is that does not let it pass
         which: Scalar = 0.0

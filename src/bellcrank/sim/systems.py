@@ -1,8 +1,8 @@
 """A System: mechanics, actuators, control and outputs as one first-order system, dy/dt = f(t, y; u, p).
 
-y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state and
-inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are the
-forces on all joints. Everything is plain Python over scalars, and nothing here knows of graphs.
+y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state
+and inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are
+the forces on all joints. Everything is plain Python over scalars, and nothing here knows of graphs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class System:
 
     def split(self, y: Vector) -> tuple[Named, Named, Named]:
         m = self.mechanism
-        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv :]
+        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
         return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)
 
     def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
@@ -143,13 +143,15 @@ def system(
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
-    control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name), it
-    gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
+    control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name),
+    it gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
     (t, q, v, x, u), by name. parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):
         if actuators or control is not None or inputs or outputs or states or parameters:
-            raise InputError("this is a system already; give the mechanism together with actuators, control and inputs.")
+            raise InputError(
+                "this is a system already; give the mechanism together with actuators, control and inputs."
+            )
         return mechanism
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
@@ -166,7 +168,9 @@ def system(
         own = [StateVariable(name, "", float(x)) for name, x in own.items()]
     if isinstance(inputs, str):
         raise InputError(f'inputs is "{inputs}"; expected a list of names: ["{inputs}"].')
-    made = System(mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own), tuple(parameters))
+    made = System(
+        mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own), tuple(parameters)
+    )
     _unique("state", [s.name for s in made.states])
     _unique("input", made.inputs)
     for name, f in made.outputs.items():

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
 from bellcrank.emit.host import host
+from bellcrank.emit.loop import Program
+from bellcrank.errors import InputError
+from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
@@ -23,11 +24,12 @@ from bellcrank.sim.layout import NEVER, Layout
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled, run_all
-from bellcrank.sim.system import Control, System, system
+from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.traced import chosen
 from bellcrank.sim.watched import Watched
 
 Array = np.ndarray[Any, Any]
+Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch
 TOLERANCE = 1e-6  # where none is asked for
 STEP = 1e-3
 ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
@@ -51,29 +53,37 @@ class Simulator:
         integrator: str = "rk4",
         method: str = "auto",
         events: Sequence[Event] = (),
+        sensitivities: Sequence[str] = (),
         **parts: Any,
     ) -> None:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(integrator)
-        self.traced = chosen(self.system, method, "float64")
+        self.traced = chosen(self.system, method, "float64", sensitivities)
+        self._programs: dict[Any, Any] = {}
         self.events = tuple(events)
         for e in self.events:
             if not isinstance(e, Event):
                 raise InputError(f"events: {e!r} is no event; write bellcrank.Event(name, function, action).")
+            if e.action == "switch" and sensitivities:
+                raise InputError(f'event "{e.name}" changes the state at once, and sensitivities cannot follow that.')
 
-    @cache
-    def watched(self, adaptive: bool, grid: bool) -> Watched:
-        return Watched(self.traced, self.integrator, self.events, adaptive, grid)
+    def program(self, mode: Mode) -> tuple[Layout, Program]:
+        """How the state of the loop is laid out, and what the loop does."""
+        if mode not in self._programs:
+            if mode is None:
+                made = fixed.layout(self.traced, self.integrator), fixed.program(self.traced, self.integrator)
+            else:
+                watched = Watched(self.traced, self.integrator, self.events, *mode)
+                made = watched.layout, watched.program()
+            self._programs[mode] = made
+        found: tuple[Layout, Program] = self._programs[mode]
+        return found
 
-    @cache
-    def compiled(self, lanes: int, mode: tuple[bool, bool] | None) -> Compiled:
-        """mode: (adaptive, grid), or None for fixed steps with nothing to watch."""
-        if mode is None:
-            return Compiled(fixed.program(self.traced, self.integrator), lanes)
-        return Compiled(self.watched(*mode).program(), lanes)
-
-    def layout(self, mode: tuple[bool, bool] | None) -> Layout:
-        return fixed.layout(self.traced, self.integrator) if mode is None else self.watched(*mode).layout
+    def compiled(self, lanes: int, mode: Mode) -> Compiled:
+        if (lanes, mode) not in self._programs:
+            self._programs[lanes, mode] = Compiled(self.program(mode)[1], lanes)
+        found: Compiled = self._programs[lanes, mode]
+        return found
 
     def run(
         self,
@@ -107,11 +117,13 @@ class Simulator:
         gap = h if each else start.positive("every", min(float(every), seconds))
         stride = 1 if adaptive or each else start.whole("every", gap, h, "step")
         mode = (adaptive, not each or not adaptive) if adaptive or self.events else None
-        y = start.state(self.system, q0, v0, x0)
+        y = self.traced.started(start.state(self.system, q0, v0, x0))
         table, hold = start.inputs(self.system, inputs, input_step)
         p = self.system.parameters.vector(parameters or {}, "simulate")
         if self.system.inputs and hold < h * (1 - 1e-9) and not adaptive:
-            raise InputError(f"input_step is {hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps.")
+            raise InputError(
+                f"input_step is {hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
+            )
         try:
             batch = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1])
         except ValueError:
@@ -136,11 +148,11 @@ class Simulator:
         kept = np.empty((-(-runs // lanes) * lanes, rows, code.program.row))
         parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
         blocks = [self._block(code, mode, first, y[part], table[part], p[part], kept[part]) for part in parts]
-        n = self.layout(mode).place("t")
+        n = self.program(mode)[0].place("t")
         with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
             finished = run_all(blocks, int(threads), tell, lambda b: float(b.state[n].min()) / seconds)
         outcome = Outcome(
-            self.system, self.traced, self.integrator, self.layout(mode), blocks, batch, table, p, self.events,
+            self.system, self.traced, self.integrator, self.program(mode)[0], blocks, batch, table, p, self.events,
             kept,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
              "every": "step" if each else gap, "threads": int(threads), "lanes": lanes,
@@ -154,7 +166,7 @@ class Simulator:
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
         if tolerance is not None and not self.integrator.adaptive:
-            able = [i for i in ("rkf45", "dopri5", "abm4", "rodas4")]
+            able = [name for name, i in INTEGRATORS.items() if i.adaptive]
             raise InputError(
                 f'integrator "{self.integrator.name}" does not estimate its error, so it cannot keep a tolerance; '
                 f"give step=..., or take one of {', '.join(able)}."
@@ -169,14 +181,14 @@ class Simulator:
                 return
             if size > free:
                 raise InputError(
-                    f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and {free / 1e9:.1f} GB "
-                    "are free; record less often (every=...)."
+                    f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and "
+                    f"{free / 1e9:.1f} GB are free; record less often (every=...)."
                 )
 
     def _block(
         self,
         code: Compiled,
-        mode: tuple[bool, bool] | None,
+        mode: Mode,
         first: dict[str, Any],
         y: Array,
         table: Array,
@@ -184,7 +196,7 @@ class Simulator:
         rows: Array,
     ) -> Block:
         """Lanes that nobody asked for do what the last one does, and stop at once."""
-        places, lanes, n = self.layout(mode), code.lanes, len(y)
+        places, lanes, n = self.program(mode)[0], code.lanes, len(y)
         y, table, p = (np.concatenate([a, np.repeat(a[-1:], lanes - n, axis=0)]) for a in (y, table, p))
         values = {key: x for key, x in first.items() if key in places.places}
         values["y"] = y
@@ -215,6 +227,7 @@ def simulate(
     input_step: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     events: Sequence[Event] = (),
+    sensitivities: Sequence[str] = (),
     method: str = "auto",
     threads: int = 1,
     progress: Any = None,
@@ -225,7 +238,10 @@ def simulate(
     1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
     between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
     input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
-    batch. events: see Event. progress: a function told the share done, True, or False for silence.
+    batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
+    to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done,
+    True, or False for silence.
     """
-    made = Simulator(mechanism, integrator, method, events, **({"control": control} if control is not None else {}))
+    parts = {"control": control} if control is not None else {}
+    made = Simulator(mechanism, integrator, method, events, sensitivities, **parts)
     return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads, progress)
