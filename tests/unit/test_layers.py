@@ -51,7 +51,7 @@ BELOW = {
     "chart": set(),
     "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
     # what a simulation leaves behind; the colours of its page are those of the graph's pictures
-    "record": {"graph", "methods", "model", "spatial"},
+    "record": {"graph", "methods", "model"},
     # whole runs
     "sim": {
         *("actuators", "build", "emit", "graph", "integrate", "methods", "model", "record", "spatial"),
@@ -64,7 +64,8 @@ BELOW = {
 ABOVE = {"__init__", "__main__", "cli"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
 HEAVY = (
-    "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy", "matplotlib", "pyarrow", "mcap",
+    "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
+    "matplotlib", "pyarrow", "mcap",
 )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.methods.kinematics import poses as link_poses
-from bellcrank.model import Body, Joint, Mechanism
+from bellcrank.model import Body, Frame, Joint, Mechanism
+from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Array
-from bellcrank.spatial.vector import IDENTITY, ZERO
 
 Shape = dict[str, Any]
 SLENDER = 0.085  # radius of a bar against the typical length of one
@@ -46,23 +46,18 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
 
 def poses(m: Mechanism, q: Array) -> Array:
     """[x y z qx qy qz qw] of every body's frame, (rows, bodies, 7). The method runs on whole columns at once."""
-    found = link_poses(m.tree, list(np.asarray(q, float).T))
+    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
+    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
+    found = link_poses(tree, list(np.asarray(q, float).T))
     out = np.empty((len(q), len(m.bodies), 7))
-    for i, b in enumerate(m.bodies):
-        link, R_FB, p_FB = m.tree.frames[_own_frame(m, b)]
-        R_WF, p_WF = found[link] if link >= 0 else m.tree.ground.pose(IDENTITY, ZERO)
-        p, R = p_WF + R_WF @ p_FB, R_WF.times(R_FB)
-        for k, x in enumerate(p):
+    for i, mark in enumerate(marks):
+        link, R_FB, p_FB = tree.frames[mark]
+        R_WF, p_WF = found[link]
+        for k, x in enumerate(p_WF + R_WF @ p_FB):
             out[:, i, k] = x
-        out[:, i, 3:] = _quaternions(np.stack([np.broadcast_to(x, len(q)) for row in R.rows for x in row], axis=-1))
+        elements = [np.broadcast_to(x, len(q)) for row in R_WF.times(R_FB).rows for x in row]
+        out[:, i, 3:] = _quaternions(np.stack(elements, axis=-1))
     return out
-
-
-def _own_frame(m: Mechanism, b: Body) -> str:
-    """The frame that stands where the body's does: the one of its name, unless the user gave that name away."""
-    own = m.frames[b.name]
-    same = own.body == b.name and own.point == (0.0, 0.0, 0.0) and np.array_equal(own.rotation, np.eye(3))
-    return b.name if same else next(f.name for f in m.frames.values() if f.body == b.name)
 
 
 def _quaternions(R: Array) -> Array:
