@@ -15,13 +15,13 @@ from bellcrank.sim.traced import quaternions
 Array = np.ndarray[Any, Any]
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: Any, unit: str = ", in seconds") -> float:
     try:
         x = float(value)
     except (TypeError, ValueError):
         x = math.nan
     if not (x > 0 and math.isfinite(x)):
-        raise InputError(f"{name} is {value!r}; expected a number above zero, in seconds.")
+        raise InputError(f"{name} is {value!r}; expected a number above zero{unit}.")
     return x
 
 
