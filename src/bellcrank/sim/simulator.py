@@ -107,7 +107,7 @@ class Simulator:
             raise InputError(f"threads is {threads!r}; expected a whole number from 1.")
         adaptive = self._adaptive(step, tolerance)
         h = start.positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
-        tol = start.positive("tolerance", tolerance) if tolerance is not None else TOLERANCE
+        tol = start.positive("tolerance", tolerance, "") if tolerance is not None else TOLERANCE
         each = every == "step"
         if isinstance(every, str) and not each:
             raise InputError(f'every is "{every}"; expected seconds between rows, or "step" for one row per step.')
