@@ -12,7 +12,6 @@ from bellcrank.cli import JsonOpt, app, screen
 from bellcrank.cli.screen import Column
 from bellcrank.errors import InputError
 
-
 NamesArg = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; without one, a list.", show_default=False)
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,6 +123,8 @@ def _ready(path: Path | None, what: str) -> None:
         raise InputError(f"{what} {path} is a directory; expected the name of a file.")
     if not path.parent.is_dir():
         raise InputError(f'{what} {path}: there is no directory "{path.parent}".')
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"{what} {path}: nothing may be written there; choose another place.")
     if what == "--out" and path.suffix.lower() not in SUFFIXES:
         raise InputError(f'--out {path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}".')
 
@@ -154,7 +157,11 @@ def _shown(run: Record, scenario: str) -> None:
     head_of = [Column("column", wrap=True), *(Column(n, right=True) for n in ("first", "last", "least", "greatest"))]
     screen.table([*head_of, Column("unit")], rows)
     screen.line()
-    if scenario == "free-fall":
+    if not run.v.any():
+        screen.line(
+            f"nothing moved: it rests in balance. Try --start {run.columns[1].removesuffix('.q')}=1", style="yellow"
+        )
+    elif scenario == "free-fall":
         screen.line(f"energy: off by {run.residuals()['energy']:.1e} of the largest kinetic energy", style="dim")
 
 

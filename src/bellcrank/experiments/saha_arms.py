@@ -5,8 +5,8 @@ theta_i = 1/2 [2 pi t / T - sin(2 pi t / T)]                                    
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Arm:
     mechanism: Mechanism
     start: tuple[float, ...]
     end: tuple[float, ...]
+    runs: dict[tuple[str, float], Record] = field(default_factory=dict)
 
     @property
     def path(self) -> Cycloid:
@@ -40,10 +41,12 @@ class Arm:
     def simulators(self) -> dict[str, Simulator]:
         return {name: simulator(self.mechanism, self.path, name) for name in ("rkf45", "abm4")}
 
-    @cache
     def forced(self, integrator: str, tolerance: float = TOLERANCE) -> Record:
-        made = self.simulators[integrator]
-        return made.run(SECONDS, q0=list(self.start), tolerance=tolerance, every=STEP)
+        key = integrator, tolerance
+        if key not in self.runs:
+            made = self.simulators[integrator]
+            self.runs[key] = made.run(SECONDS, q0=list(self.start), tolerance=tolerance, every=STEP)
+        return self.runs[key]
 
     @cached_property
     def growth(self) -> tuple[Array, Array]:
