@@ -304,3 +304,16 @@ def test_laminar_flow_has_a_slope_at_no_pressure() -> None:
     assert float(valve.root(1e-9)) == pytest.approx(1e-9 / 2.0)  # drop / sqrt(laminar)
     assert float(valve.root(4000.0)) == pytest.approx(math.sqrt(4000.0), rel=1e-3)
     assert BOOM.root(2500.0) == 50.0
+
+
+def test_laminar_flow_keeps_derivatives_finite_where_a_run_starts() -> None:
+    """At empty lines the root's derivative is infinite; with laminar flow every derivative is a number."""
+
+    def slopes(valve: RotaryHydraulics) -> Any:
+        def function(x: Any) -> dict[str, Any]:
+            return {"r": valve(0.0, 0.0, 0.0, list(x), 0.03)[1]}
+
+        return trace("valve", function, {"x": (2,)}).jacobian("r", "x").evaluate(x=[0.0, 0.0])["dr_dx"]
+
+    assert not np.isfinite(slopes(BOOM)).all()
+    assert np.isfinite(slopes(RotaryHydraulics("a", P_s=4000.0, G=220.0, beta_m=3e4, laminar=4.0))).all()

@@ -257,9 +257,7 @@ def test_modes_are_traced() -> None:
     names = [s.name for s in either.states]
 
     def function(t: Any, q: Any, v: Any, x: Any, u: Any) -> dict[str, Any]:
-        commands, rates = either(
-            t, q, v, dict(zip(names, x, strict=True)), dict(zip(either.inputs, u, strict=True))
-        )
+        commands, rates = either(t, q, v, dict(zip(names, x, strict=True)), dict(zip(either.inputs, u, strict=True)))
         return {"commands": commands, "rates": rates}
 
     graph = trace("either", function, {"t": (), "q": (4,), "v": (4,), "x": (4,), "u": (5,)})

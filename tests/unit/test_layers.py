@@ -51,7 +51,7 @@ BELOW = {
     "chart": set(),
     "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
     # what a simulation leaves behind; the colours of its page are those of the graph's pictures
-    "record": {"graph", "methods", "model"},
+    "record": {"graph", "methods", "model", "spatial"},
     # whole runs
     "sim": {
         *("actuators", "build", "emit", "graph", "integrate", "methods", "model", "record", "spatial"),

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs import rk4
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns, units
+from runs import rk4
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_between_rows(run: Record, batch: Record) -> None:
     assert batch.at(0.02)["boom.q"].shape == (2, 3)
     np.testing.assert_allclose(batch.at(0.02)["boom.q"], batch["boom.q"][..., 2], rtol=1e-12)
     for bad in (-0.1, 0.6, np.nan):
-        with pytest.raises(bc.InputError, match="outside the record, which is from 0 to 0.5 s"):
+        with pytest.raises(bc.InputError, match=r"outside the record, which is from 0 to 0\.5 s"):
             run.at(bad)
 
 

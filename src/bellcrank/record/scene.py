@@ -2,7 +2,8 @@
 
 A mechanism has no pictures of its parts, only joints, centres of mass and inertias. So a body is a bar from its joint
 to each joint that it carries (and to the user's own frames on it); one that carries nothing is the box of its mass
-and inertia. Joints are discs about their axis, slides boxes along it, balls balls.
+and inertia. Joints are discs about their axis, slides boxes along it on a rod, balls
+balls.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bellcrank.model.parts import Array
 Shape = dict[str, Any]
 SLENDER = 0.085  # radius of a bar against the typical length of one
 SLIDES = ("prismatic", "cylindrical")
+FAR = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
 
 
 def scene(m: Mechanism, q: Array) -> dict[str, Any]:
@@ -29,9 +31,10 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
     up = -np.asarray(m.gravity)
     up = up / np.linalg.norm(up) if np.linalg.norm(up) > 0.0 else np.array([0.0, 0.0, 1.0])
     free = _flies(m)
-    seen = spots[0] if free else spots.reshape(-1, 3)  # what flies away is followed
-    centre = (seen.min(axis=0) + seen.max(axis=0)) / 2
-    radius = max(float(np.linalg.norm(seen - centre, axis=-1).max()), unit)
+    centre, radius = _sphere(spots[0], unit)
+    if not free:  # what flies away is followed
+        around, reach = _sphere(spots.reshape(-1, 3), unit)
+        centre, radius = (around, reach) if reach < FAR * radius else (centre, FAR * radius)
     return {
         "bodies": [b.name for b in m.bodies],
         "shapes": [s for i in range(len(m.bodies)) for s in shapes(m, i, unit)] + _ground(m, unit),
@@ -42,6 +45,11 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
         "radius": radius,
         "follow": free,
     }
+
+
+def _sphere(points: Array, least: float) -> tuple[Array, float]:
+    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    return centre, max(float(np.linalg.norm(points - centre, axis=-1).max()), least)
 
 
 def poses(m: Mechanism, q: Array) -> Array:
@@ -113,7 +121,7 @@ def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
         out.append({"body": i, "kind": "bar", "a": [0.0, 0.0, 0.0], "b": list(end), "ra": 1.15 * r, "rb": 0.8 * r})
     if not any(j.parent == b.name for j in m.joints):
         out += _lump(b, i, r, unit)
-    return out + _joint(m.joints[i], i, r)
+    return out + _joint(m.joints[i], i, m.parent[i], r)
 
 
 def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
@@ -127,14 +135,15 @@ def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
     return out
 
 
-def _joint(j: Joint, i: int, r: float) -> list[Shape]:
+def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
     at, here = [0.0, 0.0, 0.0], {"body": i, "joint": True}
     if j.kind == "floating":
         return []
     if j.kind == "spherical":
         return [{**here, "kind": "ball", "at": at, "r": 1.5 * r}]
     if j.kind in SLIDES:
-        return [{**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
+        rod = {**here, "kind": "rod", "parent": parent, "from": list(j.point), "r": 0.5 * r}  # from parent to child
+        return [rod, {**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
     found = [{**here, "kind": "disc", "at": at, "axis": list(j.axis), "r": 1.5 * r, "h": 1.35 * r}]
     if j.second_axis is not None:
         found.append({**here, "kind": "disc", "at": at, "axis": list(j.second_axis), "r": 1.3 * r, "h": 1.6 * r})

@@ -67,7 +67,7 @@ def program(traced: Traced, integrator: Integrator) -> Program:
         row,
         start=traced.trace(f"{name}.start", start, shapes),
         input=where_input,
-        renew=renewed(places, integrator, traced),
+        renew=renewed(places, integrator, traced) if s.inputs and integrator.memory(traced.problem()) else None,
         fresh=places.place("fresh") if s.inputs else 0,
     )
 
@@ -99,10 +99,8 @@ def fed(old: dict[str, Any], t: Scalar) -> dict[str, Scalar]:
     return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
 
 
-def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph | None:
-    """What the integrator remembers is of old inputs: it begins anew where they have changed."""
-    if not traced.system.inputs or not integrator.memory(traced.problem()):
-        return None
+def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph:
+    """What the integrator remembers is of old inputs: it begins anew where they are fresh."""
 
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
@@ -111,5 +109,5 @@ def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph | N
         now["fresh"] = 0.0
         return {"s": places.written(now)}
 
-    shapes = {"s": (places.size,), "u": (len(traced.system.inputs),)}
-    return traced.trace(f"{integrator.name}.renew", renew, shapes)
+    inputs = {"u": (len(traced.system.inputs),)} if traced.system.inputs else {}
+    return traced.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})
