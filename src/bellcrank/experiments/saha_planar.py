@@ -60,8 +60,8 @@ def run() -> Result:
         Row(
             "forced, both are within 0.01 rad until",
             "exactly match",
-            "8 or later" if together > 8.0 else together,
-            "s",
+            "8 s or later" if together > 8.0 else f"{together:g} s",
+            "",
             together > 8.0,
         ),
         Row("what a small error grows by in the forced run", "", float(sizes.max())),
