@@ -54,7 +54,7 @@ def test_torso_holds_at_the_small_step_and_not_at_the_large_one() -> None:
 
 
 def test_torso_fails_for_another_reason_than_printed() -> None:
-    """The step is inside RK4's region of stability; it is the motion that is unstable. Feedback makes the step enough."""
+    """The step is inside RK4's region of stability; it is the motion that is unstable. With feedback it is enough."""
     found = rerun("wong-3.5.2")
     assert found["fastest |lambda| h at h = 0.01 s (RK4: 2.785)"].ours < 0.2  # type: ignore[operator]
     assert found["what a small error grows by in 5 s"].ours > 1e10  # type: ignore[operator]
