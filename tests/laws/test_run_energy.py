@@ -1,5 +1,5 @@
-"""Whole runs: the energy of a conservative mechanism is kept to the order of the integrator, and every method of forward
-dynamics gives the same run.
+"""Whole runs: the energy of a conservative mechanism is kept to the order of the integrator, and every method of
+forward dynamics gives the same run.
 """
 
 from __future__ import annotations

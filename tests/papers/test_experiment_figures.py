@@ -1,6 +1,7 @@
-"""The plots in docs/experiments are those of today's runs; `bellcrank experiment NAME --figures docs/experiments` writes them.
+"""The plots in docs/experiments are those of today's runs.
 
-Compared as drawings: another processor rounds otherwise, and a point may move by a hair.
+`bellcrank experiment NAME --figures docs/experiments` writes them. They are compared as drawings: another processor
+rounds otherwise, and a point may move by a hair.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bellcrank.experiments import EXPERIMENTS
 
 FOLDER = Path(__file__).parents[2] / "docs/experiments"
 SVG = "{http://www.w3.org/2000/svg}"
-HAIR = 1.0  # units of the drawing, of which a panel is 330 wide
+HAIR = 2.0  # units of the drawing, of which a panel is 330 wide
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -23,7 +23,10 @@ RecordsOpt = Annotated[Path | None, typer.Option("--records", metavar="FOLDER", 
 def experiment(
     names: NamesArg = None, figures: FiguresOpt = None, records: RecordsOpt = None, json: JsonOpt = False
 ) -> None:
-    """Do a paper's experiment again, and print its numbers beside ours."""
+    """The papers' experiments, done again.
+
+    Prints what the paper says beside what came out; without a name, which there are.
+    """
     from bellcrank.experiments import EXPERIMENTS
     from bellcrank.experiments import experiment as named
 
