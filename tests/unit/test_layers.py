@@ -56,6 +56,9 @@ BELOW = {
     "sim": {
         *("actuators", "build", "emit", "graph", "integrate", "methods", "model", "record", "spatial"),
     },
+    # the papers' runs, and their plots
+    "curves": {"chart"},
+    "experiments": {"control", "curves", "model", "read", "record", "sim", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),
