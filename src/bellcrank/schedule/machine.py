@@ -39,6 +39,7 @@ class Topology:
     bus: bool = False  # one channel that all take turns on
     lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step too
     _ways: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _hops: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -60,6 +61,24 @@ class Topology:
                 at = towards[at]
             self._routes[a, b] = tuple(way)
         return self._routes[a, b]
+
+    def hops(self, a: int) -> Sequence[int]:
+        """How many channels there are between a and every other processor."""
+        if a not in self._hops:
+            found = [0 if b == a else 1 for b in range(self.processors)]
+            if not self.bus:
+                found = [-1] * self.processors
+                found[a], front = 0, [a]
+                while front:
+                    further = []
+                    for at in front:
+                        for b in self.neighbours[at]:
+                            if found[b] < 0:
+                                found[b] = found[at] + 1
+                                further.append(b)
+                    front = further
+            self._hops[a] = found
+        return self._hops[a]
 
     def _towards(self, target: int) -> Mapping[int, int]:
         """From every processor the next on the way to the target."""
