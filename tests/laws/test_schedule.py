@@ -13,12 +13,12 @@ from bellcrank import build, zoo
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
+from bellcrank.parallel.schaefer import figure_8
 from bellcrank.schedule import Machine, Schedule, ScheduleError, machine, schedule, tasks
 from bellcrank.schedule.critical import Link
 from bellcrank.schedule.divide import divided
 from bellcrank.schedule.listing import alone
 from bellcrank.schedule.schedule import Hop
-from bellcrank.strategies import figure_8
 from bellcrank.wong import wong_mesh
 from trees import trees
 

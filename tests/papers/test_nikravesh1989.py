@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
-from bellcrank.dataflow import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
+from bellcrank.parallel.nikravesh import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
 from bellcrank.graph import Graph
 from bellcrank.methods import METHODS, absolute, kinematics
 from bellcrank.methods.centres import jacobians, passed, placed

@@ -2,7 +2,7 @@
 
     Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
 
-And the credits: methods, cite. Here is what they share; each file beside has a command or two.
+And the papers: papers, methods, cite. Here is what they share; each file beside has a command or two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.read import SUFFIXES
 
-COMMANDS = ("show", "count", "schedule", "emit", "bench", "costs", "cite")  # files, in the order of --help
+COMMANDS = ("show", "count", "schedule", "papers", "emit", "bench", "costs", "cite")  # files, in the order of --help
 
 
 class Group(TyperGroup):

@@ -121,7 +121,8 @@ class Machine:
     def __str__(self) -> str:
         costly = bool(self.start or self.word)
         words = f" + {self.word:.3g} per word" if self.word else ""
-        send = f"a message costs {self.start:g}{words} {self.unit}" if costly else "messages are free"
+        unit = "step" if self.unit == "steps" and self.start == 1.0 and not words else self.unit
+        send = f"a message costs {self.start:g}{words} {unit}" if costly else "messages are free"
         how = "" if self.overlapped or not costly else ", which keeps both ends busy"
         how = ", which keeps all lanes busy" if self.topology.lockstep else how
         plural = "s" if self.processors > 1 else ""
@@ -230,7 +231,13 @@ def transputer_t800(topology: Topology) -> Machine:
     return Machine(f"T800 {topology.name}", topology, T800, start=5.0, word=7.0 / 3.0, unit="us")
 
 
-KINDS: dict[str, Callable[[Topology], Machine]] = {"ideal": ideal, "t800": transputer_t800}
+KINDS: dict[str, Callable[[Topology], Machine]] = {
+    "ideal": ideal,
+    "t800": transputer_t800,
+    "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
+    "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
+}
+ALSO = {"transputer_t800": "t800"}  # other names of them
 
 
 def machine(text: str, kind: str = "ideal") -> Machine:
@@ -238,11 +245,16 @@ def machine(text: str, kind: str = "ideal") -> Machine:
     name, _, numbers = text.partition(":")
     if name not in LAYOUTS:
         raise InputError(unknown("machine", name, LAYOUTS))
+    wanted = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
+    sizes = [x.strip() for x in numbers.split(",")] if numbers.strip() else []
+    if len(sizes) != len(wanted) or not all(x.isdecimal() for x in sizes):
+        how = f"{name}:{','.join(wanted)} with whole numbers" if wanted else f"{name} without numbers"
+        raise InputError(f'machine "{text}": expected {how}.')
+    return made(LAYOUTS[name](*map(int, sizes)), kind)
+
+
+def made(topology: Topology, kind: str) -> Machine:
+    kind = ALSO.get(kind, kind)
     if kind not in KINDS:
         raise InputError(unknown("kind of machine", kind, KINDS))
-    try:
-        sizes = [int(x) for x in numbers.split(",") if x.strip()]
-        inspect.signature(LAYOUTS[name]).bind(*sizes)
-    except (TypeError, ValueError):
-        raise InputError(f'machine "{text}": expected {name} with whole numbers, such as mesh:2,3.') from None
-    return KINDS[kind](LAYOUTS[name](*sizes))
+    return KINDS[kind](topology)
