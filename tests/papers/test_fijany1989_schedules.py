@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from bellcrank import papers
-from bellcrank.parallel import fijany
-from bellcrank.parallel.fijany import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
 from bellcrank.methods import METHODS, crba
 from bellcrank.methods.mass_matrix import by_columns
+from bellcrank.parallel import fijany
+from bellcrank.parallel.fijany import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
 from trees import ALL, close, random_tree, state
 
 SLIDES = papers.published()["counts"]["parallel_mass_matrix"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bellcrank.chart import lines
-from bellcrank.parallel.nikravesh import figure_7, maximum_speedup, tables
 from bellcrank.papers import published
+from bellcrank.parallel.nikravesh import figure_7, maximum_speedup, tables
 
 PAGE = Path(__file__).parents[2] / "docs/counting.md"
 SVG = "{http://www.w3.org/2000/svg}"

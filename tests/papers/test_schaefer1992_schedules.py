@@ -19,9 +19,9 @@ import bellcrank as bc
 from bellcrank import build, papers, strategies
 from bellcrank.errors import InputError
 from bellcrank.methods import aba, rnea
-from bellcrank.schedule import Tasks, laid_out, machine, schedule
 from bellcrank.parallel import schaefer
 from bellcrank.parallel.schaefer import PLACES, figure_8
+from bellcrank.schedule import Tasks, laid_out, machine, schedule
 from bellcrank.strategies import CONTROLS, STRATEGIES, modules, motion, tasks_of
 
 SAID = papers.published()["transputer"]

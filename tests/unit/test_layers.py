@@ -46,7 +46,17 @@ BELOW = {
     "chart": set(),
     # what the papers did on parallel machines
     "parallel": {
-        "build", "chart", "graph", "methods", "model", "papers", "schedule", "spatial", "strategies", "wong", "zoo",
+        "build",
+        "chart",
+        "graph",
+        "methods",
+        "model",
+        "papers",
+        "schedule",
+        "spatial",
+        "strategies",
+        "wong",
+        "zoo",
     },
     # what the command line is made of
     "cli.bibtex": set(),

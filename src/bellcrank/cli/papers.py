@@ -32,7 +32,9 @@ def papers(
         if out is not None:
             raise InputError("--out writes the figures of one paper; name it.")
         if json:
-            screen.data([{"paper": x.paper, "about": x.about, "figures": list(x.figures)} for x in EXPERIMENTS.values()])
+            screen.data(
+                [{"paper": x.paper, "about": x.about, "figures": list(x.figures)} for x in EXPERIMENTS.values()]
+            )
             return
         screen.table([Column("paper"), Column("what `bellcrank papers PAPER` prints", wrap=True)],
                      [(x.paper, x.about) for x in EXPERIMENTS.values()])  # fmt: skip

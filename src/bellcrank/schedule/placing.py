@@ -36,7 +36,7 @@ class Plan:
         return len(self.work)
 
     def effort(self, processors: int) -> float:
-        """Of one schedule for which so many are looked at: values that are looked up. To look is cheaper than to put."""
+        """Values that are looked up for a schedule if so many are looked at. To look is cheaper than to put."""
         return self.edges * (1.0 + processors / 4)
 
     def region(self, size: int) -> tuple[int, ...]:

@@ -239,14 +239,11 @@ class Schedule:
              "hops": [[list(h.channel), h.start, h.finish] for h in m.hops]}
             for m in self.messages
         ]  # fmt: skip
-        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name,
-                 "message": {"start": self.machine.start, "word": self.machine.word,
-                             "overlapped": self.machine.overlapped}}  # fmt: skip
-        return json.dumps(
-            about | {**self.facts, "critical": self.critical,
-                     "critical_hops": [[x.message, x.hop] for x in self.chain if x.message >= 0], "places": self.machine.topology.places,
-                     "tasks": tasks, "messages": messages}
-        )  # fmt: skip
+        cost = {"start": self.machine.start, "word": self.machine.word, "overlapped": self.machine.overlapped}
+        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name, "message": cost}
+        chain = {"critical": self.critical, "critical_hops": [[x.message, x.hop] for x in self.chain if x.message >= 0]}
+        places = {"places": self.machine.topology.places}
+        return json.dumps({**about, **self.facts, **chain, **places, "tasks": tasks, "messages": messages})
 
     def html(self) -> str:
         """One page to look at, with everything in it: processors down, time across; zoom, drag, point."""
