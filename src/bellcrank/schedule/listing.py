@@ -179,7 +179,7 @@ class _Search:
         while idle < PATIENCE and not self._done:
             gained = not idle and self._try(from_the_end(self.plan, self.best), self.best.where)
             gained = (not idle and self._try(urgency(self.plan, 1.0, (), self.best.where))) or gained
-            for i in self.best.critical:
+            for i in self._deciding():
                 boost[i] *= 1.1
             gained = self._try(urgency(self.plan, WEIGHTS[idle % len(WEIGHTS)], boost)) or gained
             idle = 0 if gained else idle + 1
@@ -203,10 +203,14 @@ class _Search:
             else:
                 return
 
+    def _deciding(self) -> list[int]:
+        """Tasks of the critical path, and those whose messages are in it: in somebody's way, maybe."""
+        return list(dict.fromkeys(link.task for link in self.best.chain))
+
     def _suggested(self) -> list[tuple[tuple[int, ...], int]]:
         where = self.best.where
         found: dict[tuple[tuple[int, ...], int], None] = {}
-        for p, run in groupby(self.best.critical, key=lambda i: where[i]):
+        for p, run in groupby(self._deciding(), key=lambda i: where[i]):
             chain = tuple(run)
             for i in chain:
                 for j in (*self.plan.needs[i], *self.plan.users[i]):
