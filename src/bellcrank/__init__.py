@@ -61,8 +61,9 @@ def methods() -> (
 if not TYPE_CHECKING:
 
     def schedule(*args: Any, **named: Any) -> Schedule:  # shadows its subpackage, too
-        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete:2", *, kind="ideal",
-        method="auto", frame="", level="cluster"): a Schedule; its html() is a page to look at.
+        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete", *, kind="ideal",
+        method="auto", frame="", level="cluster", strategy="", control="none"): a Schedule; its html() is a page to look
+        at. machines.py says what machines there are.
         """
         return importlib.import_module("bellcrank.machines").schedule(*args, **named)
 

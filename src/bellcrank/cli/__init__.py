@@ -3,7 +3,7 @@
     Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
     Record: simulate, report
 
-And the papers: experiment, methods, cite. Here is what they share; each file beside has a command or two.
+And the papers: experiment, papers, methods, cite. Here is what they share; each file beside has a command or two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from bellcrank.model import Mechanism
 from bellcrank.read import SUFFIXES
 
 # Files, in the order of --help.
-COMMANDS = ("show", "count", "schedule", "emit", "bench", "simulate", "report", "experiment", "costs", "cite")
+COMMANDS = (
+    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "experiment", "costs", "cite"),
+)
 
 
 class Group(TyperGroup):
