@@ -49,7 +49,7 @@ def test_every_dependency_is_explained() -> None:
 
 
 def test_architecture_is_one_page() -> None:
-    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) < 70
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) < 95
 
 
 @pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
