@@ -18,7 +18,7 @@ from trees import close, few, random_tree, trees
 
 G = 9.81
 ADAPTIVE = sorted(name for name, i in INTEGRATORS.items() if i.adaptive)
-# A tolerance is for one step; what adds up over a run of some dozen steps is this many of them. Measured: 5, 100, 140, 2.
+# A tolerance is for one step; over a run of some dozen steps it adds up to this many. Measured: 5, 100, 140, 2.
 ADDS_UP = {"dopri5": 20, "rkf45": 300, "abm4": 400, "rodas4": 10}
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("rk4", {"step": 0.01}),
@@ -299,7 +299,11 @@ def test_a_switch_can_set_any_part_of_the_state() -> None:
         return [0.0], [0.0]
 
     s = bc.system(balls(), control=control, states={"count": 0.0})
-    back = bc.Event("back", lambda t, q, v, x, u: q["z0"], "switch", -1, lambda t, q, v, x, u: {"q": [1.0], "v": {"z0": 0.0}, "x": {"count": x["count"] + 1.0}})  # fmt: skip
+
+    def top(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return {"q": [1.0], "v": {"z0": 0.0}, "x": {"count": x["count"] + 1.0}}
+
+    back = bc.Event("back", lambda t, q, v, x, u: q["z0"], "switch", -1, top)
     run = bc.simulate(s, 2.0, [1.0], events=[back], step=0.01)
     T = math.sqrt(2 / G)
     np.testing.assert_allclose(times(run), [T, 2 * T, 3 * T, 4 * T], atol=1e-9)
