@@ -43,8 +43,8 @@ class ExcavatorArm:
         if [j.kind for j in joints] != ["revolute"] * 4 or any(j.point[1] or j.point[2] for j in joints[2:]):
             raise InputError(
                 f'ExcavatorArm: "{mechanism.name}" is not an excavator; expected four revolute joints (cab, boom, '
-                f"stick and bucket), the last two on the x axis of the link before. It has: "
-                f"{', '.join(j.name for j in joints)}."
+                "stick, bucket), the last two on the x axis of the link before. "
+                f"It has: {', '.join(f'{j.name} ({j.kind})' for j in joints)}."
             )
         hinge = joints[1].point
         return cls(hinge[0], hinge[2], joints[2].point[0], joints[3].point[0], tip, margin)

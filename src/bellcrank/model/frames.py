@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Array, Body, Frame, Joint, Triple
+from bellcrank.model.parts import Array, Body, Frame, Joint, Number, Triple
 from bellcrank.model.pose import (
     NOISE,
     Pose,
@@ -80,9 +80,12 @@ def tree_of(
         kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
         turns, theta = _turns(R)
         if kind.has_axis:
-            along = (p @ R[:, 2]) if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
+            along: Number = (
+                p @ R[:, 2] if j.kind != "revolute" else 0.0
+            )  # a slide starts there instead of being shifted
             p = clean(p - along * R[:, 2], size)
-            kind = replace(kind, angle0=theta, distance0=along if abs(nominal(along)) > NOISE * size else 0.0)
+            kept = depends(along) or abs(along) > NOISE * size
+            kind = replace(kind, angle0=theta, distance0=along if kept else 0.0)
         else:
             turns.append(_constant_turn(2, theta))
         p, offset = _apart(p, R[:, 2], size)

@@ -49,10 +49,10 @@ class Outcome:
 
 def recorded(o: Outcome) -> Record:
     s, m = o.system, o.system.mechanism
-    rows, happened = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
+    rows, happened, together = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
     shaped = rows.reshape((*o.batch, *rows.shape[1:]))
     t, y = shaped[..., 0], shaped[..., 1 : 1 + o.traced.size]
-    same = o.runs > 1 and bool((rows[:, :, 0] == rows[:1, :, 0]).all())
+    same = o.runs > 1 and (together or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
     columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
     for k, z in enumerate(s.states, m.nq + m.nv):
         columns[z.name] = Column(z.name, z.unit, y[..., k])
@@ -85,11 +85,15 @@ def derivative(of: str, wrt: str) -> str:
     return f"d({of})/d({wrt})"
 
 
-def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
-    """All runs' rows in one array, and the rows that belong to events, taken out."""
+def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]], bool]:
+    """All runs' rows in one array, the rows that belong to events, taken out, and whether all times are known to agree.
+
+    With fixed steps the k-th row of every run is at the same time, and where all have as many, nothing is left to
+    compare: looking at the times of a thousand runs would read their whole record once more.
+    """
     counts = np.concatenate([b.counts for b in o.blocks])[: o.runs]
     if o.blocks[0].code.program.observe is None and (counts == counts[0]).all() and counts[0] <= o.rows.shape[1]:
-        return o.rows[: o.runs, : counts[0]], []  # as they are
+        return o.rows[: o.runs, : counts[0]], [], True  # as they are
     lists, happened, run = [], [], 0
     for block in o.blocks:
         for lane in range(block.code.lanes):
@@ -107,11 +111,11 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
             run += 1
     longest = max(len(rows) for rows in lists)
     if all(len(rows) == longest for rows in lists) and len(lists) == 1:
-        return lists[0][None].copy(), happened
+        return lists[0][None].copy(), happened, False
     out = np.full((o.runs, longest, lists[0].shape[1]), np.nan)
     for k, rows in enumerate(lists):
         out[k, : len(rows)] = rows
-    return out, happened
+    return out, happened, False
 
 
 def _inputs(o: Outcome, valid: Array) -> Array:

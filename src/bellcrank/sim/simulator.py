@@ -22,7 +22,9 @@ from bellcrank.record import Record
 from bellcrank.sim import fixed, start
 from bellcrank.sim.checked import listed, positive, unique, whole
 from bellcrank.sim.events import Event
+from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.layout import NEVER, Layout
+from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled, run_all
@@ -65,6 +67,7 @@ class Simulator:
         self.integrator = integrator_of(integrator)
         self.traced = chosen(self.system, method, "float64", listed("sensitivities", sensitivities, "names"))
         self._programs: dict[Any, Any] = {}
+        self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         self.events = listed("events", events, "events")
         for e in self.events:
@@ -95,6 +98,12 @@ class Simulator:
                 self._programs[lanes, mode] = Compiled(self.program(mode)[1], lanes).ready()
             found: Compiled = self._programs[lanes, mode]
             return found
+
+    @property
+    def predicted(self) -> StepTime:
+        """What a step is expected to take on this computer, before it is compiled; of an adaptive run, a try."""
+        adaptive = self.integrator.adaptive
+        return step_time(self.program((adaptive, True) if adaptive or self.events else None)[1].tick)
 
     def run(
         self,
@@ -156,7 +165,7 @@ class Simulator:
             "input_step": hold, "input_last": table.shape[1] - 1,
         }  # fmt: skip
         # One array for all, and lanes that nobody asked for have rows that nobody touches.
-        kept = np.empty((-(-runs // lanes) * lanes, rows, code.program.row))
+        kept = self._memory.rows((-(-runs // lanes) * lanes, rows, code.program.row))
         parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
         blocks = [self._block(code, mode, first, y[part], table[part], p[part], kept[part]) for part in parts]
         places = self.program(mode)[0]
