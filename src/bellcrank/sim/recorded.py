@@ -168,10 +168,17 @@ def _stops(o: Outcome) -> list[Stop]:
 
 
 def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
-    """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
+    """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
     line = int(o.of_state("input")[run]) if o.system.inputs else 0
     given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
-    dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
+    h = float(o.of_state("h")[run])
+    start = dy = np.zeros(y.shape)
+    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
+        given |= {"t": t + ahead, "y": y + ahead * start}
+        dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
+        start = dy if ahead == 0.0 else start
+        if not np.isfinite(dy).all():
+            break
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
     own = o.traced.elements

@@ -275,13 +275,22 @@ def simulate(
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
-    q0, v0, x0: arrays (..., n) or mappings by name; leading axes make a batch of runs. step: fixed, in seconds (default
-    1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
-    between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
+        run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
+        run.t, run.q, run["energy"]; run.stops; run.plot()
+
+    q0, v0, x0: arrays (..., n) or mappings by name (the rest: neutral, at rest, as the system says); leading axes make
+    a batch of runs. control(t, q, v, x, u): the forces on the joints; it runs once, on symbols, and is compiled, so
+    write where(...) for if. With actuators, inputs or outputs give a system (bc.system) instead of the mechanism. step:
+    fixed, in seconds (default 1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4;
+    default 1e-6; step is then the first). every: seconds between rows of the record (default: every step, or 1000
+    rows), or "step". inputs: a number for each name, or samples (..., lines) that hold for
     input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
     batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
     to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done,
-    True, or False for silence.
+    True, or False for silence. threads: cores for a batch.
+
+    A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All of
+    it: docs/simulation.md.
     """
     parts = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, **parts)
