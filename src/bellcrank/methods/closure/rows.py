@@ -14,12 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import ModelError, unknown
-from bellcrank.methods.closure.ends import End, Row, ends
-from bellcrank.methods.sweep import Vector
+from bellcrank.methods.ends import End, Row, Vector, ends, row
 from bellcrank.model.parts import Loop
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.vector import AXES, Vec
 
 
@@ -32,28 +30,18 @@ class Equation:
     force: tuple[Vec, Vec]  # on end b, for a unit multiplier: force and moment about it
 
 
-def _row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]) -> Row:
-    found: Row = {}
-    for end, along in ((a, on_a), (b, on_b)):
-        for k, s in end.columns:
-            x = along(s)
-            if not (isinstance(x, float) and x == 0.0):
-                found[k] = found[k] + x if k in found else x
-    return found
-
-
 def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
     """u.d = 0 with d from a to b; u is an axis of a (carried), or of the common body."""
     d, dd = b.p - a.p, b.u - a.u
     bias, rate = u.dot(b.a - a.a), u.dot(dd)
     if not carried:
-        row = _row(a, b, lambda s: -u.dot(s.lin), lambda s: u.dot(s.lin))
-        return Equation(u.dot(d), row, bias, rate, (u, u * 0.0))
+        found = row(a, b, lambda s: -u.dot(s.lin), lambda s: u.dot(s.lin))
+        return Equation(u.dot(d), found, bias, rate, (u, u * 0.0))
     across = u.cross(d)
     turned = a.w.cross(u)
     bias = bias + a.dw.dot(across) + a.w.cross(turned).dot(d) + 2.0 * turned.dot(dd)
-    row = _row(a, b, lambda s: s.ang.dot(across) - u.dot(s.lin), lambda s: u.dot(s.lin))
-    return Equation(u.dot(d), row, bias, rate + turned.dot(d), (u, u * 0.0))
+    found = row(a, b, lambda s: s.ang.dot(across) - u.dot(s.lin), lambda s: u.dot(s.lin))
+    return Equation(u.dot(d), found, bias, rate + turned.dot(d), (u, u * 0.0))
 
 
 def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
@@ -61,8 +49,8 @@ def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
     across = u.cross(w)
     turning = a.w - b.w
     bias = (a.dw - b.dw).dot(across) + turning.dot(a.w.cross(u).cross(w) + u.cross(b.w.cross(w)))
-    row = _row(a, b, lambda s: s.ang.dot(across), lambda s: -s.ang.dot(across))
-    return Equation(u.dot(w), row, bias, turning.dot(across), (u * 0.0, -across))
+    found = row(a, b, lambda s: s.ang.dot(across), lambda s: -s.ang.dot(across))
+    return Equation(u.dot(w), found, bias, turning.dot(across), (u * 0.0, -across))
 
 
 def distance(a: End, b: End, length: Scalar) -> Equation:
@@ -70,9 +58,9 @@ def distance(a: End, b: End, length: Scalar) -> Equation:
     d, dd = b.p - a.p, b.u - a.u
     one = 1.0 / length
     n = d * one
-    row = _row(a, b, lambda s: -n.dot(s.lin), lambda s: n.dot(s.lin))
+    found = row(a, b, lambda s: -n.dot(s.lin), lambda s: n.dot(s.lin))
     value = 0.5 * (n.dot(d) - length)
-    return Equation(value, row, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, n * 0.0))
+    return Equation(value, found, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, n * 0.0))
 
 
 def _meet(a: End, b: End) -> list[Equation]:
@@ -148,7 +136,7 @@ def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector) -> Equation:
     (vi,), (vj,) = first.velocities(v), second.velocities(v)
     ki = 1.0 if first.joint.mimic is None else first.joint.mimic.multiplier
     kj = 1.0 if second.joint.mimic is None else second.joint.mimic.multiplier
-    row: Row = {j: kj}
-    row[i] = row.get(i, 0.0) - loop.value * ki
+    found: Row = {j: kj}
+    found[i] = found.get(i, 0.0) - loop.value * ki
     zero = AXES[0] * 0.0
-    return Equation(qj - qi * loop.value - loop.offset, row, 0.0, vj - vi * loop.value, (zero, zero))
+    return Equation(qj - qi * loop.value - loop.offset, found, 0.0, vj - vi * loop.value, (zero, zero))

@@ -1,7 +1,7 @@
-"""The two ends of a loop: frames that must meet, seen from the last body that carries both.
+"""The two ends of a loop or a spring: frames on two bodies, seen from the last body that carries both.
 
-Everything is in the axes of that common body and against it, so that a loop knows only its own joints ("performed
-separately on each closed loop", nikravesh1989, section 2.3).
+Everything is in the axes of that common body (those that the user gave it; the world's for the ground) and against it,
+so that a loop knows only its own joints ("performed separately on each closed loop", nikravesh1989, section 2.3).
 
     R, p   pose of the end            columns   how it moves for each unit of v: angular, and linear at p
     w, u   its velocity               dw, a     its acceleration while all accelerations of joints are zero
@@ -9,13 +9,16 @@ separately on each closed loop", nikravesh1989, section 2.3).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+Vector = Sequence[Scalar]
+Row = dict[int, Scalar]  # of a Jacobian: by index of v, only what is not zero
 
 
 @dataclass(slots=True, eq=False)
@@ -43,15 +46,26 @@ class End:
 
 def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector) -> tuple[End, End]:
     """Both ends of a loop that closes frame a to frame b."""
-    common = _common(tree, tree.frames[a][0], tree.frames[b][0])
-    start = (IDENTITY, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    common = common_body(tree, a, b)
+    start = (tree.frames[tree.links[common].name][1].T, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
     return _end(tree, a, common, start, q, v), _end(tree, b, common, start, q, v)
 
 
-def _common(tree: Tree, i: int, j: int) -> int:
-    """The last body that carries both; -1 is the ground."""
-    mine = set(tree.path(i))
-    return next((k for k in tree.path(j) if k in mine), -1)
+def common_body(tree: Tree, a: str, b: str) -> int:
+    """The last body that carries both frames; -1 is the ground."""
+    mine = set(tree.path(tree.frames[a][0]))
+    return next((k for k in tree.path(tree.frames[b][0]) if k in mine), -1)
+
+
+def row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]) -> Row:
+    """How a number changes for each unit of v, if it changes so with the motions of the ends."""
+    found: Row = {}
+    for end, along in ((a, on_a), (b, on_b)):
+        for k, s in end.columns:
+            x = along(s)
+            if not is_zero(x):
+                found[k] = found[k] + x if k in found else x
+    return found
 
 
 def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector, v: Vector) -> End:
@@ -59,7 +73,8 @@ def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector,
     R, p = start
     w = u = dw = acc = ZERO
     carried: list[tuple[int, Motion, Vec]] = []  # index, motion at F, where F is
-    for i in reversed([k for k in tree.path(body) if k > common and k not in tree.path(common)]):
+    below = set(tree.path(common))
+    for i in reversed([k for k in tree.path(body) if k not in below]):
         link = tree.links[i]
         step("end", link.name)
         before = p
@@ -80,6 +95,3 @@ def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector,
     end = p + r
     columns = [(k, Motion(s.ang, s.lin + s.ang.cross(end - at))) for k, s, at in carried]
     return End(R.times(R_frame), end, columns, w, u + w.cross(r), dw, acc + dw.cross(r) + w.cross(w.cross(r)))
-
-
-Row = dict[int, Scalar]  # of a Jacobian: by index of v, only what is not zero
