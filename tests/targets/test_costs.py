@@ -33,6 +33,22 @@ def test_values_that_wait_are_recalled() -> None:
     assert parts(trace("f", body, {"x": (2,)})).recalls == 1
 
 
+def test_parts_of_what_is_called_count_as_often_as_it_is() -> None:
+    inner = trace("inner", lambda x: {"y": [sin(x[0]) * x[1], exp(x[1]) / x[0]]}, {"x": (2,)})
+    g = trace("outer", lambda x: {"y": list(inner.call(x=inner.call(x=x)["y"])["y"]) + [x[0] * x[1]]}, {"x": (2,)})
+    assert parts(inner) == Parts(arithmetic=1, roots=1, angles=1, calls=1, recalls=0, reads=2, writes=2)
+    assert parts(g) == Parts(arithmetic=3, roots=2, angles=2, calls=2, recalls=0, reads=6, writes=7, starts=3.0)
+
+
+def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
+    times = [bc.Simulator(bc.zoo.chain(n), "rk4").predicted for n in (2, 8)]
+    for t in times:
+        assert t.one > t.batch > 0.0
+    assert times[1].one > times[0].one
+    assert times[1].batch > times[0].batch
+    assert "ns a step" in str(times[0])
+
+
 @pytest.mark.parametrize("numbers", SAMPLES)
 def test_samples_have_what_they_are_for(numbers: tuple[int, ...]) -> None:
     wanted, got = Parts(*numbers), parts(sample(Parts(*numbers)))
@@ -51,7 +67,7 @@ def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp
     assert first.angles > first.arithmetic
     assert first.predicted(build.graph(bc.zoo.puma600(), "forward_dynamics", "aba")) > 0
     costs.cache_clear()
-    monkeypatch.setattr(model, "_calibrated", lambda dtype: pytest.fail("it was measured again"))
+    monkeypatch.setattr(model, "_calibrated", lambda dtype, alone: pytest.fail("it was measured again"))
     assert costs() == first
     costs.cache_clear()
 

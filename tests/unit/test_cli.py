@@ -71,7 +71,7 @@ def process(*args: str, **more: Any) -> subprocess.Popen[bytes]:
 
 def test_help_and_version() -> None:
     text = good("--help", columns=60)
-    for name in ("show", "zoo", "count", "schedule", "emit", "bench", "methods", "cite"):
+    for name in ("show", "zoo", "count", "schedule", "emit", "bench", "report", "methods", "cite"):
         assert f"\n  {name} " in text
         assert "Usage" in good(name, "--help", columns=60)
     assert "..." not in text.split("Commands:")[1]  # every summary fits

@@ -64,7 +64,8 @@ BELOW = {
 ABOVE = {"__init__", "__main__", "cli"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
 HEAVY = (
-    "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy", "matplotlib", "pyarrow", "mcap",
+    "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
+    "matplotlib", "pyarrow", "mcap",
 )  # fmt: skip
 
 

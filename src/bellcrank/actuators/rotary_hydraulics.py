@@ -1,13 +1,14 @@
 """Wong's rotary hydraulics: a hydraulic motor and gear behind a four-way spool valve, a pressure in each line.
 
-    s = v, less the dead band d, within +-limit                                                   fig 5.3
+    s = opening v, less the dead band d, within +-limit                                            fig 5.3
     s > 0: Q_in = k_f s sqrt(P_s - p_in),  Q_out = k_f s sqrt(p_out - P_e)
     else : Q_in = k_f s sqrt(p_in - P_e),  Q_out = k_f s sqrt(P_s - p_out)                         5.2
     tau = (p_in - p_out) D_m G / 8 - beta_m v                                                      5.3
     dp_in/dt = (Q_in - v D_m G) beta_v,  dp_out/dt = (v D_m G - Q_out) beta_v                      5.4
 
 Units as printed: pressures psi, spool cm, D_m in^3/rad, Q in^3/s, beta_v psi/in^3; 8 turns in lbf into N m (8.85 would
-be exact). The command is the spool's voltage v of eq 5.5, of which one volt opens one centimetre.
+be exact). The command is the spool's voltage v of eq 5.5. How far a volt opens the spool is drawn in fig 5.3 and not
+said in the text: `opening` is 1 cm/V unless given.
 
 Source: D. Wong. Parallel implementation of multibody dynamics for real-time simulation. PhD thesis, University of
 British Columbia, 1991, section 5.4.2 and table 5.2. Laminar flow: H. E. Merritt, Hydraulic Control Systems, Wiley 1967.
@@ -38,16 +39,17 @@ class RotaryHydraulics(Actuator):
     k_f: Scalar = 26.0  # in^3/s / (cm psi^0.5)
     D_m: Scalar = 0.7  # in^3/rad
     beta_v: Scalar = 1000.0  # psi / in^3
+    opening: Scalar = 1.0  # cm / V
     deadband: Scalar = 0.005  # cm
     limit: Scalar = 0.05  # cm
     laminar: Scalar = 0.0  # psi
     p_in: float = 0.0  # psi, at the start
     p_out: float = 0.0
 
-    command_unit: ClassVar[str] = "cm"
+    command_unit: ClassVar[str] = "V"
 
     def __post_init__(self) -> None:
-        self._check("P_s", "G", "k_f", "D_m", "beta_v", above_zero=True)
+        self._check("P_s", "G", "k_f", "D_m", "beta_v", "opening", above_zero=True)
         self._check("beta_m", "deadband", "limit", "laminar")
         if known(self.P_e) and known(self.P_s) and not self.P_e < self.P_s:
             raise InputError(
@@ -64,7 +66,8 @@ class RotaryHydraulics(Actuator):
 
     def spool(self, command: Scalar) -> Scalar:
         """The opening, cm."""
-        return clip(command - clip(command, -self.deadband, self.deadband), -self.limit, self.limit)
+        s = self.opening * command
+        return clip(s - clip(s, -self.deadband, self.deadband), -self.limit, self.limit)
 
     def flows(self, s: Scalar, p_in: Scalar, p_out: Scalar) -> tuple[Scalar, Scalar]:
         """(Q_in, Q_out) through the valve at opening s."""

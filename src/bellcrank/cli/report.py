@@ -23,10 +23,10 @@ def report(
     lane: Annotated[int, typer.Option("--run", metavar="N", help="Which run of a batch, counted from 0.")] = 0,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
 ) -> None:
-    """What is in a saved record (.parquet, .csv, .npz, .mcap), and a page for the browser that replays it.
+    """A saved record, and a page that replays it.
 
-    The page is one file that needs nothing else: the mechanism in motion, plots of all columns, what made the record
-    and why the run stopped.
+    FILE is what Record.save wrote: .parquet, .csv, .npz or .mcap. The page is one file that needs nothing else: the
+    mechanism in motion, plots of all columns, what made the record and why the run stopped.
     """
     import numpy as np
 

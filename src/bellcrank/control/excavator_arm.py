@@ -42,8 +42,9 @@ class ExcavatorArm:
         joints = mechanism.joints
         if [j.kind for j in joints] != ["revolute"] * 4 or any(j.point[1] or j.point[2] for j in joints[2:]):
             raise InputError(
-                f'ExcavatorArm: "{mechanism.name}" is not an excavator; expected four revolute joints (cab, boom, stick '
-                f"and bucket), the last two on the x axis of the link before. It has: {', '.join(j.name for j in joints)}."
+                f'ExcavatorArm: "{mechanism.name}" is not an excavator; expected four revolute joints (cab, boom, '
+                "stick, bucket), the last two on the x axis of the link before. "
+                f"It has: {', '.join(f'{j.name} ({j.kind})' for j in joints)}."
             )
         hinge = joints[1].point
         return cls(hinge[0], hinge[2], joints[2].point[0], joints[3].point[0], tip, margin)

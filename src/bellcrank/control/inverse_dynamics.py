@@ -16,11 +16,12 @@ from typing import Any
 
 from bellcrank.control.trajectory import Vectors
 from bellcrank.errors import InputError
-from bellcrank.methods import method
+from bellcrank.methods import able, method
 from bellcrank.model import regrouped
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar
 
+NAME = "inverse_dynamics"
 Gains = Scalar | Sequence[Scalar]
 
 
@@ -53,7 +54,7 @@ class InverseDynamics:
                     f"InverseDynamics: {name} has {len(gains)} numbers; expected one, or {m.nv}: "
                     f"{', '.join(m.columns[1])}."
                 )
-        method(self.method, "inverse_dynamics", m.tree)  # is there such a one?
+        _ = self._torque  # is there such a method?
 
     @property
     def open_loop(self) -> bool:
@@ -62,7 +63,8 @@ class InverseDynamics:
     @cached_property
     def _torque(self) -> Callable[..., list[Scalar]]:
         tree = regrouped(self.mechanism.tree)  # the same forces from emptier bodies
-        function: Any = method(self.method, "inverse_dynamics", tree).function("inverse_dynamics")
+        found = able(NAME, tree)[0] if self.method == "auto" else method(self.method, NAME, tree)
+        function: Any = found.function(NAME)
         return lambda q, v, a: list(function(tree, q, v, a))
 
     def _each(self, gains: Gains) -> Sequence[Scalar]:

@@ -5,6 +5,8 @@ cosine of one angle come together), calls of the C library, values that wait so 
 numbers read and written, and a start. The weights come from
 compiling and timing a few artificial graphs; that takes half a second, once for each processor and version, and is
 kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
+
+A state that is computed alone, and whose next one waits for it as in a simulation, has weights of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -28,6 +31,7 @@ from bellcrank.emit.load import Library, compile_text
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.node import Node
+from bellcrank.graph.ops import OPS, PLUMBING
 from bellcrank.scalar import cos, sin
 
 ROWS = 512
@@ -58,7 +62,7 @@ class Costs(Parts):
     """Nanoseconds of each part."""
 
     def predicted(self, g: Graph) -> float:
-        """Seconds of one state in a large batch on one core."""
+        """Seconds of one state on one core: in a large batch, or alone, as these costs were measured."""
         time = sum(w * n for w, n in zip(_numbers(self), _numbers(parts(g)), strict=True))
         return 1e-9 * max(time, 0.1)  # a weight may come out as nothing, a call never does
 
@@ -68,11 +72,13 @@ def _numbers(p: Parts) -> list[float]:
 
 
 def parts(g: Graph) -> Parts:
-    c = g.count()
+    """What the graph has, and what the graphs have that it calls, as often as it does."""
+    called = [node.args[0] for node in g.nodes if node.op == "call"]
+    c = Counter(OPS[node.op].kind for node in g.nodes if node.op not in PLUMBING)
     angles = {node.args[0] for node in g.nodes if node.op in ("sin", "cos")}
     sines = sum(node.op in ("sin", "cos") for node in g.nodes)
     used = {node.args for node in g.nodes if node.op == "input"}
-    return Parts(
+    own = Parts(
         arithmetic=c["mul"] + c["add"] + c["sub"] + c["select"],
         roots=c["div"] + c["sqrt"],
         angles=len(angles),
@@ -81,6 +87,7 @@ def parts(g: Graph) -> Parts:
         reads=len(used),
         writes=sum(array.size for array in g.outputs.values()),
     )
+    return Parts(*(sum(numbers) for numbers in zip(*map(_numbers, [own, *map(parts, called)]), strict=True)))
 
 
 def recalls(g: Graph) -> int:
@@ -98,23 +105,23 @@ def recalls(g: Graph) -> int:
 
 
 @cache
-def costs(dtype: str = "float64") -> Costs:
-    """This computer's, from the cache or measured now."""
-    kept = store.load(_name(dtype))
-    return Costs(**json.loads(kept)) if kept is not None else measured(dtype)
+def costs(dtype: str = "float64", alone: bool = False) -> Costs:
+    """This computer's, from the cache or measured now: in a batch, or of single states that wait for each other."""
+    kept = store.load(_name(dtype, alone))
+    return Costs(**json.loads(kept)) if kept is not None else measured(dtype, alone)
 
 
-def measured(dtype: str = "float64") -> Costs:
+def measured(dtype: str = "float64", alone: bool = False) -> Costs:
     """Measured now, whatever the cache has, and remembered."""
     costs.cache_clear()
-    found = _calibrated(dtype)
-    store.save(_name(dtype), json.dumps(asdict(found)).encode())
+    found = _calibrated(dtype, alone)
+    store.save(_name(dtype, alone), json.dumps(asdict(found)).encode())
     return found
 
 
-def _name(dtype: str) -> str:
-    h = host()
-    return store.key("costs", dtype, h.cpu, h.features, h.llvm, store.package_fingerprint()) + ".json"
+def _name(dtype: str, alone: bool) -> str:
+    h, kind = host(), "costs alone" if alone else "costs"
+    return store.key(kind, dtype, h.cpu, h.features, h.llvm, store.package_fingerprint()) + ".json"
 
 
 # Small and large, with much of one thing and little of the others, in the order of Parts.
@@ -131,9 +138,9 @@ SAMPLES = (
 )
 
 
-def _calibrated(dtype: str) -> Costs:
+def _calibrated(dtype: str, alone: bool) -> Costs:
     graphs = [sample(Parts(*numbers)) for numbers in SAMPLES]
-    timers = [_timer(g, dtype) for g in graphs]
+    timers = [_timer(g, dtype, alone) for g in graphs]
     least = [math.inf] * len(graphs)
     for _ in range(REPEATS):  # in turn, so that a disturbance does not meet one sample alone
         least = [min(t, timer()) for t, timer in zip(least, timers, strict=True)]
@@ -154,15 +161,34 @@ def _nonnegative(A: Any, b: Any) -> list[float]:
     return [float(w) for w in out]
 
 
-def _timer(g: Graph, dtype: str) -> Callable[[], float]:
+# Computes one state again and again; where its input lies follows from the result before, so that each has to wait.
+AGAIN = """define i64 @again(i64 %n, ptr %x, i64 %zero, ptr %y, i64 %unused) {
+  br label %next
+next:
+  %i = phi i64 [0, %0], [%j, %next]
+  %from = phi ptr [%x, %0], [%then, %next]
+  %status = call i64 @one(ptr %from, ptr %y)
+  %seen = load i64, ptr %y, align 4
+  %offset = and i64 %seen, %zero
+  %then = getelementptr i8, ptr %x, i64 %offset
+  %j = add i64 %i, 1
+  %more = icmp ult i64 %j, %n
+  br i1 %more, label %next, label %done
+done:
+  ret i64 0
+}"""
+
+
+def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
     """Nanoseconds of one state, measured once at each call."""
-    library = Library(compile_text(llvm.source(g, host().lanes(dtype), dtype)))
+    text = llvm.source(g, host().lanes(dtype), dtype)
+    library = Library(compile_text(f"{text}\n{AGAIN}" if alone else text))
     rng = np.random.default_rng(0)
     shapes = [*g.inputs.values(), *(array.shape for array in g.outputs.values())]
     arrays = [rng.uniform(0.5, 1.5, (ROWS, *shape)).astype(dtype) for shape in shapes]
     many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * len(arrays))
-    function = many(library.address("many"))
-    pointers = [x for a in arrays for x in (a.ctypes.data, a[0].nbytes)]
+    function = many(library.address("again" if alone else "many"))
+    pointers = [x for a in arrays for x in (a.ctypes.data, 0 if alone else a[0].nbytes)]
 
     def once(keep: Any = (library, arrays)) -> float:
         start = time.perf_counter_ns()

@@ -20,13 +20,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from bellcrank.emit import lanes as copied
 from bellcrank.emit import sincos
+from bellcrank.emit.inline import opened
 from bellcrank.emit.llvm import library
+from bellcrank.emit.plan import TILE, tiles
 from bellcrank.emit.routine import routines
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
 
 DONE, PAUSE, FULL, SWAPPED = 0, 1, 2, 16
+NEW = "\n"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Program:
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
     """The module, and the slots of the workspace that `run` wants."""
     w = Writer(lanes, dtype)
-    made = routines(program.graphs, lanes, trig_width, dtype)
+    made = routines(program.graphs | {"tick": opened(program.tick)}, lanes, trig_width, dtype)
     parts = [
         f"; {program.tick.name}: {program.size} numbers of state, {lanes} lanes of {dtype}",
         sincos.definition(trig_width, dtype),
@@ -139,9 +143,9 @@ top:
 top2:
   %here = phi ptr {back}[%now, %top]
   %there = phi ptr {back2}[%next, %top]
-{_sign(w, "due", "%here", program.due)}  br i1 %due, label %room, label %advance
-room:
-  %l0 = phi i64 [0, %top2], [%l0.next, %room.on]
+{_sign(w, "due", "%here", program.due)}  br i1 %due, label %even, label %advance
+{_together(program, w, observe, source_row)}room:
+  %l0 = phi i64 [0, %even], [%l0.next, %room.on]
   %full.at = getelementptr i64, ptr %counts, i64 %l0
   %full.n = load i64, ptr %full.at, align 8
   %full.past = icmp uge i64 %full.n, %capacity
@@ -212,6 +216,38 @@ return:
   %result = or i64 %code, %flag
   ret i64 %result
 }}"""
+
+
+def _together(program: Program, w: Writer, observe: str, source_row: str) -> str:
+    """The usual case: all lanes are due and have as many rows. Then their new rows are written at once, transposed."""
+    W, bits, R = w.lanes, f"i{w.lanes}", program.row
+    counts = "i64" if W == 1 else f"<{W} x i64>"
+    one = "1" if W == 1 else "splat (i64 1)"
+    turned, n = "%all.n", "%all.n"
+    head = [f"%all.n = load {counts}, ptr %counts, align 8"]
+    if W > 1:
+        turned, n = "%all.turned", "%all.first"
+        places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
+        head.append(f"{turned} = shufflevector {counts} %all.n, {counts} poison, <{W} x i32> <{places}>")
+        head.append(f"{n} = extractelement {counts} %all.n, i64 0")
+    copy = Writer(W, w.dtype)
+    for tile in tiles("row", R, (2 * TILE, TILE)):
+        copied.store(copy, tile, "%all.to", "%rows_lane", copied.load(copy, tile, source_row, ""))
+    return f"""even:
+{"".join(f"  {line}{NEW}" for line in head)}  %all.same = icmp eq {counts} %all.n, {turned}
+  %all.same.bits = bitcast {w.mask} %all.same to {bits}
+  %all.bits = and {bits} %all.same.bits, %due.bits
+  %all.is = icmp eq {bits} %all.bits, -1
+  %all.room = icmp ult i64 {n}, %capacity
+  %all = and i1 %all.is, %all.room
+  br i1 %all, label %all.put, label %room
+all.put:
+{observe}  %all.o = mul i64 {n}, {R * w.bytes}
+  %all.to = getelementptr i8, ptr %rows, i64 %all.o
+  %all.n1 = add {counts} %all.n, {one}
+  store {counts} %all.n1, ptr %counts, align 8
+{"".join(f"  {line}{NEW}" for line in copy.lines)}  br label %stored
+"""
 
 
 def _gather(program: Program, w: Writer) -> str:

@@ -20,6 +20,10 @@ def element(name: str, shape: tuple[int, ...], flat: int) -> str:
 
 
 def spell(node: Node, argument: list[str]) -> str:
+    if node.op == "call":
+        return f"{node.args[0].name}({', '.join(argument[1:])})"
+    if node.op == "result":
+        return f"{argument[0]}.{argument[1]}"
     op = OPS[node.op]
     return op.spelling.format(*argument) if op.spelling else f"{op.name}({', '.join(argument)})"
 
@@ -54,7 +58,8 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
         if node.op == "input":
             lines.append(f"  n{node.serial} [label={quote(f'{node.args[0]}[{node.args[1]}]')}, shape=ellipse];")
             continue
-        constants = " ".join(f"{a:.6g}" for a in node.args if not isinstance(a, Node))
+        of = [a.name if node.op == "call" and a is node.args[0] else a for a in node.args if not isinstance(a, Node)]
+        constants = " ".join(a if isinstance(a, str) else f"{a:.6g}" for a in of)
         lines.append(
             f"  n{node.serial} [label={quote(f'{node.op} {constants}'.strip())}, tooltip={quote(node.label)}];"
         )
@@ -71,10 +76,12 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
 def json_text(
     name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]
 ) -> str:
-    """{"id"} is a node, a bare number a constant; enough to rebuild the graph elsewhere."""
+    """{"id"} is a node, {"graph"} one that is called, a bare number a constant; enough to rebuild the graph elsewhere."""
 
     def argument(a: Any) -> Any:
-        return {"id": a.serial} if isinstance(a, Node) else a
+        if isinstance(a, Node):
+            return {"id": a.serial}
+        return a if isinstance(a, (int, float, str)) else {"graph": json.loads(a.json())}
 
     return json.dumps(
         {

@@ -159,12 +159,14 @@ class Graph:
         """Uses this graph inside another trace: arrays of that trace's nodes (or numbers) in, arrays of nodes out."""
         flat: list[Any] = []
         for name, shape in self.inputs.items():
+            if name not in values:
+                raise InputError(f'{self.name}: input "{name}" is missing; expected {", ".join(self.inputs)}.')
             array = np.array(values.pop(name), dtype=object)
             if array.shape != shape:
                 raise InputError(f'{self.name}: input "{name}" has shape {array.shape}; expected {shape}.')
             flat += list(array.flat)
         if values:
-            raise InputError(unknown("input", next(iter(values)), self.inputs))
+            raise InputError(f"{self.name}: {unknown('input', next(iter(values)), self.inputs)}")
         tape = next((x.tape for x in flat if isinstance(x, Node)), None)
         if tape is None:
             return self.evaluate(**dict(zip(self.inputs, _split(flat, self.inputs), strict=True)))

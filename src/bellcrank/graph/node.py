@@ -49,7 +49,10 @@ class Tape:
         """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
         once. `Graph.call` checks the sizes and is what people use.
         """
-        node = self.node("call", function, *(v if isinstance(v, Node) else constant(v) for v in values))
+        given = [self.value(v) for v in values]
+        if any(isinstance(v, Node) and v.tape is not self for v in given):
+            raise TraceError(f"{function.name} was called with scalars of two traces; a trace ends with its function.")
+        node = self.node("call", function, *given)
         flat = [x for array in function.outputs.values() for x in array.flat]
         return [self.node("result", node, i) if isinstance(x, Node) else x for i, x in enumerate(flat)]
 

@@ -105,6 +105,8 @@ def _spots(
 
 def _sign(node: Node) -> str:
     """× for a product, 9.81 × for one with a constant, sin for a sine."""
+    if node.op == "call":
+        return str(node.args[0].name)
     text = spell(node, ["" if isinstance(a, Node) else f"{a:.4g}" for a in node.args])
     return re.sub(r"\([\s,]*\)", "", text).translate(SIGNS).strip()
 

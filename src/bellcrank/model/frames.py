@@ -82,7 +82,8 @@ def tree_of(
         if kind.has_axis:
             along = (p @ R[:, 2]) if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
             p = clean(p - along * R[:, 2], size)
-            kind = replace(kind, angle0=theta, distance0=along if abs(nominal(along)) > NOISE * size else 0.0)
+            kept = depends(along) or abs(along) > NOISE * size
+            kind = replace(kind, angle0=theta, distance0=along if kept else 0.0)
         else:
             turns.append(_constant_turn(2, theta))
         p, offset = _apart(p, R[:, 2], size)

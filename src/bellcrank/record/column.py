@@ -85,10 +85,10 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
         if len(shape) < 1 or (shape != full and not (name == "t" and shape == full[-1:])):
             raise InputError(f'column "{name}" has the shape {shape}; expected {full} as the others: (*batch, rows).')
         try:
-            values = np.broadcast_to(np.asarray(column.values, np.float64), full)
+            values = np.asarray(column.values, np.float64)
         except (TypeError, ValueError):
             raise InputError(f'column "{name}" is {column.values!r}; expected an array of numbers.') from None
-        values = values.view()
+        values = values.view() if shape == full else np.broadcast_to(values, full)
         values.flags.writeable = False
         out[name] = Column(name, column.unit, values)
     return out

@@ -43,6 +43,7 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
         if 0 < len(panel["columns"]) <= NAMED:
             ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
     axes[-1].set_xlabel("t [s]")
+    figure.align_ylabels(axes)
     few = f", {len(drawn)} of {run.runs} runs" if len(drawn) < run.runs else f", {run.runs} runs" if run.batch else ""
     figure.suptitle(f"{repr(run)[1:].partition(':')[0]}{few}")
     if path is not None:

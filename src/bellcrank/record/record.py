@@ -230,6 +230,15 @@ class Record:
         text = self.html(lane).encode()
         return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: what a file would have. Functions that derive columns stay here."""
+        kept = {"_stored": dict(self._stored), "provenance": dict(self.provenance), "_derived": None, "_derivable": ()}
+        return self.__dict__ | kept | {"_found": {}, "_arrays": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._stored, self.provenance = MappingProxyType(frozen(state["_stored"])), MappingProxyType(state["provenance"])
+
     @property
     def _called(self) -> str:
         of = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")

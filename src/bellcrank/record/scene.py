@@ -2,7 +2,8 @@
 
 A mechanism has no pictures of its parts, only joints, centres of mass and inertias. So a body is a bar from its joint
 to each joint that it carries (and to the user's own frames on it); one that carries nothing is the box of its mass
-and inertia. Joints are discs about their axis, slides boxes along it, balls balls.
+and inertia. Joints are discs about their axis, slides boxes along it on a rod, balls
+balls.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from bellcrank.methods.kinematics import poses as link_poses
-from bellcrank.model import Body, Joint, Mechanism
+from bellcrank.model import Body, Frame, Joint, Mechanism
+from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Array
-from bellcrank.spatial.vector import IDENTITY, ZERO
 
 Shape = dict[str, Any]
 SLENDER = 0.085  # radius of a bar against the typical length of one
 SLIDES = ("prismatic", "cylindrical")
+FAR = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
 
 
 def scene(m: Mechanism, q: Array) -> dict[str, Any]:
@@ -29,9 +31,10 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
     up = -np.asarray(m.gravity)
     up = up / np.linalg.norm(up) if np.linalg.norm(up) > 0.0 else np.array([0.0, 0.0, 1.0])
     free = _flies(m)
-    seen = spots[0] if free else spots.reshape(-1, 3)  # what flies away is followed
-    centre = (seen.min(axis=0) + seen.max(axis=0)) / 2
-    radius = max(float(np.linalg.norm(seen - centre, axis=-1).max()), unit)
+    centre, radius = _sphere(spots[0], unit)
+    if not free:  # what flies away is followed
+        around, reach = _sphere(spots.reshape(-1, 3), unit)
+        centre, radius = (around, reach) if reach < FAR * radius else (centre, FAR * radius)
     return {
         "bodies": [b.name for b in m.bodies],
         "shapes": [s for i in range(len(m.bodies)) for s in shapes(m, i, unit)] + _ground(m, unit),
@@ -44,25 +47,25 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
     }
 
 
+def _sphere(points: Array, least: float) -> tuple[Array, float]:
+    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    return centre, max(float(np.linalg.norm(points - centre, axis=-1).max()), least)
+
+
 def poses(m: Mechanism, q: Array) -> Array:
     """[x y z qx qy qz qw] of every body's frame, (rows, bodies, 7). The method runs on whole columns at once."""
-    found = link_poses(m.tree, list(np.asarray(q, float).T))
+    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
+    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
+    found = link_poses(tree, list(np.asarray(q, float).T))
     out = np.empty((len(q), len(m.bodies), 7))
-    for i, b in enumerate(m.bodies):
-        link, R_FB, p_FB = m.tree.frames[_own_frame(m, b)]
-        R_WF, p_WF = found[link] if link >= 0 else m.tree.ground.pose(IDENTITY, ZERO)
-        p, R = p_WF + R_WF @ p_FB, R_WF.times(R_FB)
-        for k, x in enumerate(p):
+    for i, mark in enumerate(marks):
+        link, R_FB, p_FB = tree.frames[mark]
+        R_WF, p_WF = found[link]
+        for k, x in enumerate(p_WF + R_WF @ p_FB):
             out[:, i, k] = x
-        out[:, i, 3:] = _quaternions(np.stack([np.broadcast_to(x, len(q)) for row in R.rows for x in row], axis=-1))
+        elements = [np.broadcast_to(x, len(q)) for row in R_WF.times(R_FB).rows for x in row]
+        out[:, i, 3:] = _quaternions(np.stack(elements, axis=-1))
     return out
-
-
-def _own_frame(m: Mechanism, b: Body) -> str:
-    """The frame that stands where the body's does: the one of its name, unless the user gave that name away."""
-    own = m.frames[b.name]
-    same = own.body == b.name and own.point == (0.0, 0.0, 0.0) and np.array_equal(own.rotation, np.eye(3))
-    return b.name if same else next(f.name for f in m.frames.values() if f.body == b.name)
 
 
 def _quaternions(R: Array) -> Array:
@@ -118,7 +121,7 @@ def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
         out.append({"body": i, "kind": "bar", "a": [0.0, 0.0, 0.0], "b": list(end), "ra": 1.15 * r, "rb": 0.8 * r})
     if not any(j.parent == b.name for j in m.joints):
         out += _lump(b, i, r, unit)
-    return out + _joint(m.joints[i], i, r)
+    return out + _joint(m.joints[i], i, m.parent[i], r)
 
 
 def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
@@ -132,14 +135,15 @@ def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
     return out
 
 
-def _joint(j: Joint, i: int, r: float) -> list[Shape]:
+def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
     at, here = [0.0, 0.0, 0.0], {"body": i, "joint": True}
     if j.kind == "floating":
         return []
     if j.kind == "spherical":
         return [{**here, "kind": "ball", "at": at, "r": 1.5 * r}]
     if j.kind in SLIDES:
-        return [{**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
+        rod = {**here, "kind": "rod", "parent": parent, "from": list(j.point), "r": 0.5 * r}  # from parent to child
+        return [rod, {**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
     found = [{**here, "kind": "disc", "at": at, "axis": list(j.axis), "r": 1.5 * r, "h": 1.35 * r}]
     if j.second_axis is not None:
         found.append({**here, "kind": "disc", "at": at, "axis": list(j.second_axis), "r": 1.3 * r, "h": 1.6 * r})

@@ -34,6 +34,8 @@ class Event:
     then: Callable[..., Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"the name of an event is {self.name!r}; expected words, by which the record calls it.")
         if self.action not in ACTIONS:
             raise InputError(f'event "{self.name}": {unknown("action", self.action, ACTIONS)}')
         if self.direction not in (-1, 0, 1):
@@ -41,7 +43,8 @@ class Event:
         if not callable(self.function):
             raise InputError(f'event "{self.name}": {self.function!r} is not a function of (t, q, v, x, u).')
         if (self.action == "switch") != (self.then is not None):
-            raise InputError(f'event "{self.name}": action "switch" and then=... go together.')
+            has = "there is none" if self.then is None else f'the action is "{self.action}"'
+            raise InputError(f'event "{self.name}": action "switch" and then=... go together, and {has}.')
 
 
 def crossings(traced: Traced, events: Sequence[Event]) -> Graph:
@@ -51,7 +54,7 @@ def crossings(traced: Traced, events: Sequence[Event]) -> Graph:
     def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         given = (t, *s.split(list(y)), Named("u", s.inputs, u))
         what = [f'event "{e.name}"' for e in events]
-        return {"g": [vector(w, called(w, e.function, *given), [w])[0] for w, e in zip(what, events, strict=True)]}
+        return {"g": [vector(w, called(w, e.function, *given), [e.name])[0] for w, e in zip(what, events, strict=True)]}
 
     return traced.trace("events", values, traced.arguments)
 
@@ -69,7 +72,8 @@ def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequenc
         new = found.get(part.what, part)
         if isinstance(new, Mapping):
             for key in new:
-                part[key]  # says what exists, if it does not
+                if key not in part.names:
+                    raise InputError(f"{what}, {part.what}: {unknown('element', key, part.names)}")
             out += [new.get(name, old) for name, old in zip(part.names, part, strict=True)]
         else:
             out += vector(f"{what}, {part.what}", new, part.names)
@@ -80,7 +84,7 @@ def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequenc
 
 
 def crossed(event: Event, before: Scalar, after: Scalar) -> Scalar:
-    """1 where the function went through zero in the direction that counts, else 0. Exactly zero before is past."""
+    """1 where the function went through zero in the direction that counts, else 0."""
     rose = where(before < 0.0, where(after >= 0.0, 1.0, 0.0), 0.0)
     fell = where(before > 0.0, where(after <= 0.0, 1.0, 0.0), 0.0)
     return rose if event.direction == 1 else fell if event.direction == -1 else rose + fell

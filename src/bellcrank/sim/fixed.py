@@ -8,7 +8,7 @@ from bellcrank.emit.loop import Program
 from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.layout import FINISHED, HUGE, NOT_FINITE, Layout, size
+from bellcrank.sim.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, Layout, size
 from bellcrank.sim.traced import Traced
 
 
@@ -20,7 +20,18 @@ def layout(traced: Traced, integrator: Integrator) -> Layout:
     counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
     clock = {"input_step": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
     memory = integrator.memory(traced.problem())
-    return Layout({"t": 1, "y": size(traced.size), **inputs, **signs, **counters, **clock, "memory": size(memory)})
+    return Layout(
+        {
+            "t": 1,
+            "y": size(traced.size),
+            **inputs,
+            **signs,
+            **counters,
+            **clock,
+            "memory": size(memory),
+            **dict.fromkeys(traced.measured, 1),
+        }
+    )
 
 
 def program(traced: Traced, integrator: Integrator) -> Program:
@@ -31,21 +42,23 @@ def program(traced: Traced, integrator: Integrator) -> Program:
         old = places.read(s)
         t, h, n = old["t"], old["h"], old["n"] + 1.0
         made = integrator.step(traced.problem(u), t, old["y"], h, old["memory"])
-        sound = size_of(made.y) < HUGE
+        y, trouble, measured = traced.settled(made.y, old)
+        sound = is_sound(y, trouble)
         go = where(sound, old["live"], 0.0) > 0.0
         ended = n >= old["last"]
         on_grid = n >= old["next"]
         new = {
             "t": old["begin"] + n * h,
-            "y": made.y,
+            "y": y,
+            **measured,
             "memory": made.memory,
             "n": n,
             "next": where(on_grid, old["next"] + old["stride"], old["next"]),
         }
         kept = {key: chosen(go, new[key], old[key]) for key in new}
-        kept["live"] = where(go, where(ended, 0.0, 1.0), 0.0)
+        kept["live"] = where(go, where(ended, 0.0, untroubled(trouble)), 0.0)
         kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0)
-        outcome = where(sound, where(ended, float(FINISHED), 0.0), float(NOT_FINITE))
+        outcome = where(sound, where(ended, float(FINISHED), trouble), broken(trouble))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
             kept |= fed(old, kept["t"])
@@ -67,7 +80,7 @@ def program(traced: Traced, integrator: Integrator) -> Program:
         row,
         start=traced.trace(f"{name}.start", start, shapes),
         input=where_input,
-        renew=renewed(places, integrator, traced),
+        renew=renewed(places, integrator, traced) if s.inputs and integrator.memory(traced.problem()) else None,
         fresh=places.place("fresh") if s.inputs else 0,
     )
 
@@ -75,6 +88,24 @@ def program(traced: Traced, integrator: Integrator) -> Program:
 def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
     """What the integrator remembers before its first step from here."""
     return list(integrator.begin(problem, now["t"], now["y"], now["h"])) if integrator.memory(problem) else []
+
+
+def untroubled(trouble: Scalar) -> Scalar:
+    """1 where a run goes on."""
+    return 1.0 if isinstance(trouble, float) else where(trouble > 0.0, 0.0, 1.0)
+
+
+def broken(trouble: Scalar) -> Scalar:
+    """The status of a step that cannot be kept."""
+    return float(NOT_FINITE) if isinstance(trouble, float) else where(trouble > 0.0, trouble, float(NOT_FINITE))
+
+
+def is_sound(y: list[Scalar], trouble: Scalar) -> Scalar:
+    """Whether a step ended with a state that can be kept."""
+    finite = size_of(y) < HUGE
+    if isinstance(trouble, float):
+        return finite
+    return where(finite, where(trouble < float(NOT_CLOSED), 1.0, 0.0), 0.0) > 0.0
 
 
 def size_of(y: list[Scalar]) -> Scalar:
@@ -99,10 +130,8 @@ def fed(old: dict[str, Any], t: Scalar) -> dict[str, Scalar]:
     return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
 
 
-def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph | None:
-    """What the integrator remembers is of old inputs: it begins anew where they have changed."""
-    if not traced.system.inputs or not integrator.memory(traced.problem()):
-        return None
+def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph:
+    """What the integrator remembers is of old inputs: it begins anew where they are fresh."""
 
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
@@ -111,5 +140,5 @@ def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph | N
         now["fresh"] = 0.0
         return {"s": places.written(now)}
 
-    shapes = {"s": (places.size,), "u": (len(traced.system.inputs),)}
-    return traced.trace(f"{integrator.name}.renew", renew, shapes)
+    inputs = {"u": (len(traced.system.inputs),)} if traced.system.inputs else {}
+    return traced.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})

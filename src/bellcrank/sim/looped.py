@@ -1,93 +1,234 @@
-"""Systems whose mechanism has closed loops: the rate in one of the forms, and the correction after each step."""
+"""Systems whose mechanism has closed loops: the rate in one of the forms, and what each step ends with.
+
+minimal     as many equations as freedoms; dependent coordinates by Newton's method, so nothing drifts
+projected   multipliers; after each step position and velocity go back onto the loops, the nearest way
+lagrange    multipliers; drift is held down by Baumgarte's springs
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from bellcrank import build
-from bellcrank.graph import Graph
-from bellcrank.integrate.problem import Problem, State
-from bellcrank.methods import METHODS, kinematics
-from bellcrank.methods.closure import forms
-from bellcrank.methods.closure.rows import equations
-from bellcrank.scalar import Scalar, fabs, maximum, step
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Node
+from bellcrank.integrate.problem import State
+from bellcrank.methods import METHODS
+from bellcrank.methods.closure import analysis, forms
+from bellcrank.methods.closure.assembly import assembled, summary
+from bellcrank.methods.closure.numbers import Array, closed
+from bellcrank.methods.closure.partition import pivots
+from bellcrank.methods.closure.rows import equations, names
+from bellcrank.model import Tree
+from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
 from bellcrank.sim.traced import Traced
 
-STAGE, FINAL = 2, 3  # Newton rounds inside a step and at its end
+FORMS = ("minimal", "projected", "lagrange")
+STAGE, FINAL = 2, 3  # rounds of Newton's method inside a step and at its end
+CLOSED = 1e-9  # metres, or radians: a step that ends with more has failed
+BAUMGARTE = 20.0  # 1/s
+GAP = 1e-6  # metres, or radians: a start that is open by more is a mistake
+BOUND = 20.0  # of E: where it grows larger, other coordinates would be better
+EASY = 4.0  # a partition whose E is not larger than this will do for a while
 
 
 @dataclass(frozen=True, eq=False)
 class Looped(Traced):
     form: str = "minimal"
     part: forms.Partition | None = None
-    alpha: float = 0.0
+    baumgarte: float = BAUMGARTE
+    others: dict[Any, Looped] = field(default_factory=dict)  # the same by other partitions, shared by all of them
 
-    @cached_property
-    def f(self) -> Graph:
-        s, m = self.system, self.system.mechanism
-
-        def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            y = self.closed(list(y), STAGE)[0] if self.form == "minimal" else list(y)
-            step("control")
-            commands, own = s.commanded(t, y, u)
-            step("actuators")
-            tau, rates = s.forces(t, y, commands)
-            a = self._accelerations(y, tau)
-            step("rate")
-            q, v, _ = s.split(y)
-            return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own]}
-
-        return self._varied(self.trace("rate", rate, self._plain))
-
-    def closed(self, y: State, rounds: int) -> tuple[State, Scalar, Scalar]:
-        """The state with its dependent coordinates solved for, the largest of E, and the smallest pivot."""
+    @property
+    def kept(self) -> Sequence[int]:
         assert self.part is not None
-        s, m = self.system, self.system.mechanism
+        return self.part.kept
+
+    @property
+    def tree(self) -> Tree:
+        return build.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
+
+    def _forward(self, tree: Tree, *given: Any) -> Any:
+        return self.method.function("forward_dynamics")(tree, *given)
+
+    def _mass(self, tree: Tree, q: Any) -> Any:
+        return METHODS["crba"].function("mass_matrix")(tree, q)
+
+    def _inverse(self, tree: Tree, *given: Any) -> Any:
+        return METHODS["rnea"].function("inverse_dynamics")(tree, *given)
+
+    def _staged(self, y: State) -> State:
+        """A state inside a step, as the rate sees it."""
+        return self._closed(y, STAGE)[0] if self.form == "minimal" else y
+
+    def _closed(self, y: State, rounds: int) -> tuple[State, forms.Reduced]:
+        """The state with its dependent coordinates solved for."""
+        assert self.part is not None
+        s = self.system
         q, v, x = s.split(y)
-        moved = forms.corrected(build.tree(m, 'forward_dynamics', METHODS['crba']), self.part, list(q), rounds)
-        tree = build.tree(m, "forward_dynamics", METHODS["crba"])
-        mass = METHODS["crba"].function("mass_matrix")
-        turned, found = forms.velocities(tree, mass, self.part, moved, list(v))
-        return [*moved, *turned, *x, *y[s.size :]], found.largest, found.sound
+        moved = forms.corrected(self.tree, self.part, list(q), rounds)
+        turned, found = forms.velocities(self.tree, self._mass, self.part, moved, list(v))
+        return [*moved, *turned, *x, *y[s.size :]], found
+
+    def _projected(self, y: State, rounds: int) -> State:
+        s = self.system
+        q, v, x = s.split(y)
+        moved, turned = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
+        return [*moved, *turned, *x, *y[s.size :]]
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        m = self.system.mechanism
         q, v, _ = self.system.split(y)
+        given = (list(q), list(v), list(tau))
         if self.form == "minimal":
             assert self.part is not None
-            tree = build.tree(m, "forward_dynamics", METHODS["crba"])
-            inverse = METHODS["rnea"].function("inverse_dynamics")
-            mass = METHODS["crba"].function("mass_matrix")
-            return forms.minimal(tree, inverse, mass, self.part, list(q), list(v), list(tau))
-        tree = build.tree(m, "forward_dynamics", self.method)
-        forward = self.method.function("forward_dynamics")
-        return forms.lagrange(tree, forward, self.part.kept, list(q), list(v), list(tau), self.alpha)[0]
+            return forms.minimal(self.tree, self._inverse, self._mass, self.part, *given)
+        alpha = self.baumgarte if self.form == "lagrange" else 0.0
+        tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+        return forms.lagrange(tree, self._forward, self.kept, *given, alpha)[0]
 
     @cached_property
     def correction(self) -> Graph:
-        m = self.system.mechanism
+        """(y, p) -> y, how far the loops are from closed, and how large E is."""
 
         def correct(y: Any) -> dict[str, Any]:
-            new, largest, smallest = self.closed(list(y), FINAL)
+            size: Scalar = 0.0
+            new = list(y)
+            if self.form == "minimal":
+                new, found = self._closed(new, FINAL)
+                size = found.largest
+            elif self.form == "projected":
+                new = self._projected(new, FINAL)
             q, v, _ = self.system.split(new)
-            worst: Scalar = 0.0
-            for e in equations(m.tree, list(q), list(v)):
-                worst = maximum(worst, fabs(e.value))
-            return {"y": new, "measure": [worst, largest, smallest]}
+            worst = forms.largest([e.value for e in equations(self.tree, list(q), list(v))])
+            return {"y": new, "measures": [worst, size]}
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
-    def problem(self, u: Sequence[Scalar] = ()) -> Problem:
-        from dataclasses import replace
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Fields of the loop's state beside those of every run: the worst that loops were open, and a bound for E."""
+        return ("open", "bound")
 
-        plain = super().problem(u)
+    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        given: dict[str, Any] = {"y": y}
+        if self.system.parameters:
+            tape = next(x.tape for x in y if isinstance(x, Node))
+            given["p"] = tape.inputs("p", (len(self.system.parameters),))
+        found = self.correction.call(**given)
+        worst, size = found["measures"]
+        trouble: Scalar = 0.0
+        if self.form == "minimal":
+            trouble = where(size > old["bound"], float(REPARTITION), 0.0)
+        if self.form != "lagrange":
+            trouble = where(worst < CLOSED, trouble, float(NOT_CLOSED))
+        return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"]}
+
+    # -- numbers
+
+    def _plain_tree(self, p: Array) -> Tree:
+        m = self.system.mechanism
+        if not m.parameters:
+            return m.tree
+        names = list(self.system.parameters)
+        return m.at({name: float(p[names.index(name)]) for name in m.parameters}).tree
+
+    def checked(self, y: Array, parameters: Array) -> Array:
+        """Small gaps are closed; where they are not small, the start is not what the user thinks."""
+        m, y = self.system.mechanism, np.array(y)
+        what = names(m.tree)
+        for k in range(len(y)):
+            tree = self._plain_tree(parameters[k])
+            q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
+            now = closed(tree, q)
+            run = f" (run {k})" if len(y) > 1 else ""
+            if np.abs(now.value).max(initial=0.0) > GAP:
+                raise InputError(
+                    f'q0{run} does not close the loops of "{m.name}": {summary(what, now.value)} (m, or 1 for '
+                    "directions). mechanism.assemble(q0) gives the nearest configuration that does."
+                )
+            speed = now.C @ v
+            if np.abs(speed).max(initial=0.0) > GAP:
+                raise InputError(
+                    f'v0{run} opens the loops of "{m.name}": {summary(what, speed)} (m/s, or rad/s). '
+                    "mechanism.assemble(q0, v0) gives the nearest velocity that does not."
+                )
+            y[k, : m.nq] = assembled(tree, q)[0]
+        return y
+
+    def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
+        """By partition: a run joins the first whose dependent coordinates suit it."""
         if self.form != "minimal":
-            return plain
+            return {self: list(range(state.shape[1]))}
+        found: dict[Traced, list[int]] = {}
+        for k in range(state.shape[1]):
+            C = closed(self._plain_tree(parameters[k]), state[y, k][: self.system.mechanism.nq]).C[list(self.kept)]
+            suits = next((t for t in found if isinstance(t, Looped) and size_of_E(C, t.dependent) < EASY), None)
+            suits = suits or self._by(tuple(pivots(C, analysis(self.system.mechanism).pattern)[0]))
+            found.setdefault(suits, []).append(k)
+        return found
 
-        def project(y: State) -> State:
-            return list(self.correction.call(y=y)["y"])
+    def bounds(self, y: Array, parameters: Array) -> Array:
+        """Where even the best partition has a large E, it may grow further: perhaps the worst will pass."""
+        nq = self.system.mechanism.nq
+        found = [
+            size_of_E(closed(self._plain_tree(p), x[:nq]).C[list(self.kept)], self.dependent)
+            for x, p in zip(y, parameters, strict=True)
+        ]
+        return np.maximum(BOUND, 10.0 * np.array(found))
 
-        return replace(plain, project=project)
+    def told(self, widest: float, switched: int) -> dict[str, Any]:
+        return {"form": self.form, "loops open by at most": float(widest), "partitions changed": switched}
+
+    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        """Which loop is worst, and how close to a singular configuration the mechanism is."""
+        m = self.system.mechanism
+        now = closed(self._plain_tree(parameters), y[: m.nq])
+        C = now.C[list(self.kept)]
+        s = np.linalg.svd(C, compute_uv=False)
+        _, _, V = np.linalg.svd(C[:, :])
+        weak = m.columns[1][int(np.argmax(np.abs(V[len(s) - 1])))]
+        return (
+            f"the loops could not be kept closed in the step after {t:.6g} s; C has the condition number "
+            f'{s[0] / max(s[-1], 1e-300):.3g}, and it is worst for "{weak}". A singular configuration? Try a smaller '
+            "step, or form=projected."
+        )
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        assert self.part is not None
+        return self.part.dependent
+
+    def _by(self, order: tuple[tuple[int, int], ...]) -> Looped:
+        """The same system by another partition; made once."""
+        assert self.part is not None
+        if order not in self.others:
+            self.others[order] = replace(self, part=replace(self.part, order=order))
+        return self.others[order]
+
+
+def size_of_E(C: Array, dependent: Sequence[int]) -> float:
+    free = [k for k in range(C.shape[1]) if k not in dependent]
+    try:
+        E = np.linalg.solve(C[:, list(dependent)], C[:, free])
+    except np.linalg.LinAlgError:
+        return np.inf
+    return float(np.abs(E).max(initial=0.0))
+
+
+def looped(traced: Traced, form: str, baumgarte: float) -> Looped:
+    """The system by one of the forms; its partition is chosen by the first configuration that it sees."""
+    if form not in FORMS:
+        raise InputError(unknown("form", form, FORMS))
+    m = traced.system.mechanism
+    found = analysis(m)
+    C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
+    scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
+    order, _ = pivots(C[0], found.pattern)
+    part = forms.Partition(found.kept, tuple(order), scale)
+    return Looped(traced.system, traced.method, traced.wrt, form, part, baumgarte)

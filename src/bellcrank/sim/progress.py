@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bellcrank.errors import InputError
+
 PATIENCE = 1.0  # seconds before anything is shown
 WIDTH = 30
 
@@ -18,6 +20,8 @@ def shown(what: str, progress: Any) -> Iterator[Callable[[float], None] | None]:
     if callable(progress):
         yield progress
         return
+    if progress not in (None, True, False):
+        raise InputError(f"progress is {progress!r}; expected a function of the share done, True, or False.")
     if progress is False or not sys.stderr.isatty():
         yield None
         return

@@ -13,8 +13,8 @@ from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stop
 from bellcrank.record.column import state_columns
 from bellcrank.sim.events import Event
-from bellcrank.sim.layout import EVENT, FINISHED, NOT_FINITE, TOO_SMALL, Layout
-from bellcrank.sim.runner import Block
+from bellcrank.sim.lanes import Done
+from bellcrank.sim.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, TOO_SMALL, Layout
 from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Traced
 from bellcrank.version import __version__
@@ -28,14 +28,12 @@ class Outcome:
     traced: Traced
     integrator: Integrator
     layout: Layout
-    blocks: Sequence[Block]
+    done: Done
     batch: tuple[int, ...]
     inputs: Array  # (runs, lines, nu)
     parameters: Array  # (runs, np)
     events: Sequence[Event]
-    rows: Array  # (runs and more, capacity, columns), where the blocks wrote, unless one had to grow
     settings: Mapping[str, Any]
-    finished: bool
 
     @property
     def runs(self) -> int:
@@ -43,16 +41,16 @@ class Outcome:
 
     def of_state(self, name: str) -> Array:
         """A scalar of the loop's state at the end, for each run."""
-        place = self.layout.place(name)
-        return np.concatenate([b.state[place] for b in self.blocks])[: self.runs]
+        found: Array = self.done.state[self.layout.place(name)]
+        return found
 
 
 def recorded(o: Outcome) -> Record:
     s, m = o.system, o.system.mechanism
-    rows, happened = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
+    rows, happened, together = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
     shaped = rows.reshape((*o.batch, *rows.shape[1:]))
     t, y = shaped[..., 0], shaped[..., 1 : 1 + o.traced.size]
-    same = o.runs > 1 and bool((rows[:, :, 0] == rows[:1, :, 0]).all())
+    same = o.runs > 1 and (together or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
     columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
     for k, z in enumerate(s.states, m.nq + m.nv):
         columns[z.name] = Column(z.name, z.unit, y[..., k])
@@ -85,33 +83,32 @@ def derivative(of: str, wrt: str) -> str:
     return f"d({of})/d({wrt})"
 
 
-def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]]]:
-    """All runs' rows in one array, and the rows that belong to events, taken out."""
-    counts = np.concatenate([b.counts for b in o.blocks])[: o.runs]
-    if o.blocks[0].code.program.observe is None and (counts == counts[0]).all():
-        return o.rows[: o.runs, : counts[0]], []  # as they are
-    lists, happened, run = [], [], 0
-    for block in o.blocks:
-        for lane in range(block.code.lanes):
-            if run == o.runs:
-                break
-            rows = block.rows[lane, : block.counts[lane]]
-            if block.code.program.observe is not None:
-                which = rows[:, -1].astype(int)
-                for row in rows[which > 0]:
-                    state = row[1 : 1 + o.traced.size]
-                    name = o.events[int(row[-1]) - 1].name
-                    happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
-                rows = rows[which == 0, :-1]
-            lists.append(rows)
-            run += 1
+def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]], bool]:
+    """All runs' rows in one array, the rows that belong to events, taken out, and whether all times are known to agree.
+
+    With fixed steps the k-th row of every run is at the same time, and where all have as many, nothing is left to
+    compare: looking at the times of a thousand runs would read their whole record once more.
+    """
+    if o.done.whole is not None:
+        return o.done.whole, [], True  # as they are
+    lists, happened = [], []
+    for run, pieces in enumerate(o.done.pieces):
+        rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if "dense" in o.layout.places:  # rows say which event they are of, 0 for none
+            which = rows[:, -1].astype(int)
+            for row in rows[which > 0]:
+                state = row[1 : 1 + o.traced.size]
+                name = o.events[int(row[-1]) - 1].name
+                happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
+            rows = rows[which == 0, :-1]
+        lists.append(rows)
     longest = max(len(rows) for rows in lists)
     if all(len(rows) == longest for rows in lists) and len(lists) == 1:
-        return lists[0][None].copy(), happened
+        return lists[0][None].copy(), happened, False
     out = np.full((o.runs, longest, lists[0].shape[1]), np.nan)
     for k, rows in enumerate(lists):
         out[k, : len(rows)] = rows
-    return out, happened
+    return out, happened, False
 
 
 def _inputs(o: Outcome, valid: Array) -> Array:
@@ -132,6 +129,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
         "integrator": o.integrator.name,
         **{key: x for key, x in o.settings.items() if x is not None},
         **counts,
+        **o.traced.told(o.of_state("open").max() if "open" in o.layout.places else 0.0, int(o.done.switched.sum())),
         "actuators": [str(a) for a in s.actuators],
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
@@ -153,9 +151,11 @@ def _stops(o: Outcome) -> list[Stop]:
             name = o.events[int(which[run]) - 1].name
             found.append(Stop("event", float(t), f'event "{name}" at {t:.9g} s'))
         elif code in (NOT_FINITE, TOO_SMALL):
-            block, lane = divmod(run, o.blocks[0].code.lanes)
-            y = o.blocks[block].state[place, lane]
-            found.append(_failure(o, code, float(t), np.asarray(y), run))
+            found.append(_failure(o, code, float(t), np.asarray(o.done.state[place, run]), run))
+        elif code == NOT_CLOSED:
+            found.append(
+                Stop("not closed", float(t), o.traced.why_open(o.done.state[place, run], o.parameters[run], float(t)))
+            )
         else:
             found.append(Stop("interrupted", float(t), f"interrupted at {t:.6g} s"))
     return found
@@ -163,7 +163,8 @@ def _stops(o: Outcome) -> list[Stop]:
 
 def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
     """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
-    given = {"t": t, "y": y, "u": o.inputs[run, 0], "p": o.parameters[run]}
+    line = int(o.of_state("input")[run]) if o.system.inputs else 0
+    given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
     dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))

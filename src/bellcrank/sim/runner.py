@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,17 @@ PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first block, before anyone knows how long one takes
 
 
-def aligned(shape: tuple[int, ...]) -> Array:
+def aligned(rows: int, lanes: int) -> Array:
     """Zeros that begin at a cache line: vectors are loaded whole."""
-    size = int(np.prod(shape))
-    raw = np.zeros(size + 8)
-    start = (-raw.ctypes.data // 8) % 8
-    return raw[start : start + size].reshape(shape)
+    raw = np.zeros(rows * lanes + 8)
+    start = (-address(raw) // 8) % 8
+    return raw[start : start + rows * lanes].reshape(rows, lanes)
+
+
+def address(a: Array) -> int:
+    """Quicker than `a.ctypes.data`, which makes an object of many uses first."""
+    found: int = a.__array_interface__["data"][0]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +64,15 @@ class Compiled:
     def begin(self) -> Any:
         return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self.library.address("begin"))
 
-    def workspace(self) -> Array:
-        return aligned((self.source[1], self.lanes))
+    def ready(self) -> Compiled:
+        """Itself, with all that is made on first use made now."""
+        self.run, self.begin  # noqa: B018
+        return self
+
+    @property
+    def workspace(self) -> int:
+        """Slots."""
+        return self.source[1]
 
 
 @dataclass(eq=False)
@@ -75,42 +88,31 @@ class Block:
     done: bool = False
 
     def __post_init__(self) -> None:
-        lanes, width = self.code.lanes, self.code.program.row
-        held = aligned(self.state.shape)
-        held[:] = self.state
-        self.state, self.spare = held, aligned(held.shape)
-        p = aligned((max(1, len(self.parameters)), lanes))
-        p[: len(self.parameters)] = self.parameters
-        self.parameters = p
-        self.u = aligned((max(1, self.code.program.inputs), lanes))
+        lanes, program = self.code.lanes, self.code.program
         self.inputs = np.ascontiguousarray(self.inputs)
-        self.row = aligned((width, lanes))
         self.counts = np.zeros(lanes, np.int64)
-        self.ws = self.code.workspace()
-        self.u[: self.inputs.shape[2]] = self.inputs[:, 0].T
-        arrays = (self.state, self.spare, self.parameters, self.u, self.ws)
-        self.code.begin(*(a.ctypes.data for a in arrays))
-        self.state, self.spare = self.spare, self.state
+        # All that the loop works on lies in one array: there are many blocks, and each is made anew for every run.
+        n, free, nu = len(self.state), len(self.parameters), self.inputs.shape[2]
+        sizes = (self.code.workspace, n, n, free, nu, program.row)  # the first has the widest vectors
+        ends = list(accumulate(sizes))
+        whole = aligned(ends[-1], lanes)
+        _, state, spare, p, u, _ = (whole[end - size : end] for size, end in zip(sizes, ends, strict=True))
+        state[:], p[:], u[:] = self.state, self.parameters, self.inputs[:, 0].T
+        start = address(whole)
+        places = [start + (end - size) * 8 * lanes for size, end in zip(sizes, ends, strict=True)]
+        ws, first, second, *rest = places  # parameters, inputs that are valid now, a row
+        self._fixed = (ws, *rest)
+        self.code.begin(first, second, *rest[:2], ws)
+        self.state, self.spare, self._now, self._then = spare, state, second, first
 
     def advance(self, ticks: int) -> None:
         """At most so many ticks; afterwards `state` is what the lanes are in."""
-        code = self.code.run(
-            ticks,
-            self.state.ctypes.data,
-            self.spare.ctypes.data,
-            self.parameters.ctypes.data,
-            self.u.ctypes.data,
-            self.inputs.ctypes.data,
-            self.inputs.strides[0],
-            self.row.ctypes.data,
-            self.rows.ctypes.data,
-            self.rows.strides[0],
-            self.rows.shape[1],
-            self.counts.ctypes.data,
-            self.ws.ctypes.data,
-        )
+        ws, p, u, row = self._fixed
+        given = (self._now, self._then, p, u, address(self.inputs), self.inputs.strides[0])
+        kept = (row, address(self.rows), self.rows.strides[0], self.rows.shape[1], address(self.counts))
+        code = self.code.run(ticks, *given, *kept, ws)
         if code & loop.SWAPPED:
-            self.state, self.spare = self.spare, self.state
+            self.state, self.spare, self._now, self._then = self.spare, self.state, self._then, self._now
         why = code & ~loop.SWAPPED
         if why == loop.FULL:
             self._grow()
@@ -123,23 +125,16 @@ class Block:
         self.rows = rows
 
 
-class Interrupt:
-    """Set by whoever waits; looked at between blocks of ticks."""
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-
-
 def run_all(
     blocks: list[Block], threads: int, progress: Callable[[float], None] | None, done: Callable[[Block], float]
 ) -> bool:
     """Runs every block to its end; False where Ctrl-C came first. `done` is the share of a block that is done."""
-    interrupt = Interrupt()
+    asked = threading.Event()  # to stop; looked at between blocks of ticks
     shares = [0.0] * len(blocks)
 
     def work(k: int) -> None:
         block, ticks = blocks[k], FIRST
-        while not block.done and not interrupt.asked.is_set():
+        while not block.done and not asked.is_set():
             start = time.perf_counter()
             block.advance(ticks)
             took = time.perf_counter() - start
@@ -162,10 +157,12 @@ def run_all(
             while wait(jobs, timeout=PAUSE).not_done:
                 if progress is not None:
                     progress(sum(shares) / len(blocks))
-        except KeyboardInterrupt:
-            interrupt.asked.set()
+        except BaseException as error:
+            asked.set()  # also where progress failed: nobody would see how the others end
             wait(jobs)
-            return False
+            if isinstance(error, KeyboardInterrupt):
+                return False
+            raise
         for job in jobs:
             job.result()
     return True

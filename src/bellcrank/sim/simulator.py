@@ -5,6 +5,7 @@ A Simulator is compiled once and runs as often as asked, with other starts, step
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,13 +20,17 @@ from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import fixed, start
+from bellcrank.sim.checked import listed, positive, unique, whole
 from bellcrank.sim.events import Event
-from bellcrank.sim.layout import NEVER, Layout
+from bellcrank.sim.forecast import StepTime, step_time
+from bellcrank.sim.lanes import run_lanes
+from bellcrank.sim.layout import Layout
+from bellcrank.sim.looped import BAUMGARTE, looped
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
-from bellcrank.sim.runner import Block, Compiled, run_all
+from bellcrank.sim.runner import Block, Compiled
 from bellcrank.sim.systems import Control, System, system
-from bellcrank.sim.traced import chosen
+from bellcrank.sim.traced import Traced, chosen
 from bellcrank.sim.watched import Watched
 
 Array = np.ndarray[Any, Any]
@@ -43,6 +48,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("interrupted; the record so far is in the attribute .record of this exception")
         self.record = record
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.record,)
+
 
 class Simulator:
     """A system with an integrator, compiled on first use."""
@@ -54,36 +62,53 @@ class Simulator:
         method: str = "auto",
         events: Sequence[Event] = (),
         sensitivities: Sequence[str] = (),
+        form: str = "minimal",
+        baumgarte: float = BAUMGARTE,
         **parts: Any,
     ) -> None:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(integrator)
-        self.traced = chosen(self.system, method, "float64", sensitivities)
+        self.traced = chosen(self.system, method, "float64", listed("sensitivities", sensitivities, "names"))
+        if self.system.mechanism.loops:
+            self.traced = looped(self.traced, form, baumgarte)
         self._programs: dict[Any, Any] = {}
-        self.events = tuple(events)
+        self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
+        self.events = listed("events", events, "events")
         for e in self.events:
             if not isinstance(e, Event):
                 raise InputError(f"events: {e!r} is no event; write bellcrank.Event(name, function, action).")
             if e.action == "switch" and sensitivities:
                 raise InputError(f'event "{e.name}" changes the state at once, and sensitivities cannot follow that.')
+        unique("event", [e.name for e in self.events])
+        if self.system.outputs:
+            _ = self.traced.outputs  # so that a function that cannot be traced says so before the run, not after it
 
-    def program(self, mode: Mode) -> tuple[Layout, Program]:
+    def program(self, mode: Mode, traced: Traced) -> tuple[Layout, Program]:
         """How the state of the loop is laid out, and what the loop does."""
-        if mode not in self._programs:
-            if mode is None:
-                made = fixed.layout(self.traced, self.integrator), fixed.program(self.traced, self.integrator)
-            else:
-                watched = Watched(self.traced, self.integrator, self.events, *mode)
-                made = watched.layout, watched.program()
-            self._programs[mode] = made
-        found: tuple[Layout, Program] = self._programs[mode]
-        return found
+        with self._lock:
+            if (mode, traced) not in self._programs:
+                if mode is None:
+                    made = fixed.layout(traced, self.integrator), fixed.program(traced, self.integrator)
+                else:
+                    watched = Watched(traced, self.integrator, self.events, *mode)
+                    made = watched.layout, watched.program()
+                self._programs[mode, traced] = made
+            found: tuple[Layout, Program] = self._programs[mode, traced]
+            return found
 
-    def compiled(self, lanes: int, mode: Mode) -> Compiled:
-        if (lanes, mode) not in self._programs:
-            self._programs[lanes, mode] = Compiled(self.program(mode)[1], lanes)
-        found: Compiled = self._programs[lanes, mode]
-        return found
+    def compiled(self, lanes: int, mode: Mode, traced: Traced) -> Compiled:
+        with self._lock:
+            if (lanes, mode, traced) not in self._programs:
+                self._programs[lanes, mode, traced] = Compiled(self.program(mode, traced)[1], lanes).ready()
+            found: Compiled = self._programs[lanes, mode, traced]
+            return found
+
+    @property
+    def predicted(self) -> StepTime:
+        """What a step is expected to take on this computer, before it is compiled; of an adaptive run, a try."""
+        adaptive = self.integrator.adaptive
+        mode = (adaptive, True) if adaptive or self.events else None
+        return step_time(self.program(mode, self.traced)[1].tick)
 
     def run(
         self,
@@ -102,22 +127,22 @@ class Simulator:
     ) -> Record:
         """See bellcrank.simulate."""
         began = time.perf_counter()
-        seconds = start.positive("seconds", seconds)
+        seconds = positive("seconds", seconds)
         if not isinstance(threads, (int, np.integer)) or threads < 1:
             raise InputError(f"threads is {threads!r}; expected a whole number from 1.")
         adaptive = self._adaptive(step, tolerance)
-        h = start.positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
-        tol = start.positive("tolerance", tolerance) if tolerance is not None else TOLERANCE
+        h = positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
+        tol = positive("tolerance", tolerance, "") if tolerance is not None else TOLERANCE
         each = every == "step"
         if isinstance(every, str) and not each:
             raise InputError(f'every is "{every}"; expected seconds between rows, or "step" for one row per step.')
-        steps = 0 if adaptive else start.whole("seconds", seconds, h, "step")
+        steps = 0 if adaptive else whole("seconds", seconds, h, "step")
         if every is None:
             every = seconds / ROWS if adaptive else h
-        gap = h if each else start.positive("every", min(float(every), seconds))
-        stride = 1 if adaptive or each else start.whole("every", gap, h, "step")
+        gap = h if each else min(positive("every", every), seconds)
+        stride = 1 if adaptive or each else whole("every", gap, h, "step")
         mode = (adaptive, not each or not adaptive) if adaptive or self.events else None
-        y = self.traced.started(start.state(self.system, q0, v0, x0))
+        y = start.state(self.system, q0, v0, x0)
         table, hold = start.inputs(self.system, inputs, input_step)
         p = self.system.parameters.vector(parameters or {}, "simulate")
         if self.system.inputs and hold < h * (1 - 1e-9) and not adaptive:
@@ -135,34 +160,44 @@ class Simulator:
         y = np.broadcast_to(y, (*batch, y.shape[-1])).reshape(runs, -1)
         table = np.broadcast_to(table, (*batch, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
         p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(runs, -1)
-        rows = 1024 if each and adaptive else round(seconds / gap) + (1 if mode is None else 2 + 8 * len(self.events))
+        y = self.traced.started(self.traced.checked(y, p))
+        rows = self._rows(mode, steps, stride, seconds / gap)
         lanes = 1 if runs == 1 else host().lanes("float64")
-        code = self.compiled(lanes, mode)
-        self._room(runs * rows * code.program.row * 8, runs, rows)
+        places, program = self.program(mode, self.traced)
+        self._room(runs * rows * program.row * 8, runs, rows)
         first = {
-            "t": 0.0, "live": 1.0, "due": 1.0, "h": h, "step": h, "every": gap, "end": seconds, "last": steps,
+            "t": 0.0, "y": y, "live": 1.0, "due": 1.0, "h": h, "step": h, "every": gap, "end": seconds, "last": steps,
             "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol, "h_old": 1.0,
             "input_step": hold, "input_last": table.shape[1] - 1,
         }  # fmt: skip
-        # One array for all, and lanes that nobody asked for have rows that nobody touches.
-        kept = np.empty((-(-runs // lanes) * lanes, rows, code.program.row))
-        parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
-        blocks = [self._block(code, mode, first, y[part], table[part], p[part], kept[part]) for part in parts]
-        n = self.program(mode)[0].place("t")
+        state = places.array(runs, {key: x for key, x in first.items() if key in places.places})
+
+        def code(traced: Traced) -> Compiled:
+            return self.compiled(lanes, mode, traced)
+
+        def share(b: Block) -> float:
+            """How far the slowest is that still runs."""
+            t, live = b.state[places.place("t")], b.state[places.place("live")]
+            return float(t.min(where=live > 0.0, initial=seconds)) / seconds
+
         with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
-            finished = run_all(blocks, int(threads), tell, lambda b: float(b.state[n].min()) / seconds)
+            done = run_lanes(self.traced, code, places, state, table, p, rows, int(threads), tell, share)
         outcome = Outcome(
-            self.system, self.traced, self.integrator, self.program(mode)[0], blocks, batch, table, p, self.events,
-            kept,
+            self.system, self.traced, self.integrator, places, done, batch, table, p, self.events,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
              "every": "step" if each else gap, "threads": int(threads), "lanes": lanes,
              "wall": time.perf_counter() - began},
-            finished,
         )  # fmt: skip
         record = recorded(outcome)
-        if not finished:
+        if not done.finished:
             raise Interrupted(record)
         return record
+
+    def __reduce__(self) -> str:
+        raise InputError(
+            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism) and "
+            "make a Simulator where it arrives: compiled code is found in the cache on disk."
+        )
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
         if tolerance is not None and not self.integrator.adaptive:
@@ -172,6 +207,13 @@ class Simulator:
                 f"give step=..., or take one of {', '.join(able)}."
             )
         return self.integrator.adaptive and (tolerance is not None or step is None)
+
+    def _rows(self, mode: Mode, steps: int, stride: int, gaps: float) -> int:
+        """Room for so many rows of each run: exact with fixed steps, else what is likely, for it can grow."""
+        if mode is None:
+            return -(-steps // stride) + 1
+        on_grid = mode[1]
+        return round(gaps) + 2 + 8 * len(self.events) if on_grid else 1024
 
     def _room(self, size: int, runs: int, rows: int) -> None:
         if size > KEEP:
@@ -184,27 +226,6 @@ class Simulator:
                     f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and "
                     f"{free / 1e9:.1f} GB are free; record less often (every=...)."
                 )
-
-    def _block(
-        self,
-        code: Compiled,
-        mode: Mode,
-        first: dict[str, Any],
-        y: Array,
-        table: Array,
-        p: Array,
-        rows: Array,
-    ) -> Block:
-        """Lanes that nobody asked for do what the last one does, and stop at once."""
-        places, lanes, n = self.program(mode)[0], code.lanes, len(y)
-        y, table, p = (np.concatenate([a, np.repeat(a[-1:], lanes - n, axis=0)]) for a in (y, table, p))
-        values = {key: x for key, x in first.items() if key in places.places}
-        values["y"] = y
-        idle = np.arange(lanes) >= n
-        values["live"], values["due"] = np.where(idle, 0.0, 1.0), np.where(idle, 0.0, 1.0)
-        if mode is not None:
-            values["next"] = np.where(idle, NEVER, 0.0)
-        return Block(code, places.array(lanes, values), p.T, table, rows)
 
 
 def _free_memory() -> int:
@@ -228,6 +249,7 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     events: Sequence[Event] = (),
     sensitivities: Sequence[str] = (),
+    form: str = "minimal",
     method: str = "auto",
     threads: int = 1,
     progress: Any = None,
@@ -239,9 +261,10 @@ def simulate(
     between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
     input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
     batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
-    to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done,
+    to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. form: how closed loops are kept closed
+    (minimal, projected, lagrange). progress: a function told the share done,
     True, or False for silence.
     """
-    parts = {"control": control} if control is not None else {}
-    made = Simulator(mechanism, integrator, method, events, sensitivities, **parts)
+    parts: dict[str, Any] = {"control": control} if control is not None else {}
+    made = Simulator(mechanism, integrator, method, events, sensitivities, form, **parts)
     return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads, progress)

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.sim.checked import numbers, positive
 from bellcrank.sim.systems import System
 from bellcrank.sim.traced import quaternions
 
 Array = np.ndarray[Any, Any]
-
-
-def positive(name: str, value: Any) -> float:
-    try:
-        x = float(value)
-    except (TypeError, ValueError):
-        x = math.nan
-    if not (x > 0 and math.isfinite(x)):
-        raise InputError(f"{name} is {value!r}; expected a number above zero, in seconds.")
-    return x
-
-
-def whole(name: str, total: float, part: float, of: str) -> int:
-    """total / part, which must be a whole number."""
-    n = round(total / part)
-    if n < 1 or abs(n * part - total) > 1e-6 * part:
-        near = max(1, n)
-        raise InputError(
-            f"{name} is {total:g} s, which is {total / part:.6g} times the {of} of {part:g} s; expected a whole "
-            f"number. Take {name} {near * part:.12g} or a {of} of {total / near:.12g}."
-        )
-    return n
 
 
 def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
@@ -47,7 +25,11 @@ def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
             if key not in names:
                 raise InputError(f"{what}: {unknown('element', key, names)}")
         given = {key: numbers(f"{what}[{key!r}]", x) for key, x in value.items()}
-        shape = np.broadcast_shapes(*(x.shape for x in given.values())) if given else ()
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in given.values()))
+        except ValueError:
+            shapes = ", ".join(f"{key} {x.shape}" for key, x in given.items())
+            raise InputError(f"{what}: the elements do not broadcast: {shapes}; expected one shape for all.") from None
         out = np.broadcast_to(base, (*shape, len(names))).copy()
         for key, x in given.items():
             out[..., names.index(key)] = x
@@ -59,17 +41,6 @@ def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
         raise InputError(
             f"{what} has the shape {array.shape}; expected (..., {len(names)}): {', '.join(names) or 'nothing'}."
         )
-    return array
-
-
-def numbers(what: str, value: Any) -> Array:
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is {value!r}; expected real numbers.") from None
-    if not np.isfinite(array).all():
-        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise InputError(f"{what}{list(at) if at else ''} is {array[at]}; expected finite numbers.")
     return array
 
 
@@ -109,11 +80,14 @@ def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -
     for name in s.inputs:
         x = numbers(f'input "{name}"', given.get(name, 0.0))
         columns.append(x[..., None] if interval is None or x.ndim == 0 else x)
+    hold = 1e9 if interval is None else positive("input_step", interval)
     if not columns:
-        return np.zeros((1, 0)), 1.0
+        return np.zeros((1, 0)), hold
     try:
         table = np.stack(np.broadcast_arrays(*columns), axis=-1)
     except ValueError:
         shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(s.inputs, columns, strict=True))
         raise InputError(f"the inputs do not broadcast: {shapes}; expected (..., lines) each.") from None
-    return table, 1e9 if interval is None else positive("input_step", interval)
+    if table.shape[-2] == 0:
+        raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected one at least.")
+    return table, hold

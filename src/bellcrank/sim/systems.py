@@ -17,6 +17,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.parameter import Parameters
 from bellcrank.scalar import Scalar
+from bellcrank.sim.checked import listed, number, unique
 from bellcrank.sim.named import Named
 from bellcrank.sim.user import called, vector
 
@@ -158,6 +159,7 @@ def system(
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
     known = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
+    actuators = listed("actuators", actuators, "actuators")
     for a in actuators:
         if not isinstance(a, Actuator):
             raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
@@ -165,21 +167,24 @@ def system(
             raise InputError(f'actuator {type(a).__name__} of "{mechanism.name}": {unknown("joint", a.joint, known)}')
     own: Any = states or getattr(control, "states", ())
     if isinstance(own, Mapping):
-        own = [StateVariable(name, "", float(x)) for name, x in own.items()]
-    if isinstance(inputs, str):
-        raise InputError(f'inputs is "{inputs}"; expected a list of names: ["{inputs}"].')
-    made = System(
-        mechanism, tuple(actuators), control, tuple(inputs), dict(outputs or {}), tuple(own), tuple(parameters)
-    )
-    _unique("state", [s.name for s in made.states])
-    _unique("input", made.inputs)
+        own = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in own.items()]
+    for z in own:
+        if not isinstance(z, StateVariable):
+            raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
+    inputs, parameters = listed("inputs", inputs, "names"), listed("parameters", parameters, "parameters")
+    if own and control is None:
+        raise InputError(f"there are states ({', '.join(z.name for z in own)}) but no control that would move them.")
+    if not isinstance(outputs or {}, Mapping):
+        raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
+    made = System(mechanism, actuators, control, inputs, dict(outputs or {}), tuple(own), parameters)
+    unique("state", [s.name for s in made.states])
+    unique("input", made.inputs)
+    m = mechanism
+    taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in ("v", "a", "tau"))}
+    taken |= {s.name for s in made.states} | {f"{n}.command" for n in made.commands}
     for name, f in made.outputs.items():
+        if name in taken:
+            raise InputError(f'output "{name}" has the name of a column that every record has; give it another.')
         if not callable(f):
             raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')
     return made
-
-
-def _unique(what: str, names: Sequence[str]) -> None:
-    twice = sorted({n for n in names if list(names).count(n) > 1})
-    if twice:
-        raise InputError(f"there is more than one {what} called {', '.join(twice)}; names must differ.")

@@ -76,7 +76,7 @@ class Traced:
         s, m = self.system, self.system.mechanism
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            y = list(y)
+            y = self._staged(list(y))
             step("control")
             commands, own = s.commanded(t, y, u)
             step("actuators")
@@ -87,6 +87,19 @@ class Traced:
             return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own]}
 
         return self._varied(self.trace("rate", rate, self._plain))
+
+    def _staged(self, y: State) -> State:
+        """A state inside a step, as the rate sees it."""
+        return y
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Fields of the loop's state beside those of every run."""
+        return ()
+
+    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        """The state that a step ends with, trouble (a status, or 0), and new values of what is measured."""
+        return y, 0.0, {}
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         m = self.system.mechanism
@@ -130,6 +143,26 @@ class Traced:
             if w in elements:
                 out[..., n * (1 + j) + elements.index(w)] = 1.0
         return out
+
+    def checked(self, y: Array, parameters: Array) -> Array:
+        """A start (runs, size), or an error where the mechanism cannot be so; here anything goes."""
+        return y
+
+    def bounds(self, y: Array, parameters: Array) -> Array:
+        """How large E may become before a run asks for another partition."""
+        return np.full(len(y), np.inf)
+
+    def told(self, widest: float, switched: int) -> dict[str, Any]:
+        """What the record's provenance says of closed loops."""
+        return {}
+
+    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        """Why loops could not be closed in a step from here."""
+        return ""
+
+    def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
+        """Which of the runs (columns of the state) go by which graphs."""
+        return {self: list(range(state.shape[1]))}
 
     def problem(self, u: Sequence[Scalar] = ()) -> Problem:
         """For a trace in which y and t are nodes and u are the inputs."""

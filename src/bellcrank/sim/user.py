@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
+import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,21 +14,40 @@ import numpy as np
 
 import bellcrank.errors
 from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
+from bellcrank.graph import Node
+from bellcrank.graph.ops import COMPARISONS
 from bellcrank.scalar import Scalar
 
-OURS = str(Path(bellcrank.errors.__file__).resolve().parent)
+OURS = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep
+ONCE = "This function runs once, on symbols, and is compiled."
 ADVICE = (
-    "It runs once, on symbols, and is compiled: write where(condition, a, b), minimum, maximum, clip and the functions "
-    "of bellcrank.scalar (sin, sqrt, tanh, ...) for what depends on a state; if and for may depend on the model only."
+    f"{ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, sqrt, "
+    "tanh, ...) for what depends on a state; if and for may depend on the model only."
 )
+LONG = 100  # characters of a line of the user's that a message shows
 
 
 def called(what: str, function: Callable[..., Any], *args: Any) -> Any:
     """function(*args), or an error at the user's line."""
+    _takes(what, function, len(args))
     try:
         return function(*args)
+    except InputError as error:
+        raise InputError(f"{what}: {_where(error)}{error}") from error
     except (BellcrankError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
         raise TraceError(f"{what}: {_where(error)}{_said(error)}") from error
+
+
+def _takes(what: str, function: Callable[..., Any], count: int) -> None:
+    """Says so where the function has not as many arguments as it will be given."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one that is not written in Python may not tell
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        raise InputError(f"{what} takes {signature}; expected {count} arguments: (t, q, v, x, u).") from None
 
 
 def _where(error: BaseException) -> str:
@@ -37,14 +58,13 @@ def _where(error: BaseException) -> str:
         return ""
     last = frames[-1]
     text = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
+    text = text if len(text) <= LONG else f"{text[:LONG]} ..."
     return f"{last.filename}, line {last.lineno}: {text}\n  " if text else f"{last.filename}, line {last.lineno}: "
 
 
 def _said(error: BaseException) -> str:
-    if isinstance(error, InputError):
-        return str(error)
     if isinstance(error, TraceError):
-        return f"{error} {ADVICE}"
+        return f"{error} {ONCE}"
     return f"{type(error).__name__}: {error}. {ADVICE}"
 
 
@@ -54,16 +74,26 @@ def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
         for key in value:
             if key not in names:
                 raise InputError(f"{what} returned a value for something else: {unknown('element', key, names)}")
-        return [value.get(name, 0.0) for name in names]
+        value = [value.get(name, 0.0) for name in names]
     if value is None:
-        raise InputError(f"{what} returned nothing; expected {len(names)} numbers: {', '.join(names)}.")
-    many = (isinstance(value, Sequence) and not isinstance(value, str)) or np.ndim(value) > 0
-    found = list(value) if many else [value]
+        raise InputError(f"{what} returned nothing; expected {many(names)}.")
+    several = (isinstance(value, Sequence) and not isinstance(value, str)) or np.ndim(value) > 0
+    found = list(value) if several else [value]
     if len(found) != len(names):
-        raise InputError(f"{what} returned {len(found)} numbers; expected {len(names)}: {', '.join(names)}.")
+        raise InputError(f"{what} returned {len(found)} numbers; expected {many(names)}.")
     for name, x in zip(names, found, strict=True):
         if isinstance(x, (int, float, np.number)) and not np.isfinite(x):
             raise InputError(f'{what} returned {x} for "{name}"; expected finite numbers.')
-        if isinstance(x, (list, tuple, str, np.ndarray)) and np.ndim(x):
-            raise InputError(f'{what} returned {x!r} for "{name}"; expected one number.')
+        if isinstance(x, Node) and x.op in COMPARISONS:
+            raise InputError(
+                f'{what} returned a comparison for "{name}"; expected a number: the difference of its two sides, or '
+                "where(condition, 1.0, 0.0)."
+            )
+        odd = (bool, np.bool_, complex, np.complexfloating, np.ndarray, Sequence, set)
+        if not hasattr(x, "__sub__") or isinstance(x, odd):
+            raise InputError(f'{what} returned {x!r} for "{name}"; expected one real number.')
     return found
+
+
+def many(names: Sequence[str]) -> str:
+    return f"{len(names)} number{'' if len(names) == 1 else 's'}: {', '.join(names) or 'none'}"

@@ -16,12 +16,14 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
-from bellcrank.sim.fixed import begun, chosen, fed, renewed, size_of
-from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, NOT_FINITE, TOO_SMALL, Layout, size
+from bellcrank.sim.fixed import begun, broken, chosen, fed, is_sound, renewed, untroubled
+from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, TOO_SMALL, Layout, size
 from bellcrank.sim.traced import Traced
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
 SMALLEST = 1e-14  # of a step, against the time or one second
+TOGETHER = 1e-9  # of a step: events closer than this happen at once
+EARLY = 1e-6  # of a step: where an event that begins at zero shows which side it leaves to
 
 
 class Watched:
@@ -37,7 +39,10 @@ class Watched:
             *("live", "due", "hit", "status", "n", "tried", "h", "step", "begin", "end", "every", "next", "which"),
             *("rtol", "atol", "t_old", "h_old"),
         ]
-        clock = {"input_step": 1, "input_last": 1, "fresh": 1} if self.nu else {}
+        # A memory that is of the wrong inputs, or of a step that a switch cut short, begins anew.
+        self.renews = integrator.memory(problem) > 0 and (self.nu > 0 or (len(self.events) > 0 and not adaptive))
+        clock = {"input_step": 1, "input_last": 1, "input_old": 1} if self.nu else {}
+        clock |= {"fresh": 1} if self.nu or self.renews else {}
         self.layout = Layout(
             {
                 "t": 1,
@@ -45,6 +50,7 @@ class Watched:
                 **({"input": 1} if self.nu else {}),
                 **dict.fromkeys(single, 1),
                 **clock,
+                **dict.fromkeys(traced.measured, 1),
                 "memory": size(integrator.memory(problem)),
                 "dense": size(self.nd * traced.size),
                 "g_old": size(len(self.events)),
@@ -78,8 +84,8 @@ class Watched:
             start=self.traced.trace(f"{name}.start", self._start, shapes),
             hit=at("hit"),
             input=at("input") if self.nu else 0,
-            renew=renewed(self.layout, self.integrator, self.traced),
-            fresh=at("fresh") if self.nu else 0,
+            renew=renewed(self.layout, self.integrator, self.traced) if self.renews else None,
+            fresh=at("fresh") if self.renews else 0,
         )
 
     @cached_property
@@ -102,14 +108,15 @@ class Watched:
         h, memory = old["h"], old["memory"]
         if self.adaptive:
             room = old["end"] - t
-            if self.nu:
-                room = minimum(room, (old["input"] + 1.0) * old["input_step"] - t)
-                room = where(room > 1e-12 * old["input_step"], room, old["end"] - t)
+            if self.nu:  # no step goes over a jump of the inputs
+                until = (old["input"] + 1.0) * old["input_step"] - t
+                room = where(old["input"] < old["input_last"], minimum(room, until), room)
             tried = minimum(h, room)
             memory = self.integrator.rescale(problem, memory, tried / h)
             h = tried
         made = self.integrator.step(problem, t, y, h, memory)
-        sound = size_of(made.y) < HUGE
+        y_new, trouble, measured = self.traced.settled(made.y, old)
+        sound = is_sound(y_new, trouble)
         n = old["n"] + 1.0
         if self.adaptive:
             err = _norm(made.error or [], y, made.y, old["rtol"], old["atol"])
@@ -130,25 +137,32 @@ class Watched:
             t_new = old["begin"] + n * old["step"]
             ended = t_new >= old["end"] - 1e-9 * old["step"]
             h_next = old["step"]
-            ratio = h_next / h if self.events else 1.0  # after a switch one step is shorter
+            ratio = 1.0
         go = where(old["live"] > 0.0, fits, 0.0) > 0.0
-        new = {"t": t_new, "y": made.y, "n": n, "t_old": t, "h_old": h}
+        new = {"t": t_new, "y": y_new, "n": n, "t_old": t, "h_old": h, **measured}
         new["dense"] = [x for d in made.dense for x in d]
         kept = {key: chosen(go, new[key], old[key]) for key in new}
         kept["memory"] = self._remembered(problem, go, made.memory, memory, ratio, old["memory"])
         kept["h"] = where(old["live"] > 0.0, h_next, old["h"])
         kept["tried"] = where(old["live"] > 0.0, old["tried"] + 1.0, old["tried"])
-        kept["live"] = where(go, where(ended, 0.0, 1.0), where(stuck > 0.0, 0.0, old["live"]))
-        failure = float(NOT_FINITE) if not self.adaptive else where(sound, float(TOO_SMALL), float(NOT_FINITE))
-        outcome = where(go, where(ended, float(FINISHED), 0.0), where(stuck > 0.0, failure, 0.0))
+        going = where(ended, 0.0, untroubled(trouble))
+        kept["live"] = where(go, going, where(stuck > 0.0, 0.0, old["live"]))
+        failure = broken(trouble) if not self.adaptive else where(sound, float(TOO_SMALL), broken(trouble))
+        outcome = where(go, where(ended, float(FINISHED), trouble), where(stuck > 0.0, failure, 0.0))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         kept["next"] = old["next"] if self.grid else where(go, 0.0, old["next"])
         if self.nu:
-            kept |= fed(old, kept["t"])
+            kept |= fed(old, kept["t"]) | {"input_old": old["input"]}
+        if self.renews and not self.adaptive:
+            kept["fresh"] = where(h < old["step"], 1.0, kept.get("fresh", 0.0))
         if self.events:
             g = list(self.traced.call(self.crossings, kept["t"], kept["y"], u)["g"])
-            kept["g_old"], kept["g"] = old["g"], chosen(go, g, old["g"])
-            hits = [crossed(e, a, b) for e, a, b in zip(self.events, old["g"], g, strict=True)]
+            # what is zero now, like the height of a ball that bounces off, has to say where it goes: it may be back
+            # within this very step
+            early = self.traced.call(self.crossings, t + EARLY * h, interpolate(made.dense, EARLY), u)["g"]
+            before = [where(fabs(a) > 0.0, a, e) for a, e in zip(old["g"], early, strict=True)]
+            kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
+            hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
             kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
         return self._result(old | kept)
 
@@ -193,7 +207,7 @@ class Watched:
         now = self.layout.read(s)
         regular, first, pending = self._row_times(now)
         which: Scalar = 0.0
-        for k, p in enumerate(pending):
+        for k, p in reversed([*enumerate(pending)]):  # of events at the same time the first in the list comes first
             which = where(p <= first, k + 1.0, which)
         on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
         y = interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"])
@@ -206,8 +220,12 @@ class Watched:
         due = where(now["due"] > 0.0, 1.0, 0.0) > 0.0
         new["next"] = where(on_grid, after, now["next"])
         kept = {key: chosen(due, new[key], now[key]) for key in ("pending", "next")}
-        row = [first, *y, *([now["input"]] if self.nu else []), which]
+        row = [first, *y, *([self._input_at(now, first)] if self.nu else []), which]
         return {"row": row, **self._result(now | kept)}
+
+    def _input_at(self, now: dict[str, Any], t: Scalar) -> Scalar:
+        """The line of the inputs at a time of the last step: only its end may have a new one."""
+        return where(t < now["t"] - 1e-9 * now["h_old"], now["input_old"], now["input"])
 
     def _locate(self, s: Any, u: Any = ()) -> dict[str, Any]:
         now = self.layout.read(s)
@@ -225,43 +243,51 @@ class Watched:
             )
             places.append(where(is_crossed, zero, 2.0))
         end: Scalar = 2.0  # where in the step the first event is that does not let it pass
-        which: Scalar = 0.0
-        for k, e in enumerate(self.events):
+        for place, e in zip(places, self.events, strict=True):
             if e.action != "record":
-                sooner = places[k] < end
-                end, which = where(sooner, places[k], end), where(sooner, k + 1.0, which)
+                end = minimum(end, place)
         halted = end < 1.5
-        t_end = t0 + end * h0
+        if not self.adaptive:  # what is left of a step must be worth a step
+            end = where(fabs(end - 1.0) < TOGETHER, 1.0, end)
+        t_end = where(end < 1.0, t0 + end * h0, now["t"])
         y_end = interpolate(dense, where(halted, end, 1.0))
+        together = [fabs(place - end) < TOGETHER for place in places]
         new: dict[str, Any] = {}
         new["pending"] = [
-            where(x < 1.5, where(x <= end, t0 + x * h0, NEVER), p) for x, p in zip(places, now["pending"], strict=True)
+            where(x < 1.5, where(x < end + TOGETHER, t0 + minimum(x, end) * h0, NEVER), p)
+            for x, p in zip(places, now["pending"], strict=True)
         ]
         y_new = y_end
-        stopped: Scalar = 0.0
+        which: Scalar = 0.0  # the event that stops the run
         for k, e in enumerate(self.events):
-            mine = fabs(which - (k + 1.0)) < 0.5
             if e.action == "stop":
-                stopped = where(mine, 1.0, stopped)
+                which = where(together[k], k + 1.0, which)
             elif e.action == "switch":
-                y_new = chosen(mine, switched(system, e, t_end, y_end, u), y_new)
-        over = stopped > 0.0
-        h_next = now["h"] if self.adaptive else maximum(now["t"] - t_end, 0.0)
+                y_new = chosen(together[k], switched(system, e, t_end, y_new, u), y_new)
+        over = which > 0.0
+        h_next, n, ended = now["h"], now["n"], t_end >= now["end"]
+        if not self.adaptive:  # the rest of the step, and after it whole ones again
+            h_next = where(end < 1.0, now["t"] - t_end, now["step"])
+            n, ended = where(end < 1.0, n - 1.0, n), t_end >= now["end"] - 1e-9 * now["step"]
         g_new = list(self.traced.call(self.crossings, t_end, y_new, u)["g"])
-        # the one that happened is past: zero before is no crossing
-        g_new = [where(x <= end, 0.0, g) for x, g in zip(places, g_new, strict=True)]
+        # what happened here is at zero, whatever rounding says
+        g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]
         after = {
             "t": t_end,
             "y": y_new,
             "g": g_new,
             "which": which,
-            "n": now["n"] if self.adaptive else now["n"] - 1.0,
+            "n": n,
             "h": h_next,
-            "live": where(over, 0.0, 1.0),
-            "status": where(over, float(EVENT), 0.0),
+            "live": where(over, 0.0, where(ended, 0.0, 1.0)),
+            "status": where(over, float(EVENT), where(ended, float(FINISHED), 0.0)),
             "end": where(over, t_end, now["end"]),
             "memory": begun(self.integrator, problem, {"t": t_end, "y": y_new, "h": h_next}),
         }
+        if self.nu:  # the step was to end with new inputs, but did not get there
+            after["input"] = where(end < 1.0, now["input_old"], now["input"])
+        if self.renews:  # the memory above is of the inputs in u
+            after["fresh"] = where(end < 1.0, 0.0, now["fresh"])
         new |= {key: chosen(halted, after[key], now[key]) for key in after}
         kept = {key: chosen(hit, new[key], now[key]) for key in new}
         kept["hit"] = 0.0

@@ -47,9 +47,10 @@ class Analysis:
         return self.nv - len(self.names)
 
     def __str__(self) -> str:
-        state = {k: "kept" for k in self.kept} | {k: "holds by itself" for k in self.trivial}
+        state = dict.fromkeys(self.kept, "kept") | dict.fromkeys(self.trivial, "holds by itself")
         rows = [(name, state.get(k, "redundant: follows from the others")) for k, name in enumerate(self.names)]
-        head = f"mobility {self.mobility} (Gruebler counts {self.gruebler}), {len(self.kept)} of {len(self.names)} equations"
+        equations = f"{len(self.kept)} of {len(self.names)} equations"
+        head = f"mobility {self.mobility} (Gruebler counts {self.gruebler}), {equations}"
         return head + "\n" + table(("equation", ""), rows)
 
 
@@ -65,7 +66,8 @@ def analysed(tree: Tree, start: Array, random: Array) -> Analysis:
         least = int(np.argmin(np.abs(residual).max(axis=-1)))
         raise ModelError(
             f"the loops cannot be closed: in the best of {len(q)} attempts these equations are not met: "
-            f"{summary(what, residual[least])} (m, or 1 for directions). Look at points, axes and lengths of these loops."
+            f"{summary(what, residual[least])} (m, or 1 for directions). Look at points, axes "
+            "and lengths of these loops."
         )
     q = _walked(tree, q[good][0])
     C = closed(tree, q).C

@@ -7,13 +7,14 @@ do not share joints, neither do their rows, and each is solved by itself.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bellcrank.scalar import Scalar
 
 Pivots = Sequence[tuple[int, int]]
-Line = dict[Hashable, Scalar]
+Line = dict[Any, Scalar]  # by index of an unknown, or by the name of a right-hand side
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Solved:
 
 def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[Mapping[str, Scalar]]) -> Solved:
     """right[k] are the right-hand sides of row k by name. A line has -E for columns of C, and names."""
-    work: dict[int, Line] = {k: {**rows[k], **right[k]} for k, _ in order}
+    work: dict[int, Line] = {k: dict(rows[k]) | dict(right[k]) for k, _ in order}
     used: list[Scalar] = []
     inverse: dict[int, Scalar] = {}
     left = [k for k, _ in order]
@@ -49,7 +50,7 @@ def solved(rows: Sequence[Mapping[int, Scalar]], order: Pivots, right: Sequence[
             if key == c:
                 continue
             if key in lines:
-                for inner, y in lines[key].items():  # type: ignore[index]
+                for inner, y in lines[key].items():
                     total[inner] = total[inner] - x * y if inner in total else -(x * y)
             else:
                 total[key] = total[key] + x if key in total else x

@@ -28,9 +28,7 @@ State = list[Scalar]
 
 def bare(tree: Tree) -> Tree:
     """The same bodies with nothing that acts on them: then forward dynamics at rest is M^-1 and nothing else."""
-    links = tuple(
-        replace(x, joint=replace(x.joint, damping=0.0, friction=0.0, stiffness=0.0)) for x in tree.links
-    )
+    links = tuple(replace(x, joint=replace(x.joint, damping=0.0, friction=0.0, stiffness=0.0)) for x in tree.links)
     return replace(tree, links=links, gravity=ZERO, springs=())
 
 
@@ -72,6 +70,31 @@ def lagrange(
     for x, move in zip(lam, moves, strict=True):
         a = [y + x * z for y, z in zip(a, move, strict=True)]
     return a, lam
+
+
+def projected(
+    tree: Tree, forward: Dynamics, kept: Sequence[int], q: Vector, v: Vector, rounds: int
+) -> tuple[State, State]:
+    """The nearest configuration and velocity that close the loops, near as the kinetic energy measures it."""
+    empty, still = bare(tree), [0.0] * tree.nv
+
+    def nearest(q: Vector, residual: Callable[[Equation], Scalar]) -> State:
+        every = equations(tree, q, still)
+        rows = [every[k] for k in kept]
+        moves = [list(forward(empty, q, still, [e.row.get(k, 0.0) for k in range(tree.nv)])) for e in rows]
+        N = [{j: x for j in range(i + 1) if not _zero(x := _dot(e, moves[j]))} for i, e in enumerate(rows)]
+        lam = solve(N, [residual(e) for e in rows], [str(k) for k in kept]) if rows else []
+        out: State = [0.0] * tree.nv
+        for x, move in zip(lam, moves, strict=True):
+            out = [y - x * z for y, z in zip(out, move, strict=True)]
+        return out
+
+    for _ in range(rounds):
+        step("Newton")
+        q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value))
+    step("C v")
+    change = nearest(q, lambda e: _dot(e, v))
+    return list(q), [a + b for a, b in zip(v, change, strict=True)]
 
 
 def _dot(e: Equation, x: Vector) -> Scalar:
@@ -165,7 +188,7 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
     E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}
     for c, line in found.lines.items():
         for k, x in line.items():
-            E[k][c] = -x  # type: ignore[index]
+            E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
     products = {k: _times(M, column) for k, column in E.items()}
@@ -174,7 +197,12 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
         entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
         small.append({j: x for j, x in entries.items() if j == i or not _zero(x)})
     return Reduced(
-        E, M, small, largest([x for line in found.lines.values() for x in line.values()]), conditioned(part, found), found
+        E,
+        M,
+        small,
+        largest([x for line in found.lines.values() for x in line.values()]),
+        conditioned(part, found),
+        found,
     )
 
 
@@ -190,9 +218,7 @@ def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector
     return found.moved(found.freedoms(momentum), [0.0] * tree.nv), found
 
 
-def minimal(
-    tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector
-) -> State:
+def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
     """Accelerations (25): as many equations as the mechanism has freedoms."""
     found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
     g: State = [0.0] * tree.nv

@@ -23,22 +23,32 @@ FIRST = f"# {meta.FORMAT} {meta.VERSION}"
 MAGIC = FIRST.encode()
 
 
+class Encoded:
+    """Text to bytes, and nothing to close: a TextIOWrapper would write once more to a disk that is full."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(text.encode())
+
+
 def write(run: Record, stream: IO[bytes]) -> None:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    text = Encoded(stream)
     notes = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
     # The last comment is the whole description; those before it are for people.
     comments = [FIRST, *(f"# {' '.join(note.split())}" for note in notes), f"# {meta.written(run)}"]
-    text.writelines(f"{comment}\n" for comment in comments)
+    for comment in comments:
+        text.write(f"{comment}\n")
     out = csv.writer(text, lineterminator="\n")
     lead = ["run"] if run.batch else []
     out.writerow([*lead, *(f"{name} [{run.column(name).unit}]" for name in run.columns)])
     columns = [meta.numbered(run.t.shape).tolist()] if run.batch else []
     out.writerows(zip(*columns, *(np.ravel(run[name]).tolist() for name in run.columns), strict=True))
-    text.detach()  # flushes, and leaves the stream open
 
 
 def read(stream: IO[bytes]) -> Record:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    text = io.StringIO(stream.read().decode(), newline="")
     comment, line = "", text.readline()
     while line.startswith("#"):
         comment, line = line, text.readline()

@@ -77,9 +77,22 @@ const MAKERS = { bar, disc, ball, slide, box: boxed };
 // All shapes of the replay with the normals of their faces: fewer sides where there are many.
 function meshes() {
   const sides = D.replay.shapes.length > 60 ? 8 : D.replay.shapes.length > 24 ? 10 : 14;
-  return D.replay.shapes.map((s) => {
-    const { corners, faces } = MAKERS[s.kind](s, sides);
-    const normals = faces.map((f) => unit(cross(add(corners[f[1]], corners[f[0]], -1), add(corners[f[2]], corners[f[0]], -1))));
-    return { body: s.body, joint: Boolean(s.joint), corners, faces, normals };
-  });
+  return D.replay.shapes.filter((s) => s.kind !== "rod").map((s) => meshOf(s, sides));
+}
+
+function meshOf(s, sides) {
+  const { corners, faces } = MAKERS[s.kind](s, sides);
+  const normals = faces.map((f) => unit(cross(add(corners[f[1]], corners[f[0]], -1), add(corners[f[2]], corners[f[0]], -1))));
+  return { body: s.body, joint: Boolean(s.joint), corners, faces, normals };
+}
+
+// Rods of slides: their length changes, so they are made anew, in the world.
+function rods(poses) {
+  const out = [];
+  for (const s of D.replay.shapes) {
+    if (s.kind !== "rod") continue;
+    const a = s.parent < 0 ? s.from : placed(poses[s.parent], s.from), b = poses[s.body].p;
+    if (Math.hypot(...add(b, a, -1)) > s.r) out.push(meshOf({ kind: "bar", body: -1, a, b, ra: s.r, rb: s.r }, 8));
+  }
+  return out;
 }

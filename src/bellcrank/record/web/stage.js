@@ -38,12 +38,12 @@ function drawStage() {
   g.fillRect(0, 0, w, h);
   const poses = D.replay.bodies.map((_, i) => poseAt(i, now.t));
   if (following) eye.target = add(poses[0].p, offset);
-  const camera = projector(w, h), world = MESHES.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
+  const camera = projector(w, h), all = [...MESHES, ...rods(poses)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
   const high = dot(camera.at, UP) > 0;
   drawGrid(g, camera);
-  if (high) drawShadow(g, camera, world);
+  if (high) drawShadow(g, camera, all, world);
   drawTrace(g, camera);
-  drawFaces(g, camera, world, poses);
+  drawFaces(g, camera, all, world, poses);
   drawAxes(g, camera, h);
 }
 
@@ -77,9 +77,9 @@ function drawGrid(g, camera) {
 }
 
 // One path of all that looks up, seen from straight above: its union is the shadow.
-function drawShadow(g, camera, world) {
+function drawShadow(g, camera, meshes, world) {
   g.beginPath();
-  MESHES.forEach((m, k) => {
+  meshes.forEach((m, k) => {
     const flat = world[k].map((x) => (dot(x, UP) >= 0 ? camera.project(add(x, UP, -dot(x, UP))) : null));
     for (const face of m.faces) {
       const points = face.map((i) => flat[i]);
@@ -95,9 +95,9 @@ function drawShadow(g, camera, world) {
   g.fill();
 }
 
-function drawFaces(g, camera, world, poses) {
+function drawFaces(g, camera, meshes, world, poses) {
   const all = [];
-  MESHES.forEach((m, k) => {
+  meshes.forEach((m, k) => {
     // A joint's hub holds the ends of the bars that meet in it: it is drawn as if it were a little nearer.
     const nearer = m.joint ? 0.11 * D.replay.unit : 0;
     const corners = world[k], seen = corners.map(camera.project), R = m.body < 0 ? null : poses[m.body].R;

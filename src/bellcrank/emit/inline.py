@@ -1,0 +1,63 @@
+"""A graph without calls: the nodes of the graphs that it calls stand where the calls were.
+
+A call is a wall: all its arguments go through memory, and nothing behind it begins before it returns. The stages of a
+Runge-Kutta step need no such wall. The positions of one stage follow from velocities of the stage before, so its sines,
+and much of its mass matrix, can be computed while the accelerations of that stage are still being solved for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.node import Tape
+
+LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
+
+
+def opened(graph: Graph) -> Graph:
+    """Without calls where that pays, else as it is."""
+    return inlined(graph) if graph.calls and graph.count().arithmetic <= LIMIT else graph
+
+
+def inlined(graph: Graph) -> Graph:
+    tape = Tape()
+
+    def copied(g: Graph, given: Mapping[tuple[str, int], Any]) -> dict[int, Any]:
+        """What every node of g is on the new tape: a node, or a number where a caller gave one; a list for a call."""
+        known: dict[int, Any] = {}
+        for node in g.nodes:
+            if node.op == "input":
+                known[node.serial] = given[node.args]
+                continue
+            args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
+            if node.op == "call":
+                function, *values = args
+                found = copied(function, dict(zip(_elements(function), values, strict=True)))
+                known[node.serial] = [_known(x, found) for out in function.outputs.values() for x in out.flat]
+            elif node.op == "result":
+                known[node.serial] = args[0][args[1]]
+            else:
+                known[node.serial] = tape.node(node.op, *args)
+        return known
+
+    known = copied(graph, {place: tape.node("input", *place) for place in _elements(graph)})
+    outputs = {}
+    for name, array in graph.outputs.items():
+        outputs[name] = np.empty(array.shape, dtype=object)
+        for index in np.ndindex(*array.shape):
+            outputs[name][index] = _known(array[index], known)
+    return Graph(graph.name, graph.inputs, outputs, tape)
+
+
+def _known(x: Node | float, known: Mapping[int, Any]) -> Any:
+    return known[x.serial] if isinstance(x, Node) else x
+
+
+def _elements(g: Graph) -> list[tuple[str, int]]:
+    """Every element of every input, in the order of the arguments of a call."""
+    return [(name, k) for name, shape in g.inputs.items() for k in range(math.prod(shape))]

@@ -1,0 +1,369 @@
+"""Routines and loops in machine code against Graph.evaluate: the loop is spelled out in Python and run beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank.emit import loop
+from bellcrank.emit.host import host
+from bellcrank.emit.loop import DONE, FULL, PAUSE, SWAPPED, Program
+from bellcrank.emit.routine import CHUNK
+from bellcrank.graph import Graph, trace
+from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
+from bellcrank.sim.runner import Block, Compiled, run_all
+
+Array = np.ndarray[Any, Any]
+LANES = [n for n in (1, 2, 4, 8) if n <= host().lanes("float64")]
+
+
+# -- routines
+
+
+def ran(graph: Graph, lanes: int, s: Array, p: Array | None = None) -> Array:
+    """What a routine makes of s, (size, lanes)."""
+    n = len(s)
+    idle = trace("idle", lambda s: {"s": [x * 1.0 for x in s]}, {"s": (n,)})
+    program = Program(idle, live=0, due=0, row=1, start=graph)
+    p = np.zeros((0, lanes)) if p is None else p
+    return Block(Compiled(program, lanes), s, p, np.zeros((lanes, 1, 0)), np.zeros((lanes, 1, 1))).state
+
+
+def evaluated(graph: Graph, s: Array, p: Array | None = None) -> Array:
+    more = {} if p is None else {"p": p.T}
+    return np.asarray(graph.evaluate(s=s.T, **more)["s"]).T
+
+
+def close(a: Array, b: Array) -> None:
+    """Equal but for fused multiply-adds, and sines of our own: the bound is that of test_backends."""
+    np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_every_operation(lanes: int) -> None:
+    def function(s: Any) -> dict[str, Any]:
+        a, b = s
+        c = sqrt(a * a + 1.0)
+        return {
+            "s": [
+                where(a < b, sin(a) - cos(b), tanh(a * b)),
+                maximum(exp(-c), minimum(log(c), atan2(a, b))) / (2.0 + abs(b)) - a * c,
+            ]
+        }
+
+    g = trace("operations", function, {"s": (2,)})
+    s = np.random.default_rng(0).normal(size=(2, lanes))
+    close(ran(g, lanes, s), evaluated(g, s))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_calls_within_calls_share_a_workspace(lanes: int) -> None:
+    """The caller keeps values across calls, and callees of different sizes use the same memory."""
+    small = trace("small", lambda x: {"y": [sin(x[0]) * x[1], cos(x[1]), 0.25]}, {"x": (2,)})
+
+    def middle(x: Any) -> dict[str, Any]:
+        y = small.call(x=[x[0], x[2]])["y"]
+        z = small.call(x=[y[0] + x[1], y[1]])["y"]
+        return {"y": [y[0] * z[1], z[0] - y[1] + sin(x[1]), y[2]]}
+
+    g = trace("middle", middle, {"x": (3,)})
+
+    def outer(s: Any) -> dict[str, Any]:
+        kept = [sin(x) for x in s]
+        a = g.call(x=s)["y"]
+        b = small.call(x=[a[0], 1.5])["y"]
+        c = g.call(x=[b[0], a[1], kept[0]])["y"]
+        return {"s": [c[0] + kept[1], c[1] * kept[2] + a[2], b[1] - a[0]]}
+
+    made = trace("outer", outer, {"s": (3,)})
+    s = np.random.default_rng(1).normal(size=(3, lanes))
+    close(ran(made, lanes, s), evaluated(made, s))
+
+
+@pytest.mark.parametrize("lanes", [LANES[0], LANES[-1]])
+def test_large_graphs_are_cut_and_calls_cross_the_cuts(lanes: int) -> None:
+    step = trace("step", lambda x: {"y": [x[0] + 0.01 * sin(x[1]), x[1] - 0.01 * x[0]]}, {"x": (2,)})
+
+    def long(s: Any) -> dict[str, Any]:
+        x, early = list(s), s[0] * s[1]
+        for k in range(CHUNK):  # three operations and more each
+            x = list(step.call(x=x)["y"]) if k % 10 == 0 else [x[0] + 0.01 * x[1], x[1] - (0.01 + 1e-6 * k) * sin(x[0])]
+        return {"s": [x[0] + early, x[1] * early]}
+
+    g = trace("long", long, {"s": (2,)})
+    assert len(g.nodes) > 3 * CHUNK
+    text, _ = loop.source(Program(g, 0, 0, 1, start=g), lanes, host().lanes("float64"))
+    assert text.count("define internal void @start_") >= 2
+    s = np.random.default_rng(2).normal(size=(2, lanes))
+    np.testing.assert_allclose(ran(g, lanes, s), evaluated(g, s), rtol=1e-10)  # 1500 steps of rounding
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_free_numbers_are_another_array(lanes: int) -> None:
+    inner = trace("inner", lambda x, p: {"y": [p[1] * sin(x), p[0] - x]}, {"x": (), "p": (2,)})
+
+    def outer(s: Any, p: Any) -> dict[str, Any]:
+        y = inner.call(x=s[0], p=p)["y"]
+        return {"s": [y[0] + p[0], y[1]]}
+
+    g = trace("outer", outer, {"s": (2,), "p": (2,)})
+    rng = np.random.default_rng(3)
+    s, p = rng.normal(size=(2, lanes)), rng.normal(size=(2, lanes))
+    close(ran(g, lanes, s, p), evaluated(g, s, p))
+
+
+def test_a_lane_gives_the_same_bits_alone_and_among_others() -> None:
+    def function(s: Any) -> dict[str, Any]:
+        return {"s": [sin(s[0]) * s[1] + tanh(s[0]), sqrt(s[0] * s[0] + 1.0) / (2.0 + cos(s[1])) - exp(s[0])]}
+
+    g = trace("bits", function, {"s": (2,)})
+    s = np.random.default_rng(4).normal(size=(2, LANES[-1]))
+    together = ran(g, LANES[-1], s)
+    alone = np.concatenate([ran(g, 1, s[:, k : k + 1]) for k in range(LANES[-1])], axis=1)
+    np.testing.assert_array_equal(together, alone)
+
+
+# -- loops
+
+NAMES = ("t", "y", "z", "live", "due", "hit", "fresh", "line", "n", "last", "lines", "left")
+AT = {name: k for k, name in enumerate(NAMES)}
+SHAPES = {"s": (len(NAMES),)}
+FED = {**SHAPES, "u": (2,)}
+
+
+def _read(s: Any) -> dict[str, Any]:
+    return dict(zip(NAMES, s, strict=True))
+
+
+def _tick(s: Any, u: Any = (0.0, 1.0)) -> dict[str, Any]:
+    """A lane is left as it is when it is not live; it writes every third state, and its last; it hits every fifth."""
+    old = _read(s)
+    n = old["n"] + 1.0
+    third = sin(n * (2 * np.pi / 3)) ** 2 < 0.1
+    fifth = sin(n * (np.pi / 5)) ** 2 < 0.01
+    line = where(n > 4.0 * old["line"] + 3.0, minimum(old["line"] + 1.0, old["lines"]), old["line"])
+    new = {
+        "t": old["t"] + 0.1,
+        "y": old["y"] + 0.1 * (old["z"] + u[0]),
+        "z": old["z"] - 0.1 * sin(old["y"]) * u[1],
+        "n": n,
+        "live": where(n < old["last"], 1.0, 0.0),
+        "due": where(third, 1.0, where(n < old["last"], 0.0, 1.0)),
+        "hit": where(fifth, 1.0, 0.0),
+        "line": line,
+        "fresh": where(line > old["line"], 1.0, 0.0),
+        "left": where(third, 3.0, where(n < old["last"], 0.0, 1.0)),
+    }
+    go = old["live"] > 0.0
+    dead = {"due": 0.0, "hit": 0.0, "fresh": 0.0}
+    return {"s": [where(go, new.get(k, old[k]), dead.get(k, old[k])) for k in NAMES]}
+
+
+def _start(s: Any, u: Any = ()) -> dict[str, Any]:
+    now = _read(s)
+    return {"s": [now[k] if k != "z" else now["z"] + 0.5 for k in NAMES]}
+
+
+def _observe(s: Any, u: Any = ()) -> dict[str, Any]:
+    """As many rows as `left` says."""
+    now = _read(s)
+    left = where(now["due"] > 0.0, maximum(now["left"] - 1.0, 0.0), now["left"])
+    new = now | {"left": left, "due": where(now["due"] > 0.0, where(left > 0.0, 1.0, 0.0), 0.0)}
+    return {"row": [now["t"], now["y"] * 2.0, now["left"]], "s": [new[k] for k in NAMES]}
+
+
+def _locate(s: Any, u: Any = ()) -> dict[str, Any]:
+    now = _read(s)
+    hit = now["hit"] > 0.0
+    new = now | {"y": where(hit, -now["y"], now["y"]), "hit": 0.0}
+    return {"s": [new[k] for k in NAMES]}
+
+
+def _renew(s: Any, u: Any) -> dict[str, Any]:
+    now = _read(s)
+    new = now | {"z": where(now["fresh"] > 0.0, u[0], now["z"]), "fresh": 0.0}
+    return {"s": [new[k] for k in NAMES]}
+
+
+def program(kind: str) -> Program:
+    shapes = SHAPES if kind == "plain" else FED
+    graphs = {name: trace(name, f, shapes) for name, f in (("tick", _tick), ("start", _start))}
+    if kind == "plain":
+        return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"])
+    more: dict[str, Any] = {"input": AT["line"]}
+    if kind in ("watched", "all"):
+        more |= {"observe": trace("observe", _observe, shapes), "locate": trace("locate", _locate, shapes)}
+        more["hit"] = AT["hit"]
+    if kind == "all":
+        more |= {"renew": trace("renew", _renew, shapes), "fresh": AT["fresh"]}
+    return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"], **more)
+
+
+class Spelled:
+    """The loop of emit/loop.py in Python."""
+
+    def __init__(self, p: Program, s: Array, inputs: Array) -> None:
+        self.p, self.inputs, lanes = p, inputs, s.shape[1]
+        self.u = inputs[:, 0].T
+        self.s = self.of(p.start, s)["s"]
+        self.rows: list[list[Array]] = [[] for _ in range(lanes)]
+
+    def of(self, graph: Graph, s: Array) -> dict[str, Array]:
+        given = {"s": s.T, "u": self.u.T}
+        return {key: x.T for key, x in graph.evaluate(**{k: given[k] for k in graph.inputs}).items()}
+
+    def run(self, ticks: int, capacity: int) -> int:
+        p = self.p
+        for _ in range(ticks):
+            while (self.s[p.due] > 0).any():
+                due = np.flatnonzero(self.s[p.due] > 0)
+                if any(len(self.rows[lane]) >= capacity for lane in due):
+                    return FULL
+                seen = self.of(p.observe, self.s) if p.observe else {"row": self.s[: p.row], "s": self.s}
+                for lane in due:
+                    self.rows[lane].append(seen["row"][:, lane].copy())
+                self.s = seen["s"]
+                if not p.observe:
+                    break
+            if not (self.s[p.live] > 0).any():
+                return DONE
+            if p.inputs:
+                lines = self.s[p.input].astype(int)
+                self.u = self.inputs[np.arange(len(lines)), lines].T
+            if p.renew and (self.s[p.fresh] > 0).any():
+                self.s = self.of(p.renew, self.s)["s"]
+            self.s = self.of(p.tick, self.s)["s"]
+            if p.locate and (self.s[p.hit] > 0).any():
+                self.s = self.of(p.locate, self.s)["s"]
+        return PAUSE
+
+
+def begun(lanes: int, lasts: Sequence[int], seed: int = 0) -> tuple[Array, Array]:
+    """States with other ends, lane by lane (0: dead from the beginning), and tables of inputs."""
+    rng = np.random.default_rng(seed)
+    s = np.zeros((len(NAMES), lanes))
+    s[AT["y"]], s[AT["z"]] = rng.normal(size=(2, lanes))
+    s[AT["last"]] = [lasts[k % len(lasts)] for k in range(lanes)]
+    s[AT["live"]] = s[AT["due"]] = s[AT["left"]] = s[AT["last"]] > 0
+    s[AT["lines"]] = 3
+    return s, rng.normal(size=(lanes, 4, 2))
+
+
+def block(p: Program, s: Array, inputs: Array, capacity: int) -> Block:
+    lanes = s.shape[1]
+    given = inputs if p.inputs else np.zeros((lanes, 1, 0))
+    return Block(Compiled(p, lanes), s, np.zeros((0, lanes)), given, np.full((lanes, capacity, p.row), np.nan))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
+def test_the_loop_does_what_it_says(kind: str, lanes: int) -> None:
+    """Blocks of ticks of any length, rows that do not fit at first: the same rows, states and reasons."""
+    p = program(kind)
+    s, inputs = begun(lanes, [23, 0, 31, 7, 1])
+    machine, spelled = block(p, s, inputs, 4), Spelled(p, s, inputs)
+    close(machine.state, spelled.s)
+    reasons = []
+    for ticks in [1, 2, 3, 5, 8, 1, 13, 21, 34, 55]:
+        capacity = machine.rows.shape[1]
+        expected = spelled.run(ticks, capacity)
+        machine.advance(ticks)
+        reasons.append(expected)
+        close(machine.state, spelled.s)
+        assert machine.counts.tolist() == [len(r) for r in spelled.rows]
+        assert machine.rows.shape[1] == capacity * (2 if expected == FULL else 1)
+        assert machine.done == (expected == DONE)
+    assert {DONE, PAUSE, FULL} == set(reasons)
+    for lane in range(lanes):
+        close(machine.rows[lane, : machine.counts[lane]], np.array(spelled.rows[lane]).reshape(-1, p.row))
+
+
+def test_a_full_record_does_not_move_the_others() -> None:
+    """Only lanes that have a row to write must have room for it."""
+    lanes = LANES[-1]
+    if lanes == 1:
+        pytest.skip("this processor has one lane")
+    p = program("plain")
+    s, inputs = begun(lanes, [30, 2])
+    machine = block(p, s, inputs, 3)  # enough for lanes that end after two ticks
+    machine.advance(1000)
+    assert not machine.done and machine.rows.shape[1] == 6
+    assert machine.counts.tolist() == [3, 2] * (lanes // 2)
+
+
+def test_run_by_run_or_in_blocks_is_the_same() -> None:
+    """A pause is invisible."""
+    p = program("all")
+    s, inputs = begun(LANES[-1], [40, 17, 3])
+    one, many = block(p, s, inputs, 64), block(p, s, inputs, 64)
+    one.advance(10_000)
+    while not many.done:
+        many.advance(1)
+    np.testing.assert_array_equal(one.state, many.state)
+    np.testing.assert_array_equal(one.counts, many.counts)
+    np.testing.assert_array_equal(one.rows, many.rows)
+
+
+def test_a_loop_of_dead_lanes_is_done_at_once() -> None:
+    p = program("watched")
+    s, inputs = begun(LANES[-1], [0])
+    machine = block(p, s, inputs, 1)
+    before = machine.state.copy()
+    machine.advance(5)
+    assert machine.done and not machine.counts.any()
+    np.testing.assert_array_equal(machine.state, before)
+
+
+def test_no_ticks_no_change() -> None:
+    p = program("plain")
+    s, inputs = begun(LANES[-1], [5])
+    machine = block(p, s, inputs, 4)
+    before = machine.state.copy()
+    machine.advance(0)
+    assert not machine.done and not machine.counts.any()
+    np.testing.assert_array_equal(machine.state, before)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_many_blocks_on_some_threads(threads: int) -> None:
+    """As many runs as are no multiple of the lanes; the shares go up, and reach one."""
+    p, told = program("all"), []
+    code, runs = Compiled(p, LANES[-1]).ready(), 5 * LANES[-1] + 3
+    blocks, references = [], []
+    for k in range(0, runs, LANES[-1]):
+        s, inputs = begun(LANES[-1], [30, 11, 4], seed=k)
+        dead = np.arange(k, k + LANES[-1]) >= runs
+        for sign in ("live", "due", "left"):
+            s[AT[sign]] = np.where(dead, 0.0, s[AT[sign]])
+        blocks.append(Block(code, s, np.zeros((0, LANES[-1])), inputs, np.zeros((LANES[-1], 8, p.row))))
+        references.append(Spelled(p, s, inputs))
+    ended = run_all(blocks, threads, told.append, lambda b: float(b.state[AT["n"]].max()) / 30)
+    assert ended
+    assert all(0.0 <= share <= 1.0 for share in told)
+    assert threads > 1 or told == sorted(told)
+    for machine, spelled in zip(blocks, references, strict=True):
+        assert spelled.run(10_000, 10_000) == DONE
+        close(machine.state, spelled.s)
+        for lane in range(LANES[-1]):
+            close(machine.rows[lane, : machine.counts[lane]], np.array(spelled.rows[lane]).reshape(-1, p.row))
+
+
+def test_the_state_is_where_the_flag_says() -> None:
+    """An odd number of ticks leaves it in the other array."""
+    p = program("plain")
+    s, inputs = begun(1, [50])
+    machine = block(p, s, inputs, 64)
+    arrays = machine.state.ctypes.data, machine.spare.ctypes.data
+    for ticks, place in ((1, 1), (2, 1), (3, 0)):
+        machine.advance(ticks)
+        assert machine.state.ctypes.data == arrays[place]
+    assert machine.state[AT["n"], 0] == 6
+    assert SWAPPED & (DONE | PAUSE | FULL) == 0
+
+
+def test_the_same_program_is_the_same_text() -> None:
+    a, b = (loop.source(program("all"), 1, host().lanes("float64")) for _ in range(2))
+    assert a == b

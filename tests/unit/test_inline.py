@@ -1,0 +1,52 @@
+"""Graphs that call graphs, and the same without calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import bellcrank as bc
+from bellcrank.emit import inline
+from bellcrank.graph import trace
+from bellcrank.scalar import cos, sin
+
+
+def nested():
+    """Three deep, with a number among the arguments and one among the results."""
+    inner = trace("inner", lambda x, k: {"y": [sin(x[0]) * k, x[1] / k], "one": 1.0}, {"x": (2,), "k": ()})
+
+    def middle(x):
+        once = inner.call(x=x, k=2.0)
+        twice = inner.call(x=list(once["y"]), k=cos(x[0]))
+        return {"z": [*twice["y"], once["one"][()] * x[1]]}
+
+    between = trace("middle", middle, {"x": (2,)})
+    return trace("outer", lambda x: {"z": between.call(x=[x[1], x[0]])["z"] * x[0], "x": x}, {"x": (2,)})
+
+
+def test_same_values_and_no_calls() -> None:
+    g = nested()
+    flat = inline.inlined(g)
+    assert g.calls
+    assert not flat.calls
+    x = np.random.default_rng(0).uniform(0.5, 1.5, (7, 2))
+    ours, theirs = flat.evaluate(x=x), g.evaluate(x=x)
+    assert set(ours) == {"z", "x"}
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value)
+
+
+def test_work_that_two_calls_share_is_done_once() -> None:
+    inner = trace("inner", lambda x: {"y": [sin(x[0]) + x[1]]}, {"x": (2,)})
+    g = trace("g", lambda x: {"y": [*inner.call(x=[x[0], x[1]])["y"], *inner.call(x=[x[0], x[2]])["y"]]}, {"x": (3,)})
+    assert g.count()["trig"] == 2
+    assert inline.inlined(g).count()["trig"] == 1
+
+
+def test_a_step_of_a_run_small_and_large(monkeypatch) -> None:
+    tick = bc.Simulator(bc.zoo.chain(3), "rk4").program(None)[1].tick
+    assert not inline.opened(tick).calls
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.1, 1.0, tick.inputs["s"])
+    np.testing.assert_allclose(inline.opened(tick).evaluate(s=s)["s"], tick.evaluate(s=s)["s"], rtol=1e-12)
+    monkeypatch.setattr(inline, "LIMIT", tick.count().arithmetic - 1)
+    assert inline.opened(tick) is tick

@@ -1,0 +1,341 @@
+"""Files of a record: all four formats give back the same bits; what cannot be written or read is explained."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import resource
+import stat
+import sys
+import tempfile
+import zipfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank.model import Mechanism
+from bellcrank.record import Column, Record, Stop, files, parts
+from bellcrank.record.formats import SUFFIXES
+from runs import rk4, same
+from trees import few, random_tree, trees
+
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+pytest.importorskip("mcap", reason="mcap is not installed")
+
+KINDS = sorted(SUFFIXES)
+
+
+@pytest.fixture(scope="module")
+def run() -> Record:
+    return rk4(bc.zoo.excavator(), [0.3, 0.5, -0.9, -0.4], [0.6, 0.0, 0.0, 0.0], 0.1, 1e-3)
+
+
+@pytest.fixture(scope="module")
+def batch() -> Record:
+    start = np.random.default_rng(0).uniform(-1, 1, (2, 3, 4))
+    return rk4(bc.zoo.excavator(), start, np.zeros((2, 3, 4)), 0.05, 1e-2)
+
+
+# -- there and back
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_round_trip(run: Record, batch: Record, tmp_path: Path, kind: str) -> None:
+    for r in (run, batch, run.including("bucket.z", "energy")):
+        path = r.save(tmp_path / f"run{kind}")
+        found = bc.load_record(path)
+        same(r, found)
+        np.testing.assert_array_equal(found["bucket.z"], r["bucket.z"])  # the mechanism came along
+    assert os.listdir(tmp_path) == [f"run{kind}"]  # nothing is left beside
+
+
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
+LETTERS = st.characters(exclude_categories=["Cs"])
+NAMES = st.text(LETTERS, min_size=1, max_size=8).filter(lambda name: name not in ("t", "run"))
+
+
+@st.composite
+def records(draw: Any) -> Record:
+    names = ["t", *draw(st.lists(NAMES, max_size=3, unique=True))]
+    shape = (*draw(st.sampled_from([(), (1,), (3,), (2, 2)])), draw(st.integers(0, 4)))
+    size = int(np.prod(shape))
+    columns = {}
+    for name in names:
+        values = draw(st.lists(NUMBERS, min_size=size, max_size=size))
+        columns[name] = Column(name, draw(st.sampled_from(["rad", "m/s^2", "1", "°", ""])), np.reshape(values, shape))
+    runs = int(np.prod(shape[:-1], dtype=int))
+    stops = [Stop(draw(st.sampled_from(["end", "not finite"])), draw(NUMBERS), draw(st.text(max_size=5)))] * runs
+    provenance = draw(st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), NUMBERS, st.text(max_size=9))))
+    return Record(columns, provenance=provenance, stops=stops, states=names[-1:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@few(40)
+@given(run=records())
+def test_any_numbers_and_names(kind: str, run: Record) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        same(run, bc.load_record(run.save(Path(folder) / f"x{kind}")))
+
+
+@few(40)
+@given(m=trees(armature=True, passive=True, coupled=True))
+def test_mechanisms_come_back_as_they_were(m: Mechanism) -> None:
+    back = parts.mechanism(json.loads(json.dumps(parts.to_plain(m), allow_nan=False)))
+    assert back.fingerprint == m.fingerprint
+    assert (back.name, back.ground, back.gravity) == (m.name, m.ground, m.gravity)
+    assert back.bodies == m.bodies
+    assert back.joints == m.joints
+    assert dict(back.frames) == dict(m.frames)
+    assert back.report == m.report
+
+
+@pytest.mark.parametrize("name", bc.zoo.names())
+def test_zoo_mechanisms_come_back(name: str) -> None:
+    m = bc.zoo.load(name if name not in ("chain", "tree", "random_tree") else f"{name}:5")
+    back = parts.mechanism(json.loads(json.dumps(parts.to_plain(m))))
+    assert back.fingerprint == m.fingerprint
+    assert str(back) == str(m)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bodies": 3}, "mechanism.bodies: expected list, found 3"),
+        ({"gravity": [0.0, 1.0]}, "mechanism.gravity: expected 3 values, found 2"),
+        ({"gravity": [0.0, 1.0, "x"]}, r"mechanism.gravity\[2\]: expected a number, found 'x'"),
+        ({"gravity": [0.0, 1.0, True]}, r"mechanism.gravity\[2\]: expected a number, found True"),
+        ({"name": None}, "mechanism.name: expected str, found None"),
+        ({"wings": []}, 'no field "wings".*A newer bellcrank'),
+    ],
+)
+def test_a_mechanism_that_was_tampered_with(change: dict[str, Any], message: str) -> None:
+    data = parts.to_plain(bc.zoo.planar3r()) | change
+    with pytest.raises(bc.ReadError, match=message):
+        parts.mechanism(data)
+    del data["joints"]
+    with pytest.raises(bc.ReadError):
+        parts.mechanism(data)
+
+
+# -- what others see
+
+
+def test_parquet_for_others(batch: Record, tmp_path: Path) -> None:
+    path = batch.save(tmp_path / "run.parquet")
+    table = pq.read_table(path)
+    assert table.column_names[:3] == ["run", "t", "cab.q"]
+    assert table.num_rows == 6 * 6
+    assert table.schema.field("boom.v").metadata[b"unit"] == b"rad/s"
+    np.testing.assert_array_equal(table["run"].to_numpy(), np.repeat(range(6), 6))
+    np.testing.assert_array_equal(table["boom.q"].to_numpy().reshape(2, 3, 6), batch["boom.q"])
+    column = pq.ParquetFile(path).metadata.row_group(0).column(2)
+    assert column.compression == "ZSTD"
+    assert "BYTE_STREAM_SPLIT" in column.encodings
+
+
+def test_csv_for_others(run: Record, tmp_path: Path) -> None:
+    lines = run.save(tmp_path / "run.csv").read_text("utf-8").splitlines()
+    comments = [line for line in lines if line.startswith("#")]
+    assert comments[0] == "# bellcrank record 1"
+    assert "# integrator: rk4" in comments
+    assert lines[len(comments)].startswith("t [s],cab.q [rad],boom.q [rad]")
+    table = np.loadtxt(tmp_path / "run.csv", delimiter=",", skiprows=len(comments) + 1)
+    np.testing.assert_array_equal(table[:, 2], run["boom.q"])
+
+
+def test_npz_for_others(batch: Record, tmp_path: Path) -> None:
+    with np.load(batch.save(tmp_path / "run.npz")) as arrays:
+        np.testing.assert_array_equal(arrays["boom.q"], batch["boom.q"])
+
+
+def test_mcap_for_others(batch: Record, tmp_path: Path) -> None:
+    from mcap.reader import make_reader
+
+    with open(batch.save(tmp_path / "run.mcap"), "rb") as stream:
+        messages = list(make_reader(stream).iter_messages(topics=["/4/q"]))
+    assert len(messages) == 6
+    schema, channel, message = messages[2]
+    assert (channel.message_encoding, schema.encoding, message.log_time) == ("json", "jsonschema", 20_000_000)
+    assert json.loads(message.data)["boom"] == batch["boom.q"][1, 1, 2]
+    described = json.loads(schema.data)["properties"]["boom"]
+    assert described == {"type": "number", "description": "boom.q in rad"}
+
+
+# -- saving that fails
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk(run: Record, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    path = tmp_path / f"run{kind}"
+    path.write_bytes(b"old")
+    with monkeypatch.context() as patch:
+        really = files.opened
+        patch.setattr(files, "opened", lambda beside: really(Path("/dev/full")))
+        with pytest.raises(bc.InputError, match=r"cannot be written: No space left on device.*still in memory"):
+            run.save(path)
+    assert path.read_bytes() == b"old"
+    same(run, bc.load_record(run.save(path)))  # the record survived
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_may_not_grow(batch: Record, tmp_path: Path, kind: str) -> None:
+    """A real write that stops half way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
+    try:
+        with pytest.raises(bc.InputError, match=r"cannot be written: File too large.*still in memory"):
+            batch.save(tmp_path / f"run{kind}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_permission(run: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> IO[bytes]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "opened", refused)
+        with pytest.raises(bc.InputError, match=r"Permission denied.*still in memory: call save\("):
+            run.save(tmp_path / "run.csv")
+    if os.geteuid() != 0:  # to root everything is permitted
+        (tmp_path / "locked").mkdir(mode=stat.S_IREAD | stat.S_IEXEC)
+        with pytest.raises(bc.InputError, match="Permission denied"):
+            run.save(tmp_path / "locked" / "run.csv")
+
+
+def test_bad_places(run: Record, tmp_path: Path) -> None:
+    with pytest.raises(bc.InputError, match=r'there is no directory ".*nowhere".*still in memory'):
+        run.save(tmp_path / "nowhere" / "run.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(bc.InputError, match=r"it is a directory.*still in memory"):
+        run.save(tmp_path / "folder.csv")
+    for name in ("run", "run.xls"):
+        with pytest.raises(bc.InputError, match=r"saved as .parquet, .csv, .npz, .mcap; got .*still in memory"):
+            run.save(tmp_path / name)
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    run.save(tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    same(run, bc.load_record(tmp_path / "real.csv"))
+
+
+@pytest.mark.parametrize(("kind", "package"), [(".parquet", "pyarrow"), (".mcap", "mcap.writer")])
+def test_no_package(run: Record, tmp_path: Path, kind: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(bc.InputError, match=r'pip install "bellcrank\[record\]"'):
+        run.save(tmp_path / f"run{kind}")
+    assert os.listdir(tmp_path) == []
+
+
+# -- loading that fails
+
+
+def test_not_there(tmp_path: Path) -> None:
+    with pytest.raises(bc.ReadError, match="cannot be read: No such file"):
+        bc.load_record(tmp_path / "none.csv")
+    with pytest.raises(bc.ReadError, match=r'records end in .parquet, .csv, .npz, .mcap; got ".xls"'):
+        bc.load_record(tmp_path / "none.xls")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(bc.ReadError, match="cannot be read: Is a directory"):
+        bc.load_record(tmp_path / "folder.npz")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 100, bytes(range(256)) * 20, b"t,x\n1,2\n"])
+def test_something_else(tmp_path: Path, kind: str, content: bytes) -> None:
+    path = tmp_path / f"x{kind}"
+    path.write_bytes(content)
+    with pytest.raises(bc.ReadError, match=r"x\.\w+: expected an? \w+ file of a bellcrank record, found"):
+        bc.load_record(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_truncated_anywhere(batch: Record, tmp_path: Path, kind: str) -> None:
+    whole = batch.save(tmp_path / f"x{kind}").read_bytes()
+    path = tmp_path / f"y{kind}"
+    for cut in {*range(0, len(whole), max(1, len(whole) // 60)), len(whole) - 1}:
+        path.write_bytes(whole[:cut])
+        with pytest.raises(bc.ReadError, match=r"y\.\w+: expected an? \w+ file of a bellcrank record"):
+            bc.load_record(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_anywhere(run: Record, tmp_path: Path, kind: str) -> None:
+    """Whatever is read of a damaged file is a record or a ReadError, never another exception."""
+    whole = run.save(tmp_path / f"x{kind}").read_bytes()
+    path, rng = tmp_path / f"y{kind}", np.random.default_rng(0)
+    for _ in range(60):
+        bad = bytearray(whole)
+        for at in rng.integers(0, len(bad), 8):
+            bad[at] = rng.integers(0, 256)
+        path.write_bytes(bad)
+        with suppress(bc.ReadError):
+            assert isinstance(bc.load_record(path), Record)
+
+
+def test_files_of_others(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from mcap.writer import Writer
+
+    pq.write_table(pa.table({"speed": [1.0], "time": [2.0]}), tmp_path / "x.parquet")
+    np.savez(tmp_path / "x.npz", a=np.zeros(3))
+    with open(tmp_path / "x.mcap", "wb") as stream:
+        writer = Writer(stream)
+        writer.start()
+        writer.register_channel("/imu", "json", writer.register_schema("imu", "jsonschema", b"{}"))
+        writer.finish()
+    for kind, found in ((".parquet", "another's Parquet file, with the columns speed, time"),
+                        (".npz", "another's archive, with a.npy"), (".mcap", "another's log, with")):  # fmt: skip
+        with pytest.raises(bc.ReadError, match=found):
+            bc.load_record(tmp_path / f"x{kind}")
+
+
+def test_a_newer_format(run: Record, tmp_path: Path) -> None:
+    path = run.save(tmp_path / "x.csv")
+    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(bc.ReadError, match="version 2 of the format and this bellcrank reads 1; update"):
+        bc.load_record(path)
+
+
+def test_nothing_of_a_file_is_run(run: Record, tmp_path: Path) -> None:
+    """An array of objects would be a pickle: numpy is told to refuse it."""
+    path = run.save(tmp_path / "x.npz")
+    bad, hostile = tmp_path / "bad.npz", io.BytesIO()
+    np.lib.format.write_array(hostile, np.array([print] * 101, dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bad, "w") as new:
+        for i, name in enumerate(old.namelist()):
+            new.writestr(name, hostile.getvalue() if i == 1 else old.read(name))
+    with pytest.raises(bc.ReadError, match="allow_pickle"):
+        bc.load_record(bad)
+
+
+def test_edited_csv(run: Record, tmp_path: Path) -> None:
+    path = run.save(tmp_path / "x.csv")
+    lines = path.read_text().splitlines(keepends=True)
+    for text, message in (
+        ("".join(lines[:-1]), "has 100 rows and says 101"),
+        ("".join([*lines[:-1], "1,2\n"]), "row 100 has 2 values; expected 9"),
+        ("".join([*lines[:-1], lines[-1].replace(",", ",x", 1)]), "could not convert string to float"),
+    ):
+        path.write_text(text)
+        with pytest.raises(bc.ReadError, match=message):
+            bc.load_record(path)
+
+
+def test_infinite_limits_and_whole_numbers() -> None:
+    m = random_tree(3, ["revolute", "prismatic"])
+    odd = replace(m.joints[0], damping=2, limits=replace(m.joints[0].limits, upper=1.5))  # an int, and -inf
+    m = replace(m, joints=(odd, *m.joints[1:]))
+    assert parts.mechanism(json.loads(json.dumps(parts.to_plain(m)))).fingerprint == m.fingerprint
