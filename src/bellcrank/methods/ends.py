@@ -44,8 +44,8 @@ class End:
         return self.R.T.c
 
 
-def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector) -> tuple[End, End]:
-    """Both ends of a loop that closes frame a to frame b."""
+def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector | None) -> tuple[End, End]:
+    """Frame a and frame b. Without v nobody asks how they move now, only how they could."""
     common = common_body(tree, a, b)
     start = (tree.frames[tree.links[common].name][1].T, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
     return _end(tree, a, common, start, q, v), _end(tree, b, common, start, q, v)
@@ -68,7 +68,7 @@ def row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion
     return found
 
 
-def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector, v: Vector) -> End:
+def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector, v: Vector | None) -> End:
     body, R_frame, p_frame = tree.frames[frame]
     R, p = start
     w = u = dw = acc = ZERO
@@ -81,10 +81,12 @@ def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector,
         R, p = link.transform(q).pose(R, p)
         r = p - before
         S = [s.turned(R) for s in link.subspace(q)]
+        carried += [(k, s, p) for s, k in zip(S, link.v_index, strict=True)]
+        if v is None:
+            continue
         wJ, lJ = ZERO, ZERO
         for s, k in zip(S, link.v_index, strict=True):
             wJ, lJ = wJ + s.ang * v[k], lJ + s.lin * v[k]
-            carried.append((k, s, p))
         bias = link.bias(q, v).turned(R)
         acc = acc + dw.cross(r) + w.cross(w.cross(r)) + (w + w + wJ).cross(lJ) + bias.lin
         dw = dw + w.cross(wJ) + bias.ang
@@ -94,4 +96,6 @@ def _end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q: Vector,
     r = R @ p_frame
     end = p + r
     columns = [(k, Motion(s.ang, s.lin + s.ang.cross(end - at))) for k, s, at in carried]
+    if v is None:
+        return End(R.times(R_frame), end, columns, ZERO, ZERO, ZERO, ZERO)
     return End(R.times(R_frame), end, columns, w, u + w.cross(r), dw, acc + dw.cross(r) + w.cross(w.cross(r)))
