@@ -166,3 +166,82 @@ def test_all_methods_agree_on_the_zoo(name: str) -> None:
 @given(everything, seeds)
 def test_all_methods_agree_on_random_loops(case: Closed, seed: int) -> None:
     all_agree(*in_motion(case, seed))
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_drives_make_the_motion_they_are_computed_for(name: str) -> None:
+    m, kept, (q, v, tau) = moving(name)
+    a = reference(m, q, v, tau)
+    u = bc.kernel(m, "inverse_dynamics", actuated=DRIVES[name])(q, v, a)
+    driven = [k for k, column in enumerate(m.columns[1]) if column in DRIVES[name]]
+    assert not np.delete(u, driven).any()
+    close(reference(m, q, v, u), a, TOLERANCE)
+    # and they have the power of the forces that made the motion: what does no work cannot matter
+    close(np.dot(u, v), np.dot(tau, v), TOLERANCE * max(1.0, np.abs(u).max()))
+
+
+@pytest.mark.parametrize("name", ["four_bar", "bricard", "double_wishbone", "andrews"])
+def test_kernels_are_the_layer(name: str) -> None:
+    m, kept, (q, v, tau) = moving(name)
+    by = METHODS["crba"]
+    close(m.forward_dynamics(q, v, tau), reference(m, q, v, tau), TOLERANCE)
+    close(m.loop_forces(q, v, tau), by_layer(by, "loop_forces", m, kept, q, v, tau), TOLERANCE)
+    close(m.reactions(q, v, tau), by_layer(METHODS["reactions"], "reactions", m, kept, q, v, tau), TOLERANCE)
+    found = numbers(m.tree, np.array(q), np.array(v))
+    close(m.closure(q), found.value)
+    close(m.closure_jacobian(q), found.C)
+    close(m.closure_bias(q, v), found.bias)
+
+
+def test_wrenches_are_felt_through_the_loops() -> None:
+    """A wrench on a frame is the force J^T w on the coordinates, with or without loops."""
+    m, _, (q, v, tau) = moving("four_bar")
+    w = [1.0, -2.0, 0.5, 0.3, 0.2, -0.7]
+    felt = np.array(kinematics.jacobian(m.tree, q, "coupler"), dtype=float).T @ w
+    a = m.forward_dynamics(q, v, tau, wrenches={"coupler": w})
+    close(a, reference(m, q, v, tau + felt), TOLERANCE)
+    close(m.loop_forces(q, v, tau, wrenches={"coupler": w}), m.loop_forces(q, v, tau + felt), TOLERANCE)
+    u = m.inverse_dynamics(q, v, a, actuated=["A"], wrenches={"coupler": w})
+    close(reference(m, q, v, u + felt), a, TOLERANCE)
+
+
+def test_it_does_not_matter_which_end_is_which() -> None:
+    m, _, (q, v, tau) = moving("delta")
+    turned = replace(m, loops=tuple(replace(x, a=x.b, b=x.a) for x in m.loops))
+    close(bc.kernel(turned, "forward_dynamics", "crba")(q, v, tau), reference(m, q, v, tau), TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("actuated", "says"),
+    [
+        ([], "actuated=[...] with 1 freedom in all. Its joints are: A, B, D"),
+        (["A", "B"], "A, B drive 2 coordinates, and the mechanism has 1 freedom: it would be over-actuated"),
+        (["X"], 'There is no joint "X"'),
+        (["C"], '"C" closes a loop and has no coordinate to be driven'),
+        (["A", "A"], "twice"),
+        ("A", 'expected a list of joints, as in actuated=["crank"]'),
+    ],
+)
+def test_drives_that_do_not_fit(actuated: Any, says: str) -> None:
+    m, _, (q, v, a) = moving("four_bar")
+    with pytest.raises(InputError) as error:
+        m.inverse_dynamics(q, v, a, actuated=actuated)
+    assert says in str(error.value)
+
+
+def test_too_few_drives_and_drives_that_leave_something_free() -> None:
+    m, _, (q, v, a) = moving("slider_fourbar")
+    with pytest.raises(InputError, match=r"T1 drive 1 coordinates, and the mechanism has 2 freedoms.*under-actuated"):
+        m.inverse_dynamics(q, v, a, actuated=["T1"])
+    with pytest.raises(InputError, match=r"R2, R3 cannot drive it: with these locked T1 can still move"):
+        m.inverse_dynamics(q, v, a, actuated=["R2", "R3"])
+
+
+def test_what_loops_are_needed_for() -> None:
+    m = zoo.pendulum()
+    with pytest.raises(InputError, match=r'loop_forces is about loops, and mechanism "pendulum" has none'):
+        m.loop_forces  # noqa: B018
+    with pytest.raises(InputError, match="closure is about loops"):
+        bc.kernel(m, "closure", "closure")
+    with pytest.raises(InputError, match='"pendulum" has no loops'):
+        bc.kernel(m, "inverse_dynamics", actuated=["swing"])

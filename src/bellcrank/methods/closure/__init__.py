@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bellcrank.methods.closure.analysis import Analysis, analysed
+from bellcrank.methods.closure.assemble import assemble
 from bellcrank.methods.closure.numbers import Array
 from bellcrank.model import Mechanism
 
-__all__ = ["Analysis", "analysis"]
+__all__ = ["Analysis", "analysis", "assemble"]
 
 
 def analysis(mechanism: Mechanism, start: Array | None = None) -> Analysis:

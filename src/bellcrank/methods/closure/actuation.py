@@ -33,6 +33,11 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
     for k, name in enumerate(names):
         if name in followers:
             raise InputError(f'{where}: actuated joint "{name}" follows "{followers[name]}"; name that one instead.')
+        if any(loop.name == name for loop in mechanism.loops):
+            raise InputError(
+                f'{where}: actuated: "{name}" closes a loop and has no coordinate to be driven. Drive another joint, or '
+                f"build the mechanism so that another one is cut. {exist}"
+            )
         if name not in indices:
             raise InputError(f"{where}: actuated: {unknown('joint', name, indices)}")
         if name in names[:k]:
