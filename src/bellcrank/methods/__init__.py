@@ -57,7 +57,7 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     found = able(quantity_name, tree)
     if len(found) < 2:
         return found
-    work = {m.name: estimate(m.name, quantity(quantity_name).through or quantity_name, tree) for m in found}
+    work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
     least, (times, large) = min(work.values()), HOPELESS
     kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
     return [m for m in found if m.name in kept or work[m.name] <= MARGIN * least]

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from bellcrank.methods import aba, crba
 from bellcrank.methods.closure.forms import lagrange
 from bellcrank.methods.closure.passed import joint_forces, loop_forces, wrenches
-from bellcrank.methods.closure.rows import equations
+from bellcrank.methods.closure.rows import equations, names
 from bellcrank.methods.state_space import Rows, solve
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
@@ -106,8 +106,8 @@ class Layer:
                 if not is_zero(x):
                     N[i][j] = x
             right.append(_inner(mine, dict(enumerate(f))))
-        step("lambda")
-        lam = solve(N, right, [str(k) for k in self.kept])
+        every_name = names(tree)
+        lam = solve(N, right, [every_name[k] for k in self.kept])
         step("u")
         out: list[Scalar] = [0.0] * tree.nv
         for k in self.active:
