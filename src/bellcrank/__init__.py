@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
-from bellcrank.methods import QUANTITIES, MethodTable
+from bellcrank.methods import QUANTITIES, MethodTable, closure
 from bellcrank.model import Mechanism
 from bellcrank.parameter.table import parameter  # now, or a later import would put the package where parameter() is
 from bellcrank.read import Builder, from_dh, from_saha, from_wong, read
@@ -69,6 +70,10 @@ if not TYPE_CHECKING:
 
 
 def _quantity(mechanism: Mechanism, name: str) -> Any:
+    if name == "assemble":
+        return partial(closure.assemble, mechanism)
+    if name == "loop_analysis":
+        return closure.analysis(mechanism)
     return importlib.import_module("bellcrank.build").bound(mechanism, name) if name in QUANTITIES else None
 
 

@@ -23,7 +23,10 @@ from bellcrank.emit.kernel import Kernel, Signature
 from bellcrank.emit.load import Library, code_size, compiled
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
-from bellcrank.methods import QUANTITIES, Method, candidates, method, movable, quantity, shape_of
+from bellcrank.methods import QUANTITIES, Method, Quantity, able, candidates, method, movable, quantity, shape_of
+from bellcrank.methods.closure import analysis
+from bellcrank.methods.closure.actuation import actuated
+from bellcrank.methods.closure.layer import Layer
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.schedule import Machine, Schedule
 
@@ -40,6 +43,7 @@ class Request:
     method: str = "auto"
     frame: str = ""
     wrenches: tuple[str, ...] = ()
+    actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
 
 
 def check(mechanism: Mechanism, request: Request) -> None:
@@ -56,14 +60,19 @@ def check(mechanism: Mechanism, request: Request) -> None:
     elif request.frame:
         raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
     if request.wrenches and q.option != "frames":
-        able = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
-        raise InputError(f"{q.name} takes no wrenches; {able} do.")
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
+        raise InputError(f"{q.name} takes no wrenches; {those} do.")
     for name in request.wrenches:
         mechanism.frame(name)
-    if request.method != "auto":
-        method(request.method, q.name, mechanism.tree)
+    if request.actuated and not (q.driven and mechanism.loops):
+        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
+        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
     if not mechanism.bodies:
         raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+    if not able(q.name, mechanism.tree):
+        raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
+    if request.method != "auto":
+        method(request.method, q.name, mechanism.tree)
 
 
 # -- stages
@@ -74,11 +83,20 @@ def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
     return regrouped(mechanism.tree) if quantity(name).regrouped and by.regrouped else mechanism.tree
 
 
+def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
+    """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
+    if not mechanism.loops:
+        return Layer(by, ()) if mechanism.springs else by
+    found = analysis(mechanism)
+    driven = quantity(request.quantity).driven
+    return Layer(by, found.kept, actuated(mechanism, found, request.actuated) if driven else ())
+
+
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
     form = tree(mechanism, q.name, by)
-    function = by.function(q.name)
+    function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}
     if request.wrenches:
         inputs["wrench"] = shape_of("wrench", form, request.wrenches)
@@ -94,10 +112,15 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
 
 
 def graph(
-    mechanism: Mechanism, name: str, method: str = "auto", frame: str = "", wrenches: tuple[str, ...] = ()
+    mechanism: Mechanism,
+    name: str,
+    method: str = "auto",
+    frame: str = "",
+    wrenches: tuple[str, ...] = (),
+    actuated: Sequence[str] = (),
 ) -> Graph:
     """The data-flow graph of a quantity."""
-    return chosen(mechanism, Request(name, method, frame, tuple(wrenches)))[1]
+    return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated)))[1]
 
 
 def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tuple[Method, Graph]:
@@ -158,10 +181,12 @@ def kernel(
     wrenches: tuple[str, ...] | list[str] = (),
     machine: str | Machine = "",
     processors: int | None = None,
+    actuated: Sequence[str] = (),
 ) -> Kernel:
     """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced.
 
-    threads= shares out the states of a batch; machine="threads" shares out the work on each state.
+    threads= shares out the states of a batch; machine="threads" shares out the work on each state. actuated= names the
+    joints that are driven, for inverse_dynamics of a mechanism with loops.
     """
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
@@ -170,7 +195,7 @@ def kernel(
         raise InputError(unknown("dtype", dtype, DTYPES))
     if not isinstance(threads, int | np.integer) or threads < 1:
         raise InputError(f"threads is {threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
-    request = Request(name, method, frame, tuple(wrenches))
+    request = Request(name, method, frame, tuple(wrenches), _names(name, actuated))
     check(mechanism, request)
     if processors is not None and not machine:
         raise InputError('processors= goes with machine="threads".')
@@ -231,9 +256,12 @@ def kernel(
     if quantity(name).option == "frames" and not wrenches:
         extend = _wrench_kernels(
             mechanism, name=name, method=method, target=target, dtype=dtype, threads=threads, machine=machine,
-            processors=processors,
+            processors=processors, actuated=request.actuated,
         )  # fmt: skip
-    settings = (mechanism, name, method, target, dtype, int(threads), frame, tuple(wrenches), machine, processors)
+    settings = (
+        *(mechanism, name, method, target, dtype, int(threads), frame, tuple(wrenches), machine, processors),
+        request.actuated,
+    )
     kind = Kernel if team is None else partial(cores.ParallelKernel, layout=layout, machine=team, used=facts["used"])
     return kind(
         signature,
@@ -266,6 +294,8 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any] | None:
     if name not in QUANTITIES:
         return None
     q = QUANTITIES[name]
+    if q.driven and mechanism.loops:
+        return _of_actuated(mechanism, q)
     if q.option != "frame":
         return kernel(mechanism, name).function
 
@@ -281,6 +311,27 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any] | None:
     of_frame.__name__ = name
     of_frame.__doc__ = f"{name}({', '.join(q.inputs)}, frame): {q.what}"
     return of_frame
+
+
+def _of_actuated(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
+    """A function that takes the names of the driven joints: each set of them is a kernel of its own."""
+
+    @cache
+    def made(joints: tuple[str, ...]) -> Callable[..., Any]:
+        return kernel(mechanism, q.name, actuated=joints).function
+
+    def of_actuated(*args: Any, actuated: Sequence[str] = (), **named: Any) -> Any:
+        return made(_names(q.name, actuated))(*args, **named)
+
+    of_actuated.__name__ = q.name
+    of_actuated.__doc__ = f"{q.name}({', '.join(q.inputs)}, actuated=[joints]): {q.what}"
+    return of_actuated
+
+
+def _names(name: str, actuated: Any) -> tuple[str, ...]:
+    if isinstance(actuated, str) or not all(isinstance(joint, str) for joint in actuated):
+        raise InputError(f'{name}: actuated is {actuated!r}; expected a list of joints, as in actuated=["crank"].')
+    return tuple(actuated)
 
 
 def _wrench_kernels(

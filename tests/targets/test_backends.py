@@ -22,6 +22,7 @@ from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import OPS
 from bellcrank.methods import QUANTITIES
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+from loops import closed
 from trees import ALL, random_tree
 
 WIDTHS = [("float64", 2), ("float64", 4), ("float64", 8), ("float32", 4), ("float32", 8), ("float32", 16)]
@@ -180,10 +181,15 @@ def mechanism() -> bc.Mechanism:
     return random_tree(2, [*ALL, "revolute"], [0, 1, 2, 1, 2, 3, 4, 5, 0], armature=True, passive=True)
 
 
+@cache
+def looped() -> bc.Mechanism:
+    return closed(random_tree(2, [*ALL, "revolute"], [0, 1, 2, 1, 2, 3, 4, 5, 0]), 1, ["revolute", "distance", "gear"])[0]
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_quantity(quantity: str, dtype: str) -> None:
-    m = mechanism()
+    m = looped() if quantity.startswith(("closure", "loop")) else mechanism()
     option = {"frame": {"frame": "f5"}}.get(QUANTITIES[quantity].option, {})
     k = bc.kernel(m, quantity, dtype=dtype, **option)
     q, v, tau = (x.astype(dtype) for x in m.random(0, (40,)))

@@ -18,6 +18,7 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.methods import METHODS, QUANTITIES
 from bellcrank.scalar import cos, sin, step, where
+from loops import closed
 from trees import ALL, random_tree
 
 
@@ -188,17 +189,19 @@ def test_tracing_twice_gives_the_same_text() -> None:
 EVERY = random_tree(2, [*ALL, "revolute"], [0, 1, 2, 1, 2, 3, 4, 5, 0], armature=True, passive=True)
 
 
+LOOPED, _ = closed(EVERY, 1, ["revolute", "distance", "gear", "planar"])
 SOLVED = [(q, m.name) for q in QUANTITIES for m in METHODS.values() if q in m.solves]
 
 
 @pytest.mark.parametrize(("quantity", "method"), SOLVED)
 def test_every_node_of_a_method_says_what_it_is(quantity: str, method: str) -> None:
     option = {"frame": {"frame": "f3"}, "frames": {"wrenches": ("f3",)}, "": {}}[QUANTITIES[quantity].option]
-    g = build.graph(EVERY, quantity, method, **option)
+    m = LOOPED if method == "closure" else EVERY
+    g = build.graph(m, quantity, method, **option)
     unnamed = [n for n in g.nodes if n.op != "input" and not n.label]
     assert not unnamed
     names = {n.label.partition("[")[2].rstrip("]") for n in g.nodes if "[" in n.label}
-    assert names <= {b.name for b in EVERY.bodies} | set(EVERY.frames) | {"ground"}
+    assert names <= {b.name for b in m.bodies} | set(m.frames) | {"ground"} | {loop.name for loop in m.loops}
 
 
 def test_labels_speak_of_bodies_and_of_the_letters_of_the_papers() -> None:

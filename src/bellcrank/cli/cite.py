@@ -56,6 +56,8 @@ def cite(
         with screen.working(f"tracing {m.name}"):
             for q in QUANTITIES:
                 able = candidates(q, m.tree)
+                if not able:
+                    continue
                 by = able[0] if len(able) == 1 else build.chosen(m, build.Request(q))[0]
                 used.setdefault(by.name, []).append(q)
     found: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _papers(name)]

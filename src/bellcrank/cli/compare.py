@@ -39,7 +39,9 @@ def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any
 def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: bool) -> None:
     """Every quantity (or one) by every method that applies: counted, predicted, compiled and timed."""
     frame = frame or list(m.frames)[-1]
-    asked = [QUANTITIES[quantity_name]] if quantity_name else list(QUANTITIES.values())
+    asked = [QUANTITIES[quantity_name]] if quantity_name else [q for q in QUANTITIES.values() if able(q.name, m.tree)]
+    if not able(asked[0].name, m.tree):
+        build.check(m, build.Request(asked[0].name))  # says why
     jobs, left_out = _jobs(m, asked)
     rows = []
     graphs: dict[str, list[tuple[Method, Graph]]] = {q.name: [] for q in asked}
@@ -85,12 +87,15 @@ def _unfit(m: Mechanism, asked: list[Quantity]) -> dict[str, str]:
     """Methods of what is asked for that do not cover this mechanism, and what they ask of one."""
     names = {q.name for q in asked}
     fit = {by.name for q in asked for by in able(q.name, m.tree)}
-    return {by.name: by.topology for by in METHODS.values() if by.name not in fit and names & set(by.solves)}
+    unfit = {by.name: by.topology for by in METHODS.values() if by.name not in fit and names & set(by.solves)}
+    return unfit | {q.name: "asks which joints are driven" for q in asked if q.driven and m.loops}
 
 
 def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Method]], list[str]]:
     jobs, left_out = [], []
     for q in asked:
+        if q.driven and m.loops:
+            continue
         found, tried = able(q.name, m.tree), candidates(q.name, m.tree)
         work = {by.name: estimate(by.name, q.name, m.tree) if len(found) > 1 else 0.0 for by in found}
         for by in found:

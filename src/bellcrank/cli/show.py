@@ -11,6 +11,7 @@ import typer
 import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
 from bellcrank.cli.screen import Column
+from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
 from bellcrank.parameter import nominal
 
@@ -25,7 +26,7 @@ def show(
     report: Annotated[bool, typer.Option("--report", help="What became of every element of the source.")] = False,
     json: JsonOpt = False,
 ) -> None:
-    """A mechanism's joints, bodies and frames.
+    """A mechanism's joints, bodies, loops and frames.
 
     Then the warnings of its report: what its file left doubtful.
     """
@@ -59,6 +60,7 @@ def show(
         loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
         screen.table(loops, [m.closing(loop) for loop in m.loops])
         screen.line()
+        _mobility(m)
     if m.springs:
         numbers = [Column(what, right=True) for what in ("stiffness", "length", "damping")]
         screen.table(
@@ -88,6 +90,42 @@ def show(
     screen.line(f"{len(m.report.warnings)} warnings, {notes} notes{more}", style="dim")
 
 
+def _mobility(m: Mechanism) -> None:
+    """What the loops leave free, and which of their equations say nothing new."""
+    try:
+        found = m.loop_analysis
+    except ModelError as error:
+        screen.line(f"warning: {error}", style="yellow")
+        screen.line()
+        return
+    equations = f"{len(found.kept)} of {len(found.names)} equations of the loops say something"
+    screen.line(f"mobility {found.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {found.gruebler})")
+    if found.more:
+        screen.line(f"singular where it starts: {found.more} more freedoms there", style="yellow")
+    idle = [(name, "follows from the others") for name in found.redundant]
+    idle += [(found.names[k], "holds by itself") for k in found.trivial]
+    if idle:
+        screen.line()
+        screen.table([Column("redundant equation", wrap=True), Column("because it", wrap=True)], idle)
+    screen.line()
+
+
+def _looped(m: Mechanism) -> dict[str, Any]:
+    if not m.loops:
+        return {}
+    try:
+        found = m.loop_analysis
+    except ModelError as error:
+        return {"cannot_be_closed": str(error)}
+    return {
+        "mobility": found.mobility,
+        "gruebler": found.gruebler,
+        "redundant": list(found.redundant),
+        "holding_by_themselves": [found.names[k] for k in found.trivial],
+        "singular_start": bool(found.more),
+    }
+
+
 def _described(m: Mechanism) -> dict[str, Any]:
     q, v = m.columns
     parameters = {"parameters": dict(m.parameters)} if m.parameters else {}
@@ -105,6 +143,7 @@ def _described(m: Mechanism) -> dict[str, Any]:
         "frames": [asdict(f) for f in m.frames.values()],
         "loops": [asdict(loop) for loop in m.loops],
         "springs": [asdict(s) for s in m.springs],
+        **_looped(m),
         "report": {"source": m.report.source, "lines": [asdict(line) for line in m.report.lines]},
     }
 

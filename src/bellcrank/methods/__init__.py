@@ -28,17 +28,23 @@ HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
 
 def able(quantity_name: str, tree: Tree) -> list[Method]:
     """All methods that give the quantity for this tree."""
-    return [m for m in METHODS.values() if m.applies(tree, quantity_name)]
+    needed = quantity(quantity_name).through
+    if needed and not tree.loops:
+        return []
+    return [m for m in METHODS.values() if m.applies(tree, needed or quantity_name)]
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
     """The named method, if it solves the quantity for this tree."""
     found = [m.name for m in able(quantity_name, tree)]
+    if not found:
+        raise InputError(f"{quantity_name} is about loops, and this mechanism has none.")
     if name not in METHODS:
         raise InputError(unknown("method", name, ["auto", *found]))
     if name not in found:
         m = METHODS[name]
-        why = f"it solves {', '.join(m.solves)}" if quantity_name not in m.solves else m.covered(quantity_name).but
+        needed = quantity(quantity_name).through or quantity_name
+        why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
         raise InputError(
             f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
             f"Use: {', '.join(['auto', *found])}."

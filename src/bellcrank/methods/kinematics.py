@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.errors import ModelError
+from bellcrank.methods import springs
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import NO_MOTION, Motion
@@ -106,7 +107,7 @@ def com(tree: Tree, q: Vector) -> list[Scalar]:
 
 
 def potential_energy(tree: Tree, q: Vector) -> Scalar:
-    """-g.h_W: zero at the world's origin; springs of joints included."""
+    """-g.h_W: zero at the world's origin; springs in joints and between points included."""
     R, _ = tree.ground.pose(IDENTITY, ZERO)
     _, h = _first_moment(tree, q)
     energy = -(R @ tree.gravity).dot(h)
@@ -116,7 +117,7 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
             step("spring", link.name)
             for x in link.coordinates(q):
                 energy = energy + (x - j.rest) * (x - j.rest) * (0.5 * j.stiffness)
-    return energy
+    return energy + springs.energy(tree, q) if tree.springs else energy
 
 
 def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
@@ -163,8 +164,8 @@ def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scal
 
 
 def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """Damping, friction and springs of the joints, as forces on the coordinates."""
-    out: list[Scalar] = [0.0] * tree.nv
+    """Damping, friction and springs in the joints, and springs between points, as forces on the coordinates."""
+    out = springs.torque(tree, q, v)
     for link in tree.links:
         step("passive", link.name)
         for i, f in zip(link.v_index, link.passive(q, v), strict=True):

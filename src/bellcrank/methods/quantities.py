@@ -17,13 +17,15 @@ class Quantity:
     option: str = ""  # "frame": needs one; "frames": takes wrenches on any
     regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
     inverts: bool = False  # needs M^-1, on the way at least: methods/movable.py sees to it that there is one
+    through: str = ""  # the quantity that a method must give for this one (closure/layer.py does the rest)
+    driven: bool = False  # of a mechanism with loops it asks which joints are driven
 
 
 QUANTITIES: dict[str, Quantity] = {
     row.name: row
     for row in (
         Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames", inverts=True),
-        Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames"),
+        Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames", driven=True),
         Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
         Quantity("inverse_mass_matrix", ("q",), "M^-1, nv x nv", inverts=True),
         Quantity("mass_matrix_factors", ("q",), "U above the diagonal and D on it, M = U D U^T", inverts=True),
@@ -46,7 +48,18 @@ QUANTITIES: dict[str, Quantity] = {
             regrouped=False,
             inverts=True,
         ),
-        Quantity("passive_torque", ("q", "v"), "damping, friction and springs of the joints"),
+        Quantity("closure", ("q",), "by how much each equation that closes a loop is missed"),
+        Quantity("closure_jacobian", ("q",), "C with d closure / dt = C v"),
+        Quantity("closure_bias", ("q", "v"), "second derivative of closure while accelerations are zero"),
+        Quantity(
+            "loop_forces",
+            ("q", "v", "tau"),
+            "[force, moment] that each loop passes on to its second body",
+            option="frames",
+            inverts=True,
+            through="forward_dynamics",
+        ),
+        Quantity("passive_torque", ("q", "v"), "damping, friction and springs"),
         Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
         Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),
         Quantity("pose", ("q",), "a frame in the world, 4 x 4", option="frame"),

@@ -30,6 +30,7 @@ from bellcrank.methods import (
     rnea,
     walker_orin,
 )  # fmt: skip
+from bellcrank.methods.closure import quantities as closure
 from bellcrank.methods.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
 from bellcrank.methods.sources import SOURCES
 from bellcrank.model.tree import Tree
@@ -54,6 +55,7 @@ MASSIVE = Topology(
     ),
     "no joint may follow another, every body needs mass and extent in all directions, and no armature may be free",
 )
+LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 FACTORED = Topology(
     "trees, couplings",
     lambda tree: all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links),
@@ -142,6 +144,8 @@ _ROWS = (
         "newton_euler_symbolic", newton_euler_symbolic, (*MF, *B, "reactions"), ANY, "schaefer1992",
         regrouped=False, also=reaction_equations, narrower=(("reactions", MASSIVE),),
     ),
+    # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
+    Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
     # everything that has no dynamics in it
     Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
 )  # fmt: skip

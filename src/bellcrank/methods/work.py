@@ -6,13 +6,14 @@ by triple of coordinates along a path to the ground. A test keeps them current (
 
 from __future__ import annotations
 
+from bellcrank.methods.quantities import QUANTITIES
 from bellcrank.model.tree import Tree
 
 Rates = tuple[float, float, float, float]
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:
-    ends, one, two, three = WORK[quantity][method]
+    ends, one, two, three = WORK[QUANTITIES[quantity].through or quantity][method]
     total, depth = 0.0, [0] * len(tree.links)
     leaves = set(range(len(tree.links)))
     for i, link in enumerate(tree.links):

@@ -39,6 +39,10 @@ class Quantities:
     coriolis_torque: Callable[..., Array]
     reactions: Callable[..., Array]
     multipliers: Callable[..., Array]
+    closure: Callable[..., Array]
+    closure_jacobian: Callable[..., Array]
+    closure_bias: Callable[..., Array]
+    loop_forces: Callable[..., Array]
     passive_torque: Callable[..., Array]
     kinetic_energy: Callable[..., Array]
     potential_energy: Callable[..., Array]
@@ -51,8 +55,15 @@ class Quantities:
     rate: Callable[..., Array]
 
 
+class Closing:
+    """What else is found there, of closed loops (methods/closure)."""
+
+    assemble: Callable[..., tuple[Array, Array]]  # (q_guess, v_guess, fixed) -> q, v
+    loop_analysis: Any  # mobility, and which equations are redundant; prints as a table
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(Quantities):
+class Mechanism(Quantities, Closing):
     name: str
     ground: str
     gravity: Triple
@@ -70,7 +81,7 @@ class Mechanism(Quantities):
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))  # read-only, as everything here
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *Quantities.__annotations__})
+        return sorted({*super().__dir__(), *Quantities.__annotations__, *Closing.__annotations__})
 
     def __getattr__(self, name: str) -> Any:
         source = type(self).quantity

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.methods.closure.numbers import Array, closed, moved
+from bellcrank.methods.closure.numbers import Array, Closed, closed, moved, upright
 from bellcrank.model.tree import Tree
 
 CLOSE = 1e-12  # of the largest residual, metres or radians
+CLOSED = 1e3 * CLOSE  # what rounding may leave of it in large mechanisms
 ROUNDS = 200
+SPREAD = np.geomspace(0.05, 3.0, 48)  # how far around a guess that leads nowhere others are tried
 
 
 def assembled(tree: Tree, q: Array, free: Array | None = None, rounds: int = ROUNDS) -> tuple[Array, Array]:
@@ -25,8 +27,9 @@ def assembled(tree: Tree, q: Array, free: Array | None = None, rounds: int = ROU
     now = closed(tree, q)
     error = np.abs(now.value).max(axis=-1, initial=0.0)
     damping = np.full(len(q), 1e-3)
+    stalled = np.zeros(len(q), bool)
     for _ in range(rounds):
-        busy = (error > CLOSE) & (damping < 1e12)
+        busy = (error > CLOSE) & (damping < 1e12) & ~(stalled & (error < CLOSED))
         if not busy.any():
             break
         C = now.C * mask
@@ -44,11 +47,43 @@ def assembled(tree: Tree, q: Array, free: Array | None = None, rounds: int = ROU
         then = closed(tree, trial)
         new = np.abs(then.value).max(axis=-1, initial=0.0)
         better = (new < error) & busy
+        stalled = ~better
         q = np.where(better[:, None], trial, q)
+        now = _where(better, then, now)
         error = np.where(better, new, error)
         damping = np.where(better, damping * 0.2, damping * 10.0)
-        now = closed(tree, q)
     return q.reshape((*batch, -1)), now.value.reshape((*batch, -1))
+
+
+def _where(better: Array, new: Closed, old: Closed) -> Closed:
+    return Closed(
+        np.where(better[:, None], new.value, old.value),
+        np.where(better[:, None, None], new.C, old.C),
+        np.where(better[:, None], new.bias, old.bias),
+    )
+
+
+def closes(tree: Tree, q: Array, residual: Array) -> Array:
+    """Which of these configurations are assembled, the right way up."""
+    return np.asarray((np.abs(residual).max(axis=-1, initial=0.0) < CLOSED) & upright(tree, q))
+
+
+def searched(tree: Tree, guess: Array, free: Array | None = None) -> tuple[Array, Array, bool]:
+    """(q, residual, whether it is assembled): from the guess, or else the nearest that is found from around it."""
+    q, residual = assembled(tree, guess[None], free)
+    if closes(tree, q, residual)[0]:
+        return q[0], residual[0], True
+    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
+    far = np.random.default_rng(0).normal(size=(len(SPREAD), tree.nv)) * SPREAD[:, None] * mask
+    around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), far)
+    others, left = assembled(tree, around, free)
+    good = np.flatnonzero(closes(tree, others, left))
+    if len(good):
+        nearest = good[np.argmin(np.linalg.norm(others[good] - guess, axis=1))]
+        return others[nearest], left[nearest], True
+    every, missed = np.concatenate([q, others]), np.concatenate([residual, left])
+    best = int(np.argmin(np.abs(missed).max(axis=-1)))
+    return every[best], missed[best], False
 
 
 def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None) -> Array:
@@ -64,3 +99,9 @@ def summary(names: list[str], value: Array, largest: int = 4) -> str:
     """The residuals by equation, the worst first."""
     order: Any = np.argsort(-np.abs(value))[:largest]
     return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if abs(value[k]) > CLOSE)
+
+
+def open_ends(names: list[str], residual: Array) -> str:
+    """What is not closed, in words."""
+    missed = summary(names, residual)
+    return f"these equations are not met: {missed} (m, or 1 for directions)" if missed else "an end is upside down"

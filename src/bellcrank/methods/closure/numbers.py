@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.methods import kinematics
-from bellcrank.methods.closure.rows import equations
+from bellcrank.methods.closure.rows import equations, facing
 from bellcrank.model.tree import Tree
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +25,8 @@ def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
     """Values, Jacobian and bias at q of shape (..., nq)."""
     q = np.asarray(q, float)
     batch = q.shape[:-1]
-    v = np.zeros((*batch, tree.nv)) if v is None else np.broadcast_to(v, (*batch, tree.nv))
-    found = equations(tree, list(np.moveaxis(q, -1, 0)), list(np.moveaxis(v, -1, 0)))
+    rates = None if v is None else list(np.moveaxis(np.broadcast_to(v, (*batch, tree.nv)), -1, 0))
+    found = equations(tree, _elements(q), rates)
     m = len(found)
     value, bias, C = np.zeros((*batch, m)), np.zeros((*batch, m)), np.zeros((*batch, m, tree.nv))
     for k, e in enumerate(found):
@@ -38,5 +38,17 @@ def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
 
 def moved(tree: Tree, q: Array, displacement: Array) -> Array:
     """q after a displacement in the space of v."""
-    new = kinematics.integrate(tree, list(np.moveaxis(q, -1, 0)), list(np.moveaxis(displacement, -1, 0)))
+    new = kinematics.integrate(tree, _elements(q), _elements(displacement))
     return np.stack(np.broadcast_arrays(*new), axis=-1) if new else np.array(q)
+
+
+def upright(tree: Tree, q: Array) -> Array:
+    """Where no end of a loop is upside down."""
+    found = np.ones(q.shape[:-1], bool)
+    for x in facing(tree, _elements(np.asarray(q, float))):
+        found &= np.asarray(x) > 0.0
+    return found
+
+
+def _elements(x: Array) -> list[Array]:
+    return list(np.moveaxis(x, -1, 0))

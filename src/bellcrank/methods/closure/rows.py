@@ -14,13 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import ModelError, unknown
-from bellcrank.methods.closure.ends import End, Row, ends
-from bellcrank.methods.sweep import Vector
+from bellcrank.methods.ends import End, Row, Vector, ends, row
 from bellcrank.model.parts import Loop
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Motion
-from bellcrank.spatial.vector import AXES, Vec
+from bellcrank.spatial.vector import AXES, ZERO, Vec
 
 
 @dataclass(slots=True, eq=False)
@@ -30,16 +28,7 @@ class Equation:
     bias: Scalar  # second derivative where all accelerations of joints are zero
     rate: Scalar  # first derivative
     force: tuple[Vec, Vec]  # on end b, for a unit multiplier: force and moment about it
-
-
-def _row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]) -> Row:
-    found: Row = {}
-    for end, along in ((a, on_a), (b, on_b)):
-        for k, s in end.columns:
-            x = along(s)
-            if not (isinstance(x, float) and x == 0.0):
-                found[k] = found[k] + x if k in found else x
-    return found
+    back: tuple[Vec, Vec]  # the same on end a
 
 
 def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
@@ -47,13 +36,13 @@ def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
     d, dd = b.p - a.p, b.u - a.u
     bias, rate = u.dot(b.a - a.a), u.dot(dd)
     if not carried:
-        row = _row(a, b, lambda s: -u.dot(s.lin), lambda s: u.dot(s.lin))
-        return Equation(u.dot(d), row, bias, rate, (u, u * 0.0))
+        found = row(a, b, lambda s: -u.dot(s.lin), lambda s: u.dot(s.lin))
+        return Equation(u.dot(d), found, bias, rate, (u, ZERO), (-u, ZERO))
     across = u.cross(d)
     turned = a.w.cross(u)
     bias = bias + a.dw.dot(across) + a.w.cross(turned).dot(d) + 2.0 * turned.dot(dd)
-    row = _row(a, b, lambda s: s.ang.dot(across) - u.dot(s.lin), lambda s: u.dot(s.lin))
-    return Equation(u.dot(d), row, bias, rate + turned.dot(d), (u, u * 0.0))
+    found = row(a, b, lambda s: s.ang.dot(across) - u.dot(s.lin), lambda s: u.dot(s.lin))
+    return Equation(u.dot(d), found, bias, rate + turned.dot(d), (u, ZERO), (-u, across))
 
 
 def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
@@ -61,8 +50,8 @@ def square(a: End, b: End, u: Vec, w: Vec) -> Equation:
     across = u.cross(w)
     turning = a.w - b.w
     bias = (a.dw - b.dw).dot(across) + turning.dot(a.w.cross(u).cross(w) + u.cross(b.w.cross(w)))
-    row = _row(a, b, lambda s: s.ang.dot(across), lambda s: -s.ang.dot(across))
-    return Equation(u.dot(w), row, bias, turning.dot(across), (u * 0.0, -across))
+    found = row(a, b, lambda s: s.ang.dot(across), lambda s: -s.ang.dot(across))
+    return Equation(u.dot(w), found, bias, turning.dot(across), (ZERO, -across), (ZERO, across))
 
 
 def distance(a: End, b: End, length: Scalar) -> Equation:
@@ -70,9 +59,9 @@ def distance(a: End, b: End, length: Scalar) -> Equation:
     d, dd = b.p - a.p, b.u - a.u
     one = 1.0 / length
     n = d * one
-    row = _row(a, b, lambda s: -n.dot(s.lin), lambda s: n.dot(s.lin))
+    found = row(a, b, lambda s: -n.dot(s.lin), lambda s: n.dot(s.lin))
     value = 0.5 * (n.dot(d) - length)
-    return Equation(value, row, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, n * 0.0))
+    return Equation(value, found, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, ZERO), (-n, ZERO))
 
 
 def _meet(a: End, b: End) -> list[Equation]:
@@ -117,8 +106,8 @@ CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[E
 }
 
 
-def equations(tree: Tree, q: Vector, v: Vector) -> list[Equation]:
-    """Of all loops, in their order."""
+def equations(tree: Tree, q: Vector, v: Vector | None) -> list[Equation]:
+    """Of all loops, in their order. Without v their rates and biases are those at rest: zero."""
     found: list[Equation] = []
     for loop in tree.loops:
         step("closure", loop.name)
@@ -127,6 +116,18 @@ def equations(tree: Tree, q: Vector, v: Vector) -> list[Equation]:
             found.append(_coupled(tree, loop, q, v))
         else:
             found += make(*ends(tree, loop.a, loop.b, q, v), loop)
+    return found
+
+
+def facing(tree: Tree, q: Vector) -> list[Scalar]:
+    """Cosines that are 1 where the loops are closed, and -1 where the equations hold, but one end is upside down."""
+    found: list[Scalar] = []
+    for loop in tree.loops:
+        what = _closure(loop)[0]
+        if PARALLEL[0] in what or UNTWISTED[0] in what:
+            a, b = ends(tree, loop.a, loop.b, q, None)
+            found += [a.z.dot(b.z)] if PARALLEL[0] in what else []
+            found += [a.x.dot(b.x)] if UNTWISTED[0] in what else []
     return found
 
 
@@ -141,14 +142,13 @@ def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[End, End, Loop], Se
     return CLOSURES[loop.kind]
 
 
-def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector) -> Equation:
+def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equation:
     first, second = (next(x for x in tree.links if x.joint.name == name) for name in loop.joints)
     (i,), (j,) = first.v_index, second.v_index
     (qi,), (qj,) = first.coordinates(q), second.coordinates(q)
-    (vi,), (vj,) = first.velocities(v), second.velocities(v)
+    (vi,), (vj,) = (first.velocities(v), second.velocities(v)) if v is not None else ([0.0], [0.0])
     ki = 1.0 if first.joint.mimic is None else first.joint.mimic.multiplier
     kj = 1.0 if second.joint.mimic is None else second.joint.mimic.multiplier
-    row: Row = {j: kj}
-    row[i] = row.get(i, 0.0) - loop.value * ki
-    zero = AXES[0] * 0.0
-    return Equation(qj - qi * loop.value - loop.offset, row, 0.0, vj - vi * loop.value, (zero, zero))
+    found: Row = {j: kj}
+    found[i] = found.get(i, 0.0) - loop.value * ki
+    return Equation(qj - qi * loop.value - loop.offset, found, 0.0, vj - vi * loop.value, (ZERO, ZERO), (ZERO, ZERO))

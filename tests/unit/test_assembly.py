@@ -1,0 +1,194 @@
+"""Assembly of closed loops, what is left free, and the messages where there is nothing to assemble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank import zoo
+from bellcrank.errors import InputError, ModelError
+from bellcrank.methods.closure import analysis
+from bellcrank.model import Mechanism
+from bellcrank.read import Builder
+from trees import close
+
+# name -> mobility, Gruebler's count, equations that follow from others
+KNOWN = {
+    "rod_pendulum": (2, 2, 0),
+    "four_bar": (1, -2, 0),
+    "n_four_bar": (1, -5, 0),
+    "parallel_cranks": (1, -6, 1),
+    "andrews": (1, -8, 0),
+    "bricard": (1, 0, 1),
+    "stewart": (6, 6, 0),
+    "delta": (3, 3, 0),
+    "double_wishbone": (1, 1, 0),
+    "slider_fourbar": (2, -1, 1),
+}
+
+
+def gaps(m: Mechanism, q: Any, v: Any) -> float:
+    """The worst of all equations, in position and in velocity."""
+    return float(max(np.abs(m.closure(q)).max(), np.abs(m.closure_jacobian(q) @ v).max()))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_mobility(name: str) -> None:
+    m = getattr(zoo, name)()
+    found = m.loop_analysis
+    assert (found.mobility, found.gruebler, len(found.redundant)) == KNOWN[name]
+    assert found is m.loop_analysis
+    assert not found.more
+    assert f"mobility {found.mobility} (Gruebler counts {found.gruebler})" in str(found)
+    for what in found.redundant:
+        assert f"{what}" in str(found)
+    assert len(found.kept) == len(set(found.kept)) == m.nv - found.mobility
+
+
+def test_a_ring_of_seven_moves_and_six_do_not() -> None:
+    """In general position: Gruebler's count is right there."""
+    for n, mobility in ((6, 0), (7, 1), (8, 2)):
+        rng = np.random.default_rng(3)
+        b = Builder("ring")
+        bodies = ["ground", *(f"b{i}" for i in range(n - 1)), "ground"]
+        for name in bodies[1:-1]:
+            b.body(name, mass=1, com=rng.normal(size=3), inertia=(1, 1, 1))
+        for i in range(n):
+            ends = (bodies[i], bodies[i + 1]) if i < n - 1 else ("ground", bodies[i])
+            axis = rng.normal(size=3)
+            b.joint(f"r{i}", "revolute", *ends, point=rng.normal(size=3), axis=axis / np.linalg.norm(axis))
+        found = b.build().loop_analysis
+        assert (found.mobility, found.gruebler, found.redundant) == (mobility, mobility, ())
+
+
+def test_without_loops_everything_is_free() -> None:
+    m = zoo.puma600()
+    assert (m.loop_analysis.mobility, m.loop_analysis.gruebler) == (6, 6)
+    given = m.random(0)[:2]
+    close(m.assemble(*given), given)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_assembles_from_near_by(name: str) -> None:
+    m = getattr(zoo, name)()
+    rng = np.random.default_rng(0)
+    q0 = m.loop_analysis.samples[0]
+    guess = np.array(m.integrate(q0, 0.05 * rng.normal(size=m.nv)))
+    q, v = m.assemble(guess, rng.normal(size=m.nv))
+    assert gaps(m, q, v) < 1e-9
+    assert np.abs(q - guess).max() < 1.0
+    assert np.abs(v).max() > 0.01
+
+
+def test_fixed_joints_stay_and_keep_their_speed() -> None:
+    m = zoo.four_bar()
+    q, v = m.assemble({"A": 1.0}, {"A": 10.0}, fixed=["A"])
+    assert (q[0], v[0]) == (1.0, 10.0)
+    assert gaps(m, q, v) < 1e-9
+    again, _ = m.assemble(q, v, fixed=["A"])
+    close(again, q)
+
+
+def test_all_the_way_round() -> None:
+    m = zoo.four_bar()
+    q = m.neutral()
+    for angle in np.linspace(0.0, 2 * np.pi, 25):
+        q, v = m.assemble([angle, *q[1:]], {"A": 1.0}, fixed=["A"])
+        assert gaps(m, q, v) < 1e-9
+
+
+def test_what_cannot_be_assembled_says_where() -> None:
+    m = zoo.four_bar()
+    with pytest.raises(InputError) as error:
+        m.assemble({"A": 1.0, "D": 3.0}, fixed=["A", "D"])
+    text = str(error.value)
+    assert text.startswith('assemble "four_bar": these equations are not met: C: ')
+    assert "Without fixed it closes, with A at " in text
+    q, _ = m.assemble()
+    with pytest.raises(InputError, match="do not allow the velocities of A, D: they would come apart at C: "):
+        m.assemble(q, {"A": 1.0}, fixed=["A", "D"])
+
+
+def impossible() -> Mechanism:
+    b = Builder("short")
+    for i, name in enumerate(("left", "right")):
+        b.body(name, mass=1, com=(i, 0, 0), inertia=(1, 1, 1))
+        b.joint(f"pin{i}", "revolute", "ground", name, point=(3.0 * i, 0, 0))
+    b.close("meet", "revolute", "left", "right", point_a=(1, 0, 0), point_b=(2, 0, 0), axis=(0, 0, 1))
+    return b.build()
+
+
+def test_loops_that_never_close() -> None:
+    """Two cranks of one metre, three metres apart."""
+    m = impossible()
+    with pytest.raises(ModelError, match=r"the loops cannot be closed.*these equations are not met: meet: x"):
+        m.loop_analysis  # noqa: B018
+    with pytest.raises(ModelError, match="meet: x"):
+        m.forward_dynamics  # noqa: B018
+    with pytest.raises(InputError, match=r"meet: x .*Nothing around the guess closes it either"):
+        m.assemble()
+
+
+def test_contradictions_are_named() -> None:
+    """A crank that a rod keeps at one distance, and a second rod to the same place at another."""
+    b = Builder("contradiction")
+    b.body("crank", mass=1, com=(0.5, 0, 0), inertia=(1, 1, 1))
+    b.joint("pin", "revolute", "ground", "crank", axis=(0, 0, 1))
+    b.close("one", "distance", "ground", "crank", point_a=(2, 0, 0), point_b=(1, 0, 0), distance=1.5)
+    b.close("two", "distance", "ground", "crank", point_a=(2.2, 0, 0), point_b=(1, 0, 0), distance=1.2)
+    with pytest.raises(ModelError) as error:
+        analysis(b.build())
+    assert "one: length" in str(error.value)
+    assert "two: length" in str(error.value)
+
+
+def test_a_singular_start_is_noticed() -> None:
+    """The parallelogram when all its bars lie in one line."""
+    b = Builder("flat")
+    for name, x in (("left", 0.0), ("right", 2.0)):
+        b.body(name, mass=1, com=(x + 0.5, 0, 0), inertia=(1, 1, 1))
+        b.joint(f"pin_{name}", "revolute", "ground", name, point=(x, 0, 0))
+    b.body("top", mass=1, com=(2, 0, 0), inertia=(1, 1, 1))
+    b.joint("knee", "revolute", "left", "top", point=(1, 0, 0))
+    b.close("end", "revolute", "top", "right", point=(3, 0, 0), axis=(0, 0, 1))
+    found = b.build().loop_analysis
+    assert (found.mobility, found.more) == (1, 1)
+    assert "it starts where it is singular, with 1 more" in str(found)
+
+
+def test_no_end_is_upside_down() -> None:
+    """Half a turn away the equations of a weld hold as well; that is no weld."""
+    b = Builder("flipped")
+    b.body("top", mass=1, inertia=(1, 1, 1))
+    b.joint("free", "floating", "ground", "top")
+    b.close("weld", "fixed", "ground", "top", point=(0, 0, 0.3))
+    m = b.build()
+    for axis in np.eye(3):
+        q, v = m.assemble([0.1, 0, 0, *(np.sin(1.5) * axis), np.cos(1.5)])  # turned by 3 of pi
+        close(q[:6], np.zeros(6), 1e-9)
+        assert gaps(m, q, v) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"q_guess": [1, 2]}, "q_guess is [1, 2]; expected 3 finite numbers"),
+        ({"q_guess": {"X": 1}}, 'q_guess: There is no element "X". Known: A, B, D'),
+        ({"q_guess": {"A": np.nan}}, "expected a finite number"),
+        ({"v_guess": "fast"}, "expected 3 finite numbers"),
+        ({"fixed": ["X"]}, 'fixed: There is no joint "X"'),
+        ({"fixed": "A"}, 'expected a list of joints, as in fixed=["A"]'),
+    ],
+)
+def test_bad_guesses(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError) as error:
+        zoo.four_bar().assemble(**given)
+    assert says in str(error.value)
+
+
+def test_a_quaternion_has_the_length_one() -> None:
+    m = zoo.double_wishbone()
+    with pytest.raises(InputError, match="has the length 2; expected 1"):
+        m.assemble(2 * m.neutral())
