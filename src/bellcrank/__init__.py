@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
     from bellcrank.record import Record, load_record
-    from bellcrank.sim import Event, Simulator, System, simulate, system
+    from bellcrank.sim import Drive, Event, Simulator, System, drive, simulate, system
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -37,6 +37,8 @@ _LAZY = {
     "system": ("bellcrank.sim", "system"),
     "System": ("bellcrank.sim", "System"),
     "Event": ("bellcrank.sim", "Event"),
+    "drive": ("bellcrank.sim", "drive"),
+    "Drive": ("bellcrank.sim", "Drive"),
     "Record": ("bellcrank.record", "Record"),
     "load_record": ("bellcrank.record", "load_record"),
 }
@@ -76,6 +78,7 @@ __all__ = [
     "BellcrankError",
     "Builder",
     "CompileError",
+    "Drive",
     "Event",
     "Graph",
     "InputError",
@@ -92,6 +95,7 @@ __all__ = [
     "__version__",
     "actuators",
     "control",
+    "drive",
     "equations",
     "from_dh",
     "from_saha",

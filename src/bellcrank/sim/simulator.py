@@ -195,8 +195,8 @@ class Simulator:
 
     def __reduce__(self) -> str:
         raise InputError(
-            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism) and "
-            "make a Simulator where it arrives: compiled code is found in the cache on disk."
+            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism) "
+            "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
