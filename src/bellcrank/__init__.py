@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
     from bellcrank.record import Record, load_record
-    from bellcrank.sim import Event, Simulator, System, simulate, system
+    from bellcrank.sim import Drive, Event, Simulator, System, drive, simulate, system
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -39,6 +39,8 @@ _LAZY = {
     "system": ("bellcrank.sim", "system"),
     "System": ("bellcrank.sim", "System"),
     "Event": ("bellcrank.sim", "Event"),
+    "drive": ("bellcrank.sim", "drive"),
+    "Drive": ("bellcrank.sim", "Drive"),
     "Record": ("bellcrank.record", "Record"),
     "load_record": ("bellcrank.record", "load_record"),
 }
@@ -83,6 +85,7 @@ __all__ = [
     "BellcrankError",
     "Builder",
     "CompileError",
+    "Drive",
     "Event",
     "Graph",
     "InputError",
@@ -99,6 +102,7 @@ __all__ = [
     "__version__",
     "actuators",
     "control",
+    "drive",
     "equations",
     "experiments",
     "from_dh",

@@ -194,6 +194,11 @@ class Record:
         """Kinetic and potential energy, J."""
         return self["energy"]
 
+    @property
+    def realtime(self) -> Mapping[str, Any] | None:
+        """How punctual the loop was, where the record is of a run in real time."""
+        return self.provenance.get("realtime")
+
     def residuals(self) -> dict[str, Any]:
         """How far a run is from what the exact one keeps; floats, or arrays of the batch's shape.
 

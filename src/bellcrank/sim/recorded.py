@@ -158,6 +158,8 @@ def _stops(o: Outcome) -> list[Stop]:
             found.append(
                 Stop("not closed", float(t), o.traced.why_open(o.done.state[place, run], o.parameters[run], float(t)))
             )
+        elif "realtime" in o.settings:
+            found.append(Stop("end", float(t), "stopped by whoever drove it"))
         else:
             found.append(Stop("interrupted", float(t), f"interrupted at {t:.6g} s"))
     return found
