@@ -163,11 +163,10 @@ def waits(s: Schedule, before: Link, link: Link) -> bool:
         return True
     if link.hop == 0 and (before.message, before.task) == (-1, link.task):
         return True
-    if link.message < 0 and before.task in s.tasks[link.task].needs:
-        if before.message < 0:
-            return s.where[before.task] == s.where[link.task]
+    if link.message < 0 and before.task in s.tasks[link.task].needs and before.message >= 0:
         sent = s.messages[before.message]
-        return sent.target == s.where[link.task] and before.hop == len(sent.hops) - 1
+        if sent.target == s.where[link.task] and before.hop == len(sent.hops) - 1:
+            return True
     return bool(taken(s, before) & taken(s, link))
 
 

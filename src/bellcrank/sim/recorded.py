@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,9 +39,9 @@ class Outcome:
     settings: Mapping[str, Any]
     finished: bool
 
-    @property
+    @cached_property
     def runs(self) -> int:
-        return int(np.prod(self.batch, dtype=int))
+        return math.prod(self.batch)
 
     def of_state(self, name: str) -> Array:
         """A scalar of the loop's state at the end, for each run."""
@@ -136,7 +138,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
         "integrator": o.integrator.name,
         **{key: x for key, x in o.settings.items() if x is not None},
         **counts,
-        "actuators": [str(a) for a in s.actuators],
+        "actuators": list(s.descriptions),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
         "events": happened,

@@ -166,8 +166,7 @@ class Simulator:
         }  # fmt: skip
         # One array for all, and lanes that nobody asked for have rows that nobody touches.
         kept = self._memory.rows((-(-runs // lanes) * lanes, rows, code.program.row))
-        parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
-        blocks = [self._block(code, mode, first, y[part], table[part], p[part], kept[part]) for part in parts]
+        blocks = self._blocks(code, mode, first, y, table, p, kept)
         places = self.program(mode)[0]
         t, live = places.place("t"), places.place("live")
 
@@ -224,7 +223,7 @@ class Simulator:
                     f"{free / 1e9:.1f} GB are free; record less often (every=...)."
                 )
 
-    def _block(
+    def _blocks(
         self,
         code: Compiled,
         mode: Mode,
@@ -233,17 +232,20 @@ class Simulator:
         table: Array,
         p: Array,
         rows: Array,
-    ) -> Block:
+    ) -> list[Block]:
         """Lanes that nobody asked for do what the last one does, and stop at once."""
         places, lanes, n = self.program(mode)[0], code.lanes, len(y)
-        y, table, p = (np.concatenate([a, np.repeat(a[-1:], lanes - n, axis=0)]) for a in (y, table, p))
+        if len(rows) > n:
+            y, table, p = (np.concatenate([a, np.repeat(a[-1:], len(rows) - n, axis=0)]) for a in (y, table, p))
         values = {key: x for key, x in first.items() if key in places.places}
         values["y"] = y
-        idle = np.arange(lanes) >= n
+        idle = np.arange(len(rows)) >= n
         values["live"], values["due"] = np.where(idle, 0.0, 1.0), np.where(idle, 0.0, 1.0)
         if mode is not None:
             values["next"] = np.where(idle, NEVER, 0.0)
-        return Block(code, places.array(lanes, values), p.T, table, rows)
+        state = places.array(len(rows), values)
+        parts = [slice(k, k + lanes) for k in range(0, n, lanes)]
+        return [Block(code, state[:, part], p[part].T, table[part], rows[part]) for part in parts]
 
 
 def _free_memory() -> int:

@@ -50,6 +50,11 @@ class System:
         return tuple(a.joint for a in self.actuators if a.commanded)
 
     @cached_property
+    def descriptions(self) -> tuple[str, ...]:
+        """The actuators in words: every record has them, so they are put together once."""
+        return tuple(str(a) for a in self.actuators)
+
+    @cached_property
     def states(self) -> tuple[StateVariable, ...]:
         """x: all state variables that are not the mechanism's, with their full names."""
         own = [StateVariable(f"{a.joint}.{s.name}", s.unit, s.initial) for a in self.actuators for s in a.states]
