@@ -2,8 +2,22 @@
 
 from bellcrank.model.assemble import assemble
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Mimic, Report
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Loop, Mimic, Report, Spring
 from bellcrank.model.regroup import regrouped
 from bellcrank.model.tree import Tree
 
-__all__ = ["Body", "Frame", "Joint", "Limits", "Line", "Mechanism", "Mimic", "Report", "Tree", "assemble", "regrouped"]
+__all__ = [
+    "Body",
+    "Frame",
+    "Joint",
+    "Limits",
+    "Line",
+    "Loop",
+    "Mechanism",
+    "Mimic",
+    "Report",
+    "Spring",
+    "Tree",
+    "assemble",
+    "regrouped",
+]

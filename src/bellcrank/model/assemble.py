@@ -12,7 +12,7 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Report, matrix, straight, triple
+from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, straight, triple
 from bellcrank.parameter import Parameters, depends, nominal
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
@@ -23,6 +23,8 @@ def assemble(
     bodies: Sequence[Body],
     joints: Sequence[Joint],
     frames: Sequence[Frame] = (),
+    loops: Sequence[Loop] = (),
+    springs: Sequence[Spring] = (),
     *,
     ground: str = "ground",
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
@@ -79,8 +81,10 @@ def assemble(
         bodies=tuple(final),
         joints=tuple(moving),
         frames={f.name: f for f in _frames(frames, places)},
+        loops=tuple(loops),
+        springs=tuple(springs),
     )
-    for parameter in Parameters(gravity, bodies, joints, frames):
+    for parameter in Parameters(gravity, bodies, joints, frames, loops, springs):
         if parameter not in made.parameters:
             found.append(Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning"))
     return replace(made, report=Report(source, tuple(found)))

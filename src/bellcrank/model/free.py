@@ -2,6 +2,7 @@
 
     BODY.mass, BODY.com.x, BODY.inertia.xy       JOINT.point.x, JOINT.axis.x, JOINT.damping, JOINT.mimic.offset, ...
     FRAME.point.x                                gravity.z
+    LOOP.value, LOOP.offset                      SPRING.stiffness, SPRING.length, SPRING.damping
 
 BODY.com stands for all three, BODY.inertia for all six. A body's numbers are those of all that is welded to it.
 """
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.model.parts import Body, Frame, Joint, Number, Triple
+from bellcrank.model.parts import COUPLINGS, Body, Frame, Joint, Loop, Number, Spring, Triple
 from bellcrank.parameter import Expression, parameter
 
 MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
@@ -66,6 +67,10 @@ def _places(m: Mechanism) -> Iterator[Place]:
     for f in m.frames.values():
         for p in _three(f"{f.name}.point", f.point, "m", _field("point")):
             yield replace(p, put=_of_frame(f.name, p.put))
+    for i, loop in enumerate(m.loops):
+        yield from _inside(_of_loop(loop), "loops", i)
+    for i, spring in enumerate(m.springs):
+        yield from _inside(_of_spring(spring), "springs", i)
 
 
 def _of_body(b: Body) -> Iterator[Place]:
@@ -90,6 +95,18 @@ def _of_joint(j: Joint) -> Iterator[Place]:
             if abs(_now(getattr(held, what))) < np.inf:
                 name = f"{j.name}.{holder}.{what}"
                 yield Place(name, f"{j.name}.{holder}", getattr(held, what), "", _nested(holder, what))
+
+
+def _of_loop(loop: Loop) -> Iterator[Place]:
+    if loop.kind == "distance" or loop.kind in COUPLINGS:
+        yield Place(f"{loop.name}.value", "", loop.value, "m" if loop.kind == "distance" else "", _field("value"))
+    if loop.kind in COUPLINGS:
+        yield Place(f"{loop.name}.offset", "", loop.offset, "", _field("offset"))
+
+
+def _of_spring(s: Spring) -> Iterator[Place]:
+    for what, unit in (("stiffness", "N/m"), ("length", "m"), ("damping", "N s/m")):
+        yield Place(f"{s.name}.{what}", "", getattr(s, what), unit, _field(what))
 
 
 def _three(group: str, xyz: Triple, unit: str, put: Put) -> Iterator[Place]:

@@ -20,7 +20,7 @@ from bellcrank.model.check import numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Array, Body, Frame, Joint, Report, Triple, straight
+from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.tree import Tree
 from bellcrank.parameter import Parameters, evaluated, nominal, replaced
 from bellcrank.text import table
@@ -60,6 +60,8 @@ class Mechanism(Quantities):
     joints: tuple[Joint, ...]  # joints[i] moves bodies[i]; a parent stands before its children
     frames: Mapping[str, Frame] = field(default_factory=dict)
     report: Report = field(default_factory=lambda: Report("builder"))
+    loops: tuple[Loop, ...] = ()  # what closes loops over the tree of the joints
+    springs: tuple[Spring, ...] = ()
 
     # build.py fills this in: (mechanism, name of a quantity) -> what computes it, or None where there is none.
     quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
@@ -88,6 +90,8 @@ class Mechanism(Quantities):
             self.joints,
             dict(self.frames),
             self.report,
+            self.loops,
+            self.springs,
         )
 
     @cached_property
@@ -148,19 +152,21 @@ class Mechanism(Quantities):
         return self.frames[name]
 
     def frictionless(self) -> Mechanism:
-        """The same mechanism without damping, friction and springs in its joints (what Pinocchio's algorithms see)."""
+        """The same mechanism without damping, friction and springs (what Pinocchio's algorithms see)."""
         bare = tuple(replace(j, damping=0.0, friction=0.0, stiffness=0.0) for j in self.joints)
-        return replace(self, joints=bare)
+        return replace(self, joints=bare, springs=())
 
     @cached_property
     def tree(self) -> Tree:
         """The form that the methods work on: frames re-chosen so that constants vanish."""
-        return tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground)
+        plain = tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground)
+        return replace(plain, loops=self.loops, springs=self.springs)
 
     @cached_property
     def parameters(self) -> Parameters:
         """Names and nominal values of the numbers that were left free; they are the input `p` of every kernel."""
-        return Parameters(self.gravity, self.bodies, self.joints, tuple(self.frames.values()))
+        frames = tuple(self.frames.values())
+        return Parameters(self.gravity, self.bodies, self.joints, frames, self.loops, self.springs)
 
     def at(self, parameters: Mapping[str, float] = MappingProxyType({})) -> Mechanism:
         """The same mechanism with plain numbers: these, and nominal ones for the rest."""
@@ -185,11 +191,13 @@ class Mechanism(Quantities):
     @cached_property
     def fingerprint(self) -> str:
         """Equal for equal mechanisms, in every process."""
-        parts = (self.gravity, self.ground, self.bodies, self.joints, sorted(self.frames.items()))
+        frames = sorted(self.frames.items())
+        parts = (self.gravity, self.ground, self.bodies, self.joints, frames, self.loops, self.springs)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def __repr__(self) -> str:
-        return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}>"
+        loops = f", {len(self.loops)} loops" if self.loops else ""
+        return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
@@ -202,4 +210,32 @@ class Mechanism(Quantities):
         size = f"{len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg"
         head = f"{self.name}: {size}, gravity {nominal(self.gravity)}"
         joints = table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))
-        return "\n".join([head, joints, *(["", str(self.parameters)] if self.parameters else [])])
+        tables = [joints]
+        if self.loops:
+            tables.append(
+                table(("loop", "type", "closes", "value"), [self.closing(loop) for loop in self.loops], right=(3,))
+            )
+        if self.springs:
+            head_of_springs = ("spring", "between", "stiffness", "length", "damping")
+            tables.append(table(head_of_springs, [self.between(s) for s in self.springs], right=(2, 3, 4)))
+        if self.parameters:
+            tables.append(str(self.parameters))
+        return f"{head}\n" + "\n\n".join(tables)
+
+    def closing(self, loop: Loop) -> tuple[str, str, str, str]:
+        """A loop in words: name, type, what meets, and its number where it has one."""
+        if loop.kind in COUPLINGS:
+            shift = f" + {loop.offset:g}" if nominal(loop.offset) else ""
+            return (
+                loop.name,
+                loop.kind,
+                f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}{shift}",
+                f"{loop.value:g}",
+            )
+        value = f"{loop.value:g} m" if loop.kind == "distance" else ""
+        return loop.name, loop.kind, f"{self.frames[loop.a].body} - {self.frames[loop.b].body}", value
+
+    def between(self, s: Spring) -> tuple[str, str, str, str, str]:
+        """A spring in words: name, its two bodies, stiffness, length, damping."""
+        bodies = f"{self.frames[s.a].body} - {self.frames[s.b].body}"
+        return s.name, bodies, f"{s.stiffness:g}", f"{s.length:g}", f"{s.damping:g}"

@@ -118,6 +118,56 @@ class Frame:
     point: Triple = ORIGIN
 
 
+# How many equations each way of closing a loop adds. Free: what is left of six (or of a relation between coordinates).
+EQUATIONS = {
+    "revolute": 5,
+    "prismatic": 5,
+    "cylindrical": 4,
+    "universal": 4,
+    "spherical": 3,
+    "planar": 3,
+    "fixed": 6,
+    "distance": 1,
+    "point_on_line": 2,
+    "gear": 1,
+    "rack": 1,
+}
+COUPLINGS = ("gear", "rack")  # between the coordinates of two joints; the others are between two frames
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What closes a loop: two frames that meet as in a joint of this kind, or two joints that move together.
+
+    z of both frames is the axis (planar: the normal), x the second axis. universal: the axis is z of a, the second axis
+    x of b. point_on_line: the line is z of a, the point is b. distance: between the two points. Where the joint allows
+    it, the frames coincide when the loop is closed.
+    """
+
+    name: str
+    kind: str  # a key of EQUATIONS
+    a: str = ""  # frames of the mechanism, on the two bodies that meet
+    b: str = ""
+    value: Number = 0.0  # distance: metres; gear: ratio; rack: metres per radian
+    offset: Number = 0.0  # gear, rack: q[joints[1]] = value * q[joints[0]] + offset
+    joints: tuple[str, ...] = ()  # gear, rack
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring and damper between two points; it pulls along the line from one to the other.
+
+    Tension = stiffness * (distance - length) + damping * d(distance)/dt.
+    """
+
+    name: str
+    a: str  # frames of the mechanism; only their points matter
+    b: str
+    stiffness: Number = 0.0
+    length: Number = 0.0  # at rest
+    damping: Number = 0.0
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of a mechanism's report: what was found where, and what became of it."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bellcrank.model.kind import Kind
-from bellcrank.model.parts import Joint
+from bellcrank.model.parts import Joint, Loop, Spring
 from bellcrank.scalar import Scalar, clip
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion
@@ -84,6 +84,8 @@ class Tree:
     gravity: Vec  # in the internal ground frame
     ground: Transform  # from the world to the internal ground frame
     frames: Mapping[str, tuple[int, Mat, Vec]]  # body (-1: ground), pose in its F
+    loops: tuple[Loop, ...] = ()  # between frames, or between joints
+    springs: tuple[Spring, ...] = ()
 
     def path(self, i: int) -> list[int]:
         """Link i and all that carry it, down to the one on the ground."""
