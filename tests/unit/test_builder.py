@@ -122,8 +122,6 @@ BAD: dict[str, tuple[Any, str]] = {
     "unknown kind": (lambda b: b.joint("c", "revolut", "ground", "three"), 'Did you mean "revolute"'),
     "unknown parent": (lambda b: b.joint("c", "revolute", "grund", "three"), 'no body "grund". Did you mean "ground"'),
     "unknown child": (lambda b: b.joint("c", "revolute", "ground", "tree"), 'Did you mean "three".*body\\(\\) first'),
-    "ground as child": (lambda b: b.joint("c", "revolute", "three", "ground"), "the ground can only be a parent"),
-    "child twice": (lambda b: b.joint("c", "revolute", "ground", "two"), 'already hangs on joint "b"'),
     "itself": (lambda b: b.joint("c", "revolute", "three", "three"), "to itself"),
     "zero axis": (lambda b: b.joint("c", "revolute", "ground", "three", axis=(0, 0, 0)), "no direction"),
     "long axis": (lambda b: b.joint("c", "revolute", "ground", "three", axis=(0, 0, 2)), "length 2.*Write"),
@@ -156,7 +154,6 @@ BAD: dict[str, tuple[Any, str]] = {
     "frame slanted": (lambda b: b.frame("f", "two", rotation=np.ones((3, 3))), "3x3 rotation matrix"),
     "frame mirrored": (lambda b: b.frame("f", "two", rotation=-np.eye(3)), "3x3 rotation matrix"),
     "frame of words": (lambda b: b.frame("f", "two", rotation="up"), "3x3 rotation matrix"),
-    "a loop": (lambda b: b.loop("closing", "revolute", "one", "two", point=(1, 1, 0)), "not built yet"),
 }  # fmt: skip
 
 
@@ -225,7 +222,7 @@ def test_a_circle_of_bodies() -> None:
     b.body("y", mass=1)
     b.joint("a", "revolute", "x", "y")
     b.joint("b", "revolute", "y", "x")
-    with pytest.raises(ModelError, match="closes on itself"):
+    with pytest.raises(ModelError, match='body "x" hangs in the air'):
         b.build()
 
 

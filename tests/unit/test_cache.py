@@ -13,7 +13,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit import cache
-from bellcrank.model import Mechanism
+from bellcrank.model import Loop, Mechanism, Spring
 from trees import random_tree
 
 
@@ -53,6 +53,8 @@ def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
         "bodies": other.bodies,
         "joints": (replace(arm.joints[0], damping=0.1), arm.joints[1]),
         "frames": other.frames,
+        "loops": (Loop("gears", "gear", value=2.0, joints=("a", "b")),),
+        "springs": (Spring("spring", "a", "b", stiffness=1.0),),
     }
     prints = {replace(arm, **{key: value}).fingerprint for key, value in changes.items()} | {arm.fingerprint}
     assert len(prints) == len(changes) + 1

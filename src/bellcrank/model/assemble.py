@@ -11,6 +11,7 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
 from bellcrank.model.joints import KINDS
+from bellcrank.model.loops import Ends, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, straight, triple
 from bellcrank.parameter import Parameters, depends, nominal
@@ -74,13 +75,17 @@ def assemble(
     final = [_merged(lumped[j.child]) for j in moving]
     found += _massless(final, moving, checks)
     moving = _coupled(moving)
+    placed = {f.name: f for f in _frames(frames, places)}
+    ends = Ends({f.name: f for f in frames} | {b: Frame(b, b) for b in known}, placed)
+    found += check_loops(loops, ends, moving)
+    found += check_springs(springs, ends)
     made = Mechanism(
         name=name,
         ground=ground,
         gravity=triple(gravity),
         bodies=tuple(final),
         joints=tuple(moving),
-        frames={f.name: f for f in _frames(frames, places)},
+        frames=placed,
         loops=tuple(loops),
         springs=tuple(springs),
     )
@@ -101,7 +106,7 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
         if j.child in owner:
             raise ModelError(
                 f'body "{j.child}" is the child of two joints, "{owner[j.child].name}" and "{j.name}": that is a '
-                "closed loop, and this version builds trees. Cut one of the two."
+                "closed loop. Keep one of the two, and close the loop with the other (docs/loops.md)."
             )
         owner[j.child] = j
     reached, waiting, order = {ground}, list(joints), []

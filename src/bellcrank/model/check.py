@@ -114,7 +114,7 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
     _rotation(where, j.rotation)
     for what, axis in (("axis", j.axis), ("second_axis", j.second_axis)):
         if axis is not None and j.kind not in ("fixed", "spherical", "floating"):  # these have none
-            yield from _axis(where, what, axis)
+            yield from direction(where, what, axis)
     if j.kind == "universal":
         yield from _second_axis(where, j)
     yield from _unused(where, j)
@@ -166,7 +166,7 @@ def _unused(where: str, j: Joint) -> Iterator[Line]:
             yield Line(where, f"{', '.join(given)} not used: a fixed joint does not move", "warning")
 
 
-def _axis(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
+def direction(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
     finite(where, what, axis)
     length = float(np.linalg.norm(axis))
     if length < 1e-9:

@@ -2,6 +2,9 @@
 
 A body's frame stands at its joint's point with the world's axes. Nobody has to write a rotation matrix, and a point
 where two bodies meet is the same three numbers for both.
+
+Closed loops are joints like the others, or `close`: joint() may join any two bodies, and build() finds the joints that
+carry the bodies and cuts the rest (the rule: model/cut.py). What was cut says the report.
 """
 
 from __future__ import annotations
@@ -17,7 +20,24 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model import assemble, check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Mimic, Number, Triple, matrix, triple
+from bellcrank.model.parts import (
+    COUPLINGS,
+    EQUATIONS,
+    IDENTITY,
+    Body,
+    Frame,
+    Joint,
+    Limits,
+    Line,
+    Loop,
+    Mimic,
+    Number,
+    Spring,
+    Triple,
+    matrix,
+    triple,
+)
+from bellcrank.read import closing
 from bellcrank.read.numbers import inertia as inertia_matrix
 from bellcrank.read.numbers import items, limit, number, rotation_matrix, vector
 
@@ -43,6 +63,9 @@ class Builder:
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, Joint] = {}
         self._frames: dict[str, Frame] = {}
+        self._loops: dict[str, Loop] = {}
+        self._springs: dict[str, Spring] = {}
+        self._ends: dict[str, Frame] = {}  # of loops and springs
 
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
         """com in the world; inertia about it, in world axes: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3.
@@ -90,25 +113,18 @@ class Builder:
         effort: Number = math.inf,
         mimic: Mimic | str | tuple[Any, ...] | None = None,
     ) -> None:
-        """Hangs `child` on `parent` ("ground" is the ground). point and axes in the world, at the zero configuration.
+        """Joins `parent` and `child` ("ground" is the ground). point and axes in the world, at the zero configuration.
+
+        Where joints form a closed loop, build() cuts one of them.
 
         second_axis: universal joints; pitch: metres per radian of helical joints; mimic: the name of another joint, or
         (name, multiplier, offset), whose coordinate moves this one.
         """
-        where = self._new("joint", name, self._joints)
+        where = self._new("joint", name, [*self._joints, *self._loops])
         self._body(parent, where)
         self._body(child, where)
         if not isinstance(kind, str):
             raise ModelError(f"{where}: {unknown('joint type', kind, KINDS)}")
-        if child == GROUND:
-            raise ModelError(
-                f'{where}: the ground is its child; the ground can only be a parent. Swap "{parent}" and "{child}".'
-            )
-        if (other := self._joint_of(child)) is not None:
-            raise ModelError(
-                f'{where}: body "{child}" already hangs on joint "{other.name}"; a second joint closes a loop, '
-                "and this version builds trees."
-            )
         bounds = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
         joint = Joint(
             name,
@@ -134,38 +150,113 @@ class Builder:
 
     def frame(self, name: str, body: str, point: Vector = ORIGIN, rotation: Any = None) -> None:
         """A named place on a body; point and rotation (a 3x3 matrix) in the world at the zero configuration."""
-        where = self._new("frame", name, self._frames)
+        where = self._new("frame", name, [*self._frames, *self._ends])
         self._body(body, where)
         self._no_frame(name in (GROUND, *self._bodies), name)
         R = IDENTITY if rotation is None else rotation_matrix(rotation, where)
         self._frames[name] = Frame(name, body, R, vector(point, where, "point"))
 
-    def loop(self, name: str, *_: Any, **__: Any) -> None:
-        """Closed loops come in a later version."""
-        raise ModelError(
-            f'loop "{name}" of mechanism "{self.name}": this version builds trees; closed loops are not built yet. '
-            "Leave the loop out, or cut it."
+    def close(
+        self,
+        name: str,
+        kind: str,
+        body_a: str = "",
+        body_b: str = "",
+        *,
+        point: Vector | None = None,
+        point_a: Vector | None = None,
+        point_b: Vector | None = None,
+        axis: Vector | None = None,
+        axis_b: Vector | None = None,
+        second_axis: Vector | None = None,
+        second_axis_b: Vector | None = None,
+        distance: Number | None = None,
+        ratio: Number | None = None,
+        offset: Number | None = None,
+        joints: Sequence[str] = (),
+    ) -> None:
+        """Closes a loop: two bodies that meet as in a joint, or two joints that move together. Adds no coordinate.
+
+        revolute, prismatic, cylindrical, universal, spherical, planar, fixed: as joints of that kind, at `point`.
+        distance: from point_a to point_b, `distance` metres (what it is at the zero configuration, unless told).
+        point_on_line: point_b stays on the line through point_a along `axis`, which belongs to body_a.
+        gear: joints=(first, second) move as second = ratio * first + offset. rack: the same, from radians to metres.
+
+        Points and axes are in the world at the zero configuration. The loop need not be closed there: point_a, axis and
+        second_axis are then where body_a has them, point_b, axis_b and second_axis_b where body_b does.
+        """
+        where = self._new("loop", name, [*self._joints, *self._loops])
+        if not isinstance(kind, str) or kind not in EQUATIONS:
+            raise ModelError(f"{where}: {unknown('loop type', kind, EQUATIONS)}")
+        numbers = {"distance": distance, "ratio": ratio, "offset": offset}
+        if kind in COUPLINGS:
+            places = (point, point_a, point_b, axis, axis_b, second_axis, second_axis_b)
+            self._loops[name] = closing.coupling(where, name, kind, joints, numbers, (body_a, body_b, *places))
+            return
+        self._body(body_a, where)
+        self._body(body_b, where)
+        a = closing.Place(body_a, point_a if point_a is not None else point, axis, second_axis)
+        b = closing.Place(
+            body_b,
+            point_b if point_b is not None else point,
+            axis_b if axis_b is not None else axis,
+            second_axis_b if second_axis_b is not None else second_axis,
         )
+        loop, *ends = closing.closure(where, name, kind, a, b, numbers, joints)
+        self._end(where, *ends)
+        self._loops[name] = loop
+
+    loop = close  # the shorter name
+
+    def spring(
+        self,
+        name: str,
+        body_a: str,
+        body_b: str,
+        point_a: Vector,
+        point_b: Vector,
+        stiffness: Number = 0.0,
+        length: Number | None = None,
+        damping: Number = 0.0,
+    ) -> None:
+        """A spring and damper between two points, given in the world at the zero configuration.
+
+        stiffness in N/m, damping in N s/m; length at rest, which is that at the zero configuration unless told.
+        """
+        where = self._new("spring", name, self._springs)
+        self._body(body_a, where)
+        self._body(body_b, where)
+        spring, *ends = closing.spring(
+            where,
+            name,
+            (body_a, body_b),
+            (point_a, point_b),
+            {"stiffness": stiffness, "length": length, "damping": damping},
+        )
+        self._end(where, *ends)
+        self._springs[name] = spring
 
     def build(self) -> Mechanism:
         """The mechanism; may be called again after adding parts."""
-        at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in self._joints.values()}  # each body's origin
-        for name in self._bodies:
-            if name not in at:
-                raise ModelError(
-                    f'body "{name}" has no joint; add one, such as joint("...", "floating", "ground", "{name}").'
-                )
+        carrying, loops, ends, cut = closing.opened(self._joints, self._loops, GROUND, list(self._bodies))
+        at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in carrying}  # each body's origin
         bodies = [
             replace(b, com=triple(np.subtract(b.com, at[b.name]))) if b.declared else b for b in self._bodies.values()
         ]
-        joints = [replace(j, point=triple(np.subtract(j.point, at[j.parent]))) for j in self._joints.values()]
-        frames = [replace(f, point=triple(np.subtract(f.point, at[f.body]))) for f in self._frames.values()]
+        joints = [replace(j, point=triple(np.subtract(j.point, at[j.parent]))) for j in carrying]
+        placed = [*self._frames.values(), *self._ends.values(), *ends]
+        frames = [replace(f, point=triple(np.subtract(f.point, at[f.body]))) for f in placed]
+        springs = list(self._springs.values())
         lines = [
             *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
             *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
+            *cut,
+            *(Line(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),
+            *(Line(f'spring "{s.name}"', "between two points") for s in springs),
             *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
-        return assemble(self.name, bodies, joints, frames, ground=GROUND, gravity=self.gravity, lines=lines)
+        parts = (bodies, joints, frames, loops, springs)
+        return assemble(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines)
 
     def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
         if not isinstance(name, str) or not name:
@@ -187,8 +278,11 @@ class Builder:
                 "own name already. Rename one of them."
             )
 
-    def _joint_of(self, child: str) -> Joint | None:
-        return next((j for j in self._joints.values() if j.child == child), None)
+    def _end(self, where: str, *ends: Frame) -> None:
+        for f in ends:
+            if f.name in self._frames or f.name in self._ends:
+                raise ModelError(f'{where}: its end would be called "{f.name}", and there is such a frame. Rename one.')
+        self._ends |= {f.name: f for f in ends}
 
     def _mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:
         if given is None:

@@ -1,0 +1,164 @@
+"""Whether loops and springs make sense: their ends exist and can move against each other, and none contradicts another.
+
+Equations that contradict each other only together with others are found where the equations are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.model import check
+from bellcrank.model.joints import KINDS
+from bellcrank.model.parts import COUPLINGS, EQUATIONS, Frame, Joint, Line, Loop, Spring
+from bellcrank.parameter import nominal
+
+TURNING = ("revolute", "helical")
+# Two ends at the same place to within this (metres, or cosines) are one end.
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where frames are: as they were given, and on the body that is left of all that is welded together."""
+
+    given: Mapping[str, Frame]
+    found: Mapping[str, Frame]
+
+    def check(self, where: str, verb: str, a: str, b: str) -> None:
+        for end in (a, b):
+            if end not in self.found:
+                raise ModelError(f"{where}: {unknown('frame', end, self.found)}")
+        first, second = (self.given.get(end, self.found[end]).body for end in (a, b))
+        if first == second:
+            raise ModelError(f'{where}: {verb} "{first}" to itself; its two ends must be on different bodies.')
+        if self.found[a].body == self.found[b].body:
+            raise ModelError(
+                f'{where}: {verb} "{first}" to "{second}", but fixed joints make them one rigid body '
+                f'("{self.found[a].body}") already. Leave it out, or let one of the fixed joints move.'
+            )
+
+    def alike(self, one: str, other: str) -> bool:
+        """Whether two frames are the same place on the same body."""
+        a, b = nominal(self.found[one]), nominal(self.found[other])
+        return bool(a.body == b.body and np.allclose([*a.rotation, a.point], [*b.rotation, b.point], rtol=0, atol=SAME))
+
+
+def check_loops(loops: Sequence[Loop], ends: Ends, joints: Sequence[Joint]) -> Iterator[Line]:
+    """Errors for what cannot be; yields warnings for what is said twice. joints: those that move."""
+    by_name = {j.name: j for j in joints}
+    check.names("joint or loop", [*by_name, *(loop.name for loop in loops)])
+    for loop in loops:
+        where = f'loop "{loop.name}"'
+        if loop.kind not in EQUATIONS:
+            raise ModelError(f"{where}: {unknown('loop type', loop.kind, EQUATIONS)}")
+        for what in ("value", "offset"):
+            check.finite(where, what, getattr(loop, what))
+        if loop.kind in COUPLINGS:
+            _coupling(where, loop, by_name)
+        else:
+            ends.check(where, "joins", loop.a, loop.b)
+        if loop.kind == "distance" and not nominal(loop.value) > 0.0:
+            raise ModelError(
+                f"{where}: distance is {nominal(loop.value):g} m; expected a positive one. "
+                "Points that are to meet are a spherical joint."
+            )
+    yield from _twice(loops, ends)
+    yield from _couplings_twice(loops, by_name)
+
+
+def check_springs(springs: Sequence[Spring], ends: Ends) -> Iterator[Line]:
+    check.names("spring", [s.name for s in springs])
+    for s in springs:
+        where = f'spring "{s.name}"'
+        ends.check(where, "ties", s.a, s.b)
+        for what in ("stiffness", "length", "damping"):
+            check.finite(where, what, getattr(s, what))
+        for what in ("length", "damping"):
+            if nominal(getattr(s, what)) < 0.0:
+                raise ModelError(f"{where}: {what} is {nominal(getattr(s, what)):g}; expected zero or more.")
+        if nominal(s.stiffness) < 0.0:
+            yield Line(where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest", "warning")
+        if isinstance(s.stiffness, float) and isinstance(s.damping, float) and s.stiffness == s.damping == 0.0:
+            yield Line(where, "has neither stiffness nor damping: it does nothing", "warning")
+
+
+def _coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
+    if len(loop.joints) != 2:
+        raise ModelError(f"{where}: a {loop.kind} couples two joints; got {list(loop.joints)}.")
+    for name in loop.joints:
+        if name not in joints:
+            raise ModelError(f"{where} couples: {unknown('moving joint', name, joints)}")
+        kind = joints[name].kind
+        if KINDS[kind].nv != 1:
+            raise ModelError(
+                f'{where}: joint "{name}" is {kind} and has {KINDS[kind].nv} coordinates; a {loop.kind} couples joints '
+                "with one each (revolute, prismatic or helical)."
+            )
+    if loop.joints[0] == loop.joints[1]:
+        raise ModelError(f'{where}: couples "{loop.joints[0]}" to itself; name two joints.')
+    if nominal(loop.value) == 0.0:
+        raise ModelError(
+            f'{where}: the ratio is 0: "{loop.joints[1]}" could not move. Make it a fixed joint if that is meant.'
+        )
+    first, second = (joints[name].kind in TURNING for name in loop.joints)
+    if loop.kind == "rack" and not (first and not second):
+        raise ModelError(
+            f"{where}: a rack couples a joint that turns and one that slides, in this order; got "
+            f"{', '.join(f'{name} ({joints[name].kind})' for name in loop.joints)}."
+        )
+    if loop.kind == "gear" and first != second:
+        raise ModelError(
+            f'{where}: a gear couples two joints that turn, or two that slide; between one of each it is a "rack", '
+            "with the one that turns first."
+        )
+
+
+def _twice(loops: Sequence[Loop], ends: Ends) -> Iterator[Line]:
+    """Loops of the same kind at the same place."""
+    by_bodies: dict[tuple[str, frozenset[str]], list[Loop]] = {}
+    for loop in loops:
+        if loop.kind in COUPLINGS:
+            continue
+        bodies = frozenset(ends.found[end].body for end in (loop.a, loop.b))
+        earlier = by_bodies.setdefault((loop.kind, bodies), [])
+        for other in earlier:
+            straight = ends.alike(loop.a, other.a) and ends.alike(loop.b, other.b)
+            crossed = ends.alike(loop.a, other.b) and ends.alike(loop.b, other.a)
+            turned = loop.kind in ("universal", "point_on_line")  # where it matters which end is which
+            if straight or (crossed and not turned):
+                yield from _said(loop, other, nominal((loop.value,)), nominal((other.value,)))
+        earlier.append(loop)
+
+
+def _couplings_twice(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iterator[Line]:
+    """Gears and racks between the same two joints; a mimic is one, too."""
+    known: dict[tuple[str, str], tuple[str, tuple[float, float]]] = {}
+    mimics = [
+        Loop(f"mimic of {j.name}", "gear", "", "", m.multiplier, m.offset, (m.joint, j.name))
+        for j in joints.values()
+        if (m := j.mimic) is not None and nominal(m.multiplier) != 0.0
+    ]
+    for loop in [*mimics, *(loop for loop in loops if loop.kind in COUPLINGS)]:
+        (first, second), (k, c) = loop.joints, nominal((loop.value, loop.offset))
+        pair, law = ((first, second), (k, c)) if first < second else ((second, first), (1.0 / k, -c / k))
+        if pair in known:
+            other, before = known[pair]
+            yield from _said(loop, Loop(other, loop.kind), law, before)
+        known.setdefault(pair, (loop.name, law))
+
+
+def _said(loop: Loop, other: Loop, law: Sequence[float], before: Sequence[float]) -> Iterator[Line]:
+    if not np.allclose(law, before, rtol=SAME, atol=SAME):
+        raise ModelError(
+            f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one asks for {_shown(law)} and '
+            f"the other for {_shown(before)}. Remove one of them."
+        )
+    yield Line(f'loop "{loop.name}"', f'says the same as "{other.name}": redundant', "warning")
+
+
+def _shown(law: Sequence[float]) -> str:
+    return f"{law[0]:g}" if len(law) == 1 else f"ratio {law[0]:g} and offset {law[1]:g}"
