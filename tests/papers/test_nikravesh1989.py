@@ -46,7 +46,7 @@ def array(x: Vec) -> Array:
 
 @cache
 def fourbar() -> Mechanism:
-    return zoo.slider_fourbar()
+    return zoo.slider_fourbar(closed=False)
 
 
 def points() -> dict[str, Array]:

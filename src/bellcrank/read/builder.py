@@ -24,6 +24,7 @@ from bellcrank.model.parts import (
     COUPLINGS,
     EQUATIONS,
     IDENTITY,
+    Array,
     Body,
     Frame,
     Joint,
@@ -43,7 +44,7 @@ from bellcrank.read.numbers import items, limit, number, rotation_matrix, vector
 
 GROUND = "ground"
 ORIGIN: Triple = (0.0, 0.0, 0.0)
-Vector = Sequence[Number]
+Vector = Sequence[Number] | Array
 
 
 class Builder:

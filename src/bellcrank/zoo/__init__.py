@@ -11,6 +11,18 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
+from bellcrank.zoo.loops import (
+    andrews,
+    bricard,
+    delta,
+    double_wishbone,
+    four_bar,
+    n_four_bar,
+    parallel_cranks,
+    rod_pendulum,
+    start,
+    stewart,
+)
 from bellcrank.zoo.papers import data, excavator, planar3r, puma600, puma_saha, slider_fourbar, stanford, torso
 
 # In the order a newcomer should meet them.
@@ -25,6 +37,15 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
         torso,
         excavator,
         slider_fourbar,
+        four_bar,
+        n_four_bar,
+        parallel_cranks,
+        rod_pendulum,
+        andrews,
+        bricard,
+        stewart,
+        delta,
+        double_wishbone,
         chain,
         tree,
         random_tree,
@@ -32,25 +53,35 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
 }
 
 __all__ = [
+    "andrews",
+    "bricard",
     "chain",
     "data",
+    "delta",
+    "double_wishbone",
     "excavator",
+    "four_bar",
     "load",
+    "n_four_bar",
     "names",
+    "parallel_cranks",
     "pendulum",
     "planar3r",
     "puma600",
     "puma_saha",
     "random_tree",
+    "rod_pendulum",
     "slider_fourbar",
     "stanford",
+    "start",
+    "stewart",
     "torso",
     "tree",
 ]
 
 
 def names() -> tuple[str, ...]:
-    """The names `load` knows; chain, tree and random_tree take numbers: "chain(8)" or "chain:8"."""
+    """The names `load` knows; chain, n_four_bar and others take numbers: "chain(8)" or "chain:8"."""
     return tuple(TABLE)
 
 

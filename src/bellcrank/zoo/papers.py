@@ -80,9 +80,12 @@ def planar3r() -> Mechanism:
     return b.build()
 
 
-def slider_fourbar() -> Mechanism:
-    """A four-bar loop on a slide (Nikravesh et al. 1989), cut at R5: an open tree, whose frames "P1" and "P4" coincide
-    where the loop would close. q = 0 is the printed configuration.
+def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
+    """A four-bar loop on a slide (Nikravesh et al. 1989). The loop is closed by R5; q = 0 is the printed configuration.
+
+    closed=False is the tree that is left when R5 is cut, whose frames "P1" and "P4" coincide where the loop would
+    close. forces=True adds "several force elements", as in the paper's experiment of section 7: two springs with
+    dampers, one along the slide and one across the loop, whose numbers are ours.
     """
     given = data("slider_fourbar")
     axis, slide = ([x / hypot(*given[name]) for x in given[name]] for name in ("axis", "slide"))
@@ -100,6 +103,15 @@ def slider_fourbar() -> Mechanism:
     b.joint("R4", "revolute", "coupler", "rocker", point=given["R4"], axis=axis)
     b.frame("P1", "slide", point=given["R5"])
     b.frame("P4", "rocker", point=given["R5"])
+    if closed:
+        b.close("R5", "revolute", "slide", "rocker", point=given["R5"], axis=axis)
+    if forces:
+        behind = [-x for x in slide]
+        along, across = (
+            {k: given[name][k] for k in ("stiffness", "length", "damping")} for name in ("along", "across")
+        )
+        b.spring("along", "ground", "slide", point_a=behind, point_b=(0, 0, 0), **along)
+        b.spring("across", "slide", "coupler", point_a=given["R2"], point_b=given["R4"], **across)
     return b.build()
 
 

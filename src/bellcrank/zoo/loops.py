@@ -1,0 +1,249 @@
+"""Mechanisms with closed loops: public validation problems, classics, and machines.
+
+All but `andrews` are assembled at q = 0; `start` has every one's configuration and velocities. Where a number has no
+source it is ours and only plausible. Planar mechanisms lie in the xy plane, with gravity along -y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import cos, pi, sin, sqrt
+from typing import Any
+
+import numpy as np
+
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array
+from bellcrank.read.builder import Builder
+from bellcrank.zoo.papers import data
+
+DOWN = (0.0, -9.81, 0.0)
+Z = (0.0, 0.0, 1.0)
+
+
+def start(mechanism: Mechanism) -> tuple[Array, Array]:
+    """Where a mechanism of the zoo begins: q and v, assembled. At rest at the zero configuration, unless its data say
+    otherwise.
+    """
+    q, v = dict.fromkeys(mechanism.columns[0], 0.0), dict.fromkeys(mechanism.columns[1], 0.0)
+    neutral = dict(zip(mechanism.columns[0], mechanism.neutral(), strict=True))
+    if mechanism.name == "andrews":
+        q |= data("andrews")["q0"]
+    if mechanism.name.startswith("n_four_bar"):
+        rate = data("n_four_bar")["speed"] / data("n_four_bar")["length"]
+        v |= {name: -rate if name.startswith("A") else rate for name in v}  # couplers stay level
+    return np.array(list((neutral | {k: x for k, x in q.items() if x}).values())), np.array(list(v.values()))
+
+
+def rod_pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
+    """A ball that moves freely in the plane, but for a rod without mass that keeps its distance (IFToMM A01).
+
+    Starts at (-length, 0). The same motion as `pendulum` has, with a constraint instead of a coordinate: the ball's own
+    turning, which nothing drives, is the third coordinate.
+    """
+    b = Builder("rod_pendulum", gravity=DOWN)
+    b.body("ball", mass=mass, com=(-length, 0, 0), inertia=[0.4 * mass * (0.1 * length) ** 2] * 3)
+    b.joint("plane", "planar", "ground", "ball", point=(-length, 0, 0), axis=Z)
+    b.close("rod", "distance", "ground", "ball", point_a=(0, 0, 0), point_b=(-length, 0, 0))
+    b.frame("P", "ball", point=(-length, 0, 0))
+    return b.build()
+
+
+def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, rocker: float = 0.25) -> Mechanism:
+    """A planar four-bar linkage: with these lengths (ours) the crank turns fully and the rocker swings (Grashof).
+
+    The crank points along x at q = 0. Joints are given all round the loop, and bellcrank cuts one.
+    """
+    tip = np.array([crank, 0.0, 0.0])
+    to = np.array([ground, 0.0, 0.0]) - tip  # from the crank's tip to the rocker's pivot: a triangle with both bars
+    gap = float(np.linalg.norm(to))
+    along = (coupler**2 - rocker**2 + gap**2) / (2 * gap)
+    meet = tip + along * to / gap + sqrt(coupler**2 - along**2) * np.array([0.0, 1.0, 0.0])
+    b = Builder("four_bar", gravity=DOWN)
+    _rod(b, "crank", (0, 0, 0), tip, density=2.0)
+    _rod(b, "coupler", tip, meet, density=2.0)
+    _rod(b, "rocker", (ground, 0, 0), meet, density=2.0)
+    b.joint("A", "revolute", "ground", "crank", point=(0, 0, 0), axis=Z)
+    b.joint("B", "revolute", "crank", "coupler", point=tip, axis=Z)
+    b.joint("C", "revolute", "coupler", "rocker", point=meet, axis=Z)
+    b.joint("D", "revolute", "ground", "rocker", point=(ground, 0, 0), axis=Z)
+    return b.build()
+
+
+def n_four_bar(n: int = 2) -> Mechanism:
+    """n windows of 2 n + 1 uniform rods in a row, upright at q = 0 (IFToMM A02). Frame "B0" is the first rod's top."""
+    given = data("n_four_bar")
+    size, mass = given["length"], given["mass"]
+    b = Builder(f"n_four_bar{n}", gravity=DOWN)
+    for i in range(n + 1):
+        _rod(b, f"rod{i}", (i * size, 0, 0), (i * size, size, 0), mass)
+        b.joint(f"A{i}", "revolute", "ground", f"rod{i}", point=(i * size, 0, 0), axis=Z)
+    for i in range(n):
+        left, right = (i * size, size, 0), ((i + 1) * size, size, 0)
+        _rod(b, f"top{i}", left, right, mass)
+        b.joint(f"B{i}", "revolute", f"rod{i}", f"top{i}", point=left, axis=Z)
+        b.joint(f"C{i}", "revolute", f"top{i}", f"rod{i + 1}", point=right, axis=Z)
+    b.frame("B0", "rod0", point=(0, size, 0))
+    return b.build()
+
+
+def parallel_cranks(n: int = 3) -> Mechanism:
+    """A bar on n equal parallel cranks: two of them hold it already, so each more is redundant. Numbers are ours."""
+    b = Builder(f"parallel_cranks{n}", gravity=DOWN)
+    _rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
+    for i in range(n):
+        _rod(b, f"crank{i}", (i, 0, 0), (i, 1, 0), density=1.0)
+        b.joint(f"A{i}", "revolute", "ground", f"crank{i}", point=(i, 0, 0), axis=Z)
+        b.joint(f"B{i}", "revolute", f"crank{i}", "bar", point=(i, 1, 0), axis=Z)
+    return b.build()
+
+
+def andrews() -> Mechanism:
+    """Andrews' squeezing mechanism: seven small bodies, three loops, a spring (Hairer and Wanner; IFToMM A03).
+
+    The joints have the names and the angles that the literature uses. No loop is closed at q = 0; `start` has a
+    configuration where they are. Drive beta with the torque data("andrews")["mom"].
+    """
+    g: Mapping[str, Any] = data("andrews")
+    A, B = np.array([g["xa"], g["ya"], 0.0]), np.array([g["xb"], g["yb"], 0.0])
+    O, x, y = np.zeros(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    b = Builder("andrews", gravity=(0.0, 0.0, 0.0))
+    # Of each body at q = 0: joint, parent, its point, the centre of mass from there, and where the next thing is.
+    K1, K2 = O + g["rr"] * x, O + (g["rr"] - g["d"]) * x
+    K5, K7 = A + g["zt"] * x, A - g["u"] * y
+    bodies = {
+        "K1": ("beta", "ground", O, g["ra"] * x),
+        "K2": ("theta", "K1", K1, -g["da"] * x),
+        "K3": ("gamma", "ground", B, g["sb"] * x - g["sa"] * y),
+        "K4": ("phi", "K5", K5, (g["ea"] - g["e"]) * y),
+        "K5": ("delta", "ground", A, g["ta"] * x + g["tb"] * y),
+        "K6": ("omega", "K7", K7, (g["zf"] - g["fa"]) * x),
+        "K7": ("epsilon", "ground", A, -g["ub"] * x - g["ua"] * y),
+    }
+    for m, I, (name, (_, _, point, com)) in zip(g["m"], g["I"], bodies.items(), strict=True):
+        b.body(name, mass=m, com=point + com, inertia=(I / 2, I / 2, I))
+    for name, (joint, parent, point, _) in bodies.items():
+        b.joint(joint, "revolute", parent, name, point=point, axis=Z)
+    ends = {"K3": B - g["ss"] * y, "K4": K5 - g["e"] * y, "K6": K7 + g["zf"] * x}
+    for name, end in ends.items():
+        b.close(f"K2-{name}", "revolute", "K2", name, point_a=K2, point_b=end, axis=Z)
+    D, C = B + g["sd"] * x - g["sc"] * y, np.array([g["xc"], g["yc"], 0.0])
+    b.spring("spring", "K3", "ground", point_a=D, point_b=C, stiffness=g["c0"], length=g["l0"])
+    return b.build()
+
+
+def bricard() -> Mechanism:
+    """Bricard's ring of six revolute joints along the edges of a cube, which should not move and does (IFToMM A04)."""
+    given = data("bricard")
+    corners = given["length"] * np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], float)
+    b = Builder("bricard", gravity=DOWN)
+    for i in range(5):
+        _rod(b, f"rod{i + 1}", corners[i], corners[i + 1], given["mass"])
+    ring = ["ground", *(f"rod{i + 1}" for i in range(5)), "ground"]
+    for i in range(6):
+        before, after = corners[i] - corners[i - 1], corners[(i + 1) % 6] - corners[i]
+        axis = np.cross(before, after) / given["length"] ** 2
+        parent, child = (ring[i], ring[i + 1]) if i < 5 else (ring[i + 1], ring[i])
+        b.joint(f"R{i + 1}", "revolute", parent, child, point=corners[i], axis=axis)
+    return b.build()
+
+
+def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Mechanism:
+    """A Gough-Stewart platform (Stewart 1965): six legs, each a universal joint, a cylinder and a ball.
+
+    Numbers are ours.
+    """
+    b = Builder("stewart")
+    b.body("platform", mass=50.0, com=(0, 0, height), inertia=(4.5, 4.5, 9.0))
+    for i in range(6):
+        side, hand = (2 * pi / 3) * (i // 2), 1 if i % 2 else -1
+        foot = _round(base, side + hand * 0.2, 0.0)
+        head = _round(platform, side + hand * (pi / 3 - 0.25), height)
+        leg = (head - foot) / np.linalg.norm(head - foot)
+        across = np.cross(Z, leg) / np.linalg.norm(np.cross(Z, leg))
+        middle = (foot + head) / 2
+        _rod(b, f"lower{i + 1}", foot, middle, mass=5.0, radius=0.03)
+        _rod(b, f"upper{i + 1}", middle, head, mass=2.0, radius=0.02)
+        b.joint(
+            f"U{i + 1}",
+            "universal",
+            "ground",
+            f"lower{i + 1}",
+            point=foot,
+            axis=across,
+            second_axis=np.cross(leg, across),
+        )
+        b.joint(f"P{i + 1}", "prismatic", f"lower{i + 1}", f"upper{i + 1}", point=middle, axis=leg)
+        b.joint(f"S{i + 1}", "spherical", f"upper{i + 1}", "platform", point=head)
+    b.frame("tool", "platform", point=(0, 0, height))
+    return b.build()
+
+
+def delta() -> Mechanism:
+    """A delta robot (Clavel 1988): three arms, each with a parallelogram of two rods down to the platform.
+
+    Numbers are ours. The rods hang on universal joints and end in balls, so that none of them can spin idly.
+    """
+    base, arm, rod, hand, wide = 0.2, 0.3, 0.7, 0.06, 0.05
+    b = Builder("delta")
+    drop = sqrt(rod**2 - (base + arm - hand) ** 2)  # the arms are level at q = 0
+    b.body("platform", mass=0.5, com=(0, 0, -drop), inertia=(5e-4, 5e-4, 1e-3))
+    for i in range(3):
+        out, across = _round(1.0, 2 * pi / 3 * i, 0.0), _round(1.0, 2 * pi / 3 * i + pi / 2, 0.0)
+        shoulder, elbow, wrist = base * out, (base + arm) * out, hand * out - drop * np.array(Z)
+        along = (wrist - elbow) / rod
+        _rod(b, f"arm{i + 1}", shoulder, elbow, mass=0.8, radius=0.02)
+        b.joint(f"shoulder{i + 1}", "revolute", "ground", f"arm{i + 1}", point=shoulder, axis=across)
+        for letter, aside in (("a", wide * across), ("b", -wide * across)):
+            name = f"{i + 1}{letter}"
+            _rod(b, f"rod{name}", elbow + aside, wrist + aside, mass=0.1, radius=0.006)
+            second = np.cross(along, across)
+            b.joint(
+                f"U{name}",
+                "universal",
+                f"arm{i + 1}",
+                f"rod{name}",
+                point=elbow + aside,
+                axis=across,
+                second_axis=second,
+            )
+            b.joint(f"S{name}", "spherical", f"rod{name}", "platform", point=wrist + aside)
+    b.frame("tool", "platform", point=(0, 0, -drop))
+    return b.build()
+
+
+def double_wishbone(damping: float = 1500.0) -> Mechanism:
+    """A double-wishbone suspension, front left, on a chassis that stands still: it can only travel. Numbers are ours.
+
+    x is forward, y to the left, z up. The tie rod is a distance; spring and damper stand on the lower arm.
+    """
+    b = Builder("double_wishbone")
+    low, high, steer = (0.0, 0.72, -0.10), (-0.02, 0.68, 0.18), (-0.12, 0.70, -0.02)  # on the upright
+    b.body("lower", mass=5.0, com=(0.0, 0.52, -0.10), inertia=(0.08, 0.05, 0.12))
+    b.body("upper", mass=3.0, com=(-0.01, 0.56, 0.17), inertia=(0.03, 0.02, 0.04))
+    b.body("upright", mass=35.0, com=(0.0, 0.76, 0.02), inertia=(0.9, 1.4, 0.9))
+    b.joint("lower_pivot", "revolute", "ground", "lower", point=(0.0, 0.35, -0.10), axis=(1, 0, 0))
+    b.joint("upper_pivot", "revolute", "ground", "upper", point=(0.0, 0.42, 0.16), axis=(cos(0.05), 0, sin(0.05)))
+    b.joint("lower_ball", "spherical", "lower", "upright", point=low)
+    b.joint("upper_ball", "spherical", "upper", "upright", point=high)
+    b.close("tie_rod", "distance", "ground", "upright", point_a=(-0.12, 0.36, -0.03), point_b=steer)
+    foot, mount = (0.0, 0.58, -0.08), (0.0, 0.45, 0.42)
+    b.spring("strut", "ground", "lower", mount, foot, stiffness=35e3, length=0.55, damping=damping)
+    b.frame("hub", "upright", point=(0.0, 0.78, 0.02))
+    return b.build()
+
+
+def _rod(
+    b: Builder, name: str, p: Any, q: Any, mass: float | None = None, radius: float = 0.0, density: float = 1.0
+) -> None:
+    """A uniform rod from p to q; density in kg/m where no mass is given."""
+    p, q = np.asarray(p, float), np.asarray(q, float)
+    length = float(np.linalg.norm(q - p))
+    m = density * length if mass is None else mass
+    e = (q - p) / length
+    along, across = m * radius**2 / 2, m * (radius**2 / 4 + length**2 / 12)
+    b.body(name, mass=m, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))
+
+
+def _round(radius: float, angle: float, z: float) -> Array:
+    return np.array([radius * cos(angle), radius * sin(angle), z])
