@@ -25,7 +25,7 @@ def show(
     report: Annotated[bool, typer.Option("--report", help="What became of every element of the source.")] = False,
     json: JsonOpt = False,
 ) -> None:
-    """A mechanism's joints, bodies and frames.
+    """A mechanism's joints, bodies, loops and frames.
 
     Then the warnings of its report: what its file left doubtful.
     """
@@ -55,6 +55,16 @@ def show(
     limited = any(row[-1] for row in rows)
     screen.table(head if limited else head[:-1], [row if limited else row[:-1] for row in rows])
     screen.line()
+    if m.loops:
+        loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
+        screen.table(loops, [m.closing(loop) for loop in m.loops])
+        screen.line()
+    if m.springs:
+        numbers = [Column(what, right=True) for what in ("stiffness", "length", "damping")]
+        screen.table(
+            [Column("spring", wrap=True), Column("between", wrap=True), *numbers], [m.between(s) for s in m.springs]
+        )
+        screen.line()
     on: dict[str, list[str]] = {}
     for f in m.frames.values():
         on.setdefault(f.body, []).append(f.name)
@@ -93,6 +103,8 @@ def _described(m: Mechanism) -> dict[str, Any]:
         "bodies": [asdict(b) for b in m.bodies],
         "joints": [asdict(j) for j in m.joints],
         "frames": [asdict(f) for f in m.frames.values()],
+        "loops": [asdict(loop) for loop in m.loops],
+        "springs": [asdict(s) for s in m.springs],
         "report": {"source": m.report.source, "lines": [asdict(line) for line in m.report.lines]},
     }
 
@@ -116,4 +128,4 @@ def zoo_command(json: JsonOpt = False) -> None:
         return
     screen.table([Column("mechanism"), Column("what it is", wrap=True)], found)
     screen.line()
-    screen.line("chain, tree and random_tree take numbers: chain:8, tree:15:3", style="dim")
+    screen.line("chain, tree, random_tree and n_four_bar take numbers: chain:8, tree:15:3", style="dim")
