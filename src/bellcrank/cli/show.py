@@ -25,7 +25,7 @@ def show(
     report: Annotated[bool, typer.Option("--report", help="What became of every element of the source.")] = False,
     json: JsonOpt = False,
 ) -> None:
-    """A mechanism's joints, bodies, loops and frames.
+    """A mechanism's joints, bodies and frames.
 
     Then the warnings of its report: what its file left doubtful.
     """

@@ -36,6 +36,7 @@ def read(
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
+    loops: str | os.PathLike[str] | bool = True,
 ) -> Mechanism:
     """The mechanism in a file: .urdf or .xml (URDF), or .toml (a Denavit-Hartenberg table, see read/table.py).
 
@@ -43,6 +44,8 @@ def read(
     check: "error" refuses impossible inertias, "warn" goes on with them and says so in `mechanism.report`.
     right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
     lock: joints to hold still, by name (at zero) or as {name: value}.
+    loops: a YAML file with a URDF's closed loops (read/yaml_loops.py), where it is not the one beside it of the same
+    name; False leaves that one alone.
     A string that begins with "<" is taken as the URDF text itself.
     """
     if base not in ("fixed", "floating"):
@@ -54,13 +57,15 @@ def read(
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
     options["gravity"] = vector(gravity, "read", "gravity")
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        return _xml(path.lstrip().encode("utf-8", "replace"), "URDF text", "utf-8", base=base, **options)
+        sheet = _sheet(Path(), loops if loops is not True else False)
+        text = path.lstrip().encode("utf-8", "replace")
+        return _xml(text, "URDF text", "utf-8", base=base, sheet=sheet, **options)
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path is {path!r}; expected the path of a file.")
     source = os.fspath(path)
     data = _bytes(Path(source))
     if not source.lower().endswith(".toml"):
-        return _xml(data, source, base=base, **options)
+        return _xml(data, source, base=base, sheet=_sheet(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
     from bellcrank.read.table import read_table
@@ -77,6 +82,12 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
         what = FOREIGN.get(root.tag, "not URDF, whose root element is <robot>.")
         raise ReadError(f"{source}: the root element is <{root.tag}>: {what}")
     return read_urdf(root, **options)
+
+
+def _sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
+    from bellcrank.read.yaml_loops import sheet
+
+    return sheet(urdf, loops)
 
 
 def _bytes(path: Path) -> bytes:
