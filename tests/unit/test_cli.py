@@ -325,7 +325,7 @@ def test_bad_input(args: list[str], words: list[str]) -> None:
         ("\0\1\2", "not well-formed"),
         ("", "not well-formed"),
         ("<robot name='r'/>", "no <link>"),
-        ("<mujoco/>", "MJCF"),
+        ("<mujoco><robot/></mujoco>", "MuJoCo"),
         (ARM.replace("2.5", "-2.5"), "mass is -2.5 kg"),
         (ARM.replace("2.5", "nan"), "finite"),
         (ARM.replace('xyz="0 0 1"', 'xyz="0 0 0"'), "no direction"),

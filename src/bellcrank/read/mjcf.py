@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, ReadError
+from bellcrank.extras import extra
 from bellcrank.model import assemble
 from bellcrank.model.loops import TURNING
 from bellcrank.model.mechanism import Mechanism
@@ -62,12 +63,7 @@ def read_mjcf(
 
 
 def _compiled(text: str | None, source: str) -> Any:
-    try:
-        import mujoco
-    except ImportError:
-        raise ReadError(
-            f"{source}: a MuJoCo model (MJCF), and reading it needs MuJoCo: pip install 'bellcrank[mjcf]'."
-        ) from None
+    mujoco = extra("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
     try:
         spec = mujoco.MjSpec.from_string(text) if text is not None else mujoco.MjSpec.from_file(source)
         return spec.compile()

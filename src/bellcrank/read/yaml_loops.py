@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.extras import extra
 from bellcrank.model.parts import EQUATIONS, Frame, Joint, Line, Loop
 from bellcrank.read.urdf_loops import Closures
 
@@ -58,12 +59,7 @@ def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
 
 
 def _read(data: bytes, source: str) -> Sheet:
-    try:
-        import yaml
-    except ImportError:
-        raise ReadError(
-            f"{source}: reading it needs pyyaml: pip install 'bellcrank[yaml]'. (loops=False leaves the file alone.)"
-        ) from None
+    yaml = extra("yaml", "yaml", f"{source} (loops=False leaves it alone)")
     try:
         content = yaml.safe_load(data)
     except (yaml.YAMLError, UnicodeDecodeError) as error:

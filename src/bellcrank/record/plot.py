@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.record.extras import extra
+from bellcrank.extras import extra
 from bellcrank.record.files import write_whole
 from bellcrank.record.page import CHANGE, panels
 

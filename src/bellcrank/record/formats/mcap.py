@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ReadError
+from bellcrank.extras import extra
 from bellcrank.model.parts import Array
 from bellcrank.record import meta
-from bellcrank.record.extras import extra
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:

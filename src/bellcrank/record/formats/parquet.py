@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import ReadError
+from bellcrank.extras import extra
 from bellcrank.record import meta
-from bellcrank.record.extras import extra
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
