@@ -15,14 +15,14 @@ from bellcrank.schedule import Machine, Schedule  # now, or a later import would
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
-    from bellcrank import actuators, control, zoo
+    from bellcrank import actuators, control, experiments, zoo
     from bellcrank.build import kernel
     from bellcrank.emit.kernel import Kernel
     from bellcrank.graph import Graph
     from bellcrank.machines import schedule
     from bellcrank.printed import equations
     from bellcrank.record import Record, load_record
-    from bellcrank.sim import Event, Simulator, System, simulate, system
+    from bellcrank.sim import Drive, Event, Simulator, System, drive, simulate, system
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -33,11 +33,14 @@ _LAZY = {
     "equations": ("bellcrank.printed", "equations"),
     "actuators": ("bellcrank.actuators", ""),
     "control": ("bellcrank.control", ""),
+    "experiments": ("bellcrank.experiments", ""),
     "simulate": ("bellcrank.sim", "simulate"),
     "Simulator": ("bellcrank.sim", "Simulator"),
     "system": ("bellcrank.sim", "system"),
     "System": ("bellcrank.sim", "System"),
     "Event": ("bellcrank.sim", "Event"),
+    "drive": ("bellcrank.sim", "drive"),
+    "Drive": ("bellcrank.sim", "Drive"),
     "Record": ("bellcrank.record", "Record"),
     "load_record": ("bellcrank.record", "load_record"),
 }
@@ -61,8 +64,9 @@ def methods() -> (
 if not TYPE_CHECKING:
 
     def schedule(*args: Any, **named: Any) -> Schedule:  # shadows its subpackage, too
-        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete:2", *, kind="ideal",
-        method="auto", frame="", level="cluster"): a Schedule; its html() is a page to look at.
+        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete", *, kind="ideal",
+        method="auto", frame="", level="cluster", strategy="", control="none"): a Schedule; its html() is a page to look
+        at. machines.py says what machines there are.
         """
         return importlib.import_module("bellcrank.machines").schedule(*args, **named)
 
@@ -81,6 +85,7 @@ __all__ = [
     "BellcrankError",
     "Builder",
     "CompileError",
+    "Drive",
     "Event",
     "Graph",
     "InputError",
@@ -97,7 +102,9 @@ __all__ = [
     "__version__",
     "actuators",
     "control",
+    "drive",
     "equations",
+    "experiments",
     "from_dh",
     "from_saha",
     "from_wong",

@@ -66,7 +66,7 @@ BROKEN: dict[str, tuple[str, str, type[BellcrankError], tuple[str, ...]]] = {
     "bare ampersand": ('value="3"', 'value="&"', ReadError, ("line 27", "not well-formed")),
     "odd encoding": ('<?xml version="1.0"?>', '<?xml version="1.0" encoding="klingon"?>', ReadError, ("encoding",)),
     "nested deeply": (TOOL, "<a>" * 200 + "</a>" * 200, ReadError, ("nested 100 elements deep",)),
-    "MuJoCo": ("robot", "mujoco", ReadError, ("MJCF", "Builder")),
+    "MuJoCo": ("robot", "mujoco", ReadError, ("MuJoCo",)),
     "something else": ("robot", "html", ReadError, ("<html>", "not URDF")),
 }  # fmt: skip
 

@@ -50,7 +50,7 @@ def _symbols() -> None:
         for symbol in (name, f"{name}f"):
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
     own = ctypes.CDLL(None)
-    for symbol in ("malloc", "free", "sched_yield", "clock_gettime"):
+    for symbol in ("malloc", "free", "sched_yield", "clock_gettime", "clock_nanosleep"):
         if hasattr(own, symbol):
             binding.add_symbol(symbol, ctypes.cast(getattr(own, symbol), ctypes.c_void_p).value)
     for symbol, address in pycall.SYMBOLS.items():

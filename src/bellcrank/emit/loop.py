@@ -91,7 +91,7 @@ def _sign(w: Writer, name: str, state: str, place: int) -> str:
 """
 
 
-def _call(graph: Graph, name: str, state: str, *outputs: str) -> str:
+def call_of(graph: Graph, name: str, state: str, *outputs: str) -> str:
     given = {"s": state, "p": "%p", "u": "%u"}
     arguments = ["%ws", *(given[key] for key in graph.inputs), *outputs]
     return f"  call void @{name}({', '.join(f'ptr {a}' for a in arguments)})\n"
@@ -100,13 +100,13 @@ def _call(graph: Graph, name: str, state: str, *outputs: str) -> str:
 def _begin(program: Program) -> str:
     arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
     return f"""define void @begin({arguments}) nounwind {{
-{_call(program.start, "start", "%s", "%spare")}  ret void
+{call_of(program.start, "start", "%s", "%spare")}  ret void
 }}"""
 
 
 def _run(program: Program, w: Writer) -> str:
     e, size, R = w.element, w.align, program.row
-    observe = _call(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
+    observe = call_of(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
     # Without observe the row is the head of the state itself, which stays where it is.
     source_row = "%row" if program.observe else "%here"
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
@@ -115,14 +115,14 @@ def _run(program: Program, w: Writer) -> str:
     if program.renew:
         renew = f"""{_sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
 renew:
-{_call(program.renew, "renew", "%here", "%there")}  br label %tick
+{call_of(program.renew, "renew", "%here", "%there")}  br label %tick
 """
         turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
     located = ""
     hit = "  br label %swap\n"
     if program.locate:
         hit = f"{_sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
-        located = f"find:\n{_call(program.locate, 'locate', '%to', '%from')}  br label %top\n"
+        located = f"find:\n{call_of(program.locate, 'locate', '%to', '%from')}  br label %top\n"
     found = ", [%from, %find]" if program.locate else ""
     found2 = ", [%to, %find]" if program.locate else ""
     foundk = ", [%k.next, %find]" if program.locate else ""
@@ -200,7 +200,7 @@ feed:
 {renew}tick:
   %from = phi ptr [%here, %fed]{turned}
   %to = phi ptr [%there, %fed]{turned2}
-{_call(program.tick, "tick", "%from", "%to")}  %k.next = add i64 %k, 1
+{call_of(program.tick, "tick", "%from", "%to")}  %k.next = add i64 %k, 1
 {hit}{located}swap:
   br label %top
 pause:
@@ -219,7 +219,7 @@ return:
 
 
 def _together(program: Program, w: Writer, observe: str, source_row: str) -> str:
-    """The usual case: all lanes are due and have as many rows. Then their new rows are written at once, transposed."""
+    """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed."""
     W, bits, R = w.lanes, f"i{w.lanes}", program.row
     counts = "i64" if W == 1 else f"<{W} x i64>"
     one = "1" if W == 1 else "splat (i64 1)"

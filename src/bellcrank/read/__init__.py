@@ -1,4 +1,4 @@
-"""Mechanisms from files: URDF, and tables of Denavit-Hartenberg parameters. `Builder` makes them in Python.
+"""Mechanisms from files: URDF, MJCF, and tables of Denavit-Hartenberg parameters. `Builder` makes them in Python.
 
 The import of each reader is deferred to its first use, so that `import bellcrank` stays light.
 """
@@ -22,7 +22,6 @@ __all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
 SUFFIXES = (".urdf", ".xml", ".toml")
 # Root elements of XML files that are not ours to read, and what to do about them.
 FOREIGN = {
-    "mujoco": "a MuJoCo model (MJCF), which this version does not read yet. Save it as URDF, or use bellcrank.Builder.",
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
     "COLLADA": "a COLLADA mesh, not a mechanism. Read the .urdf that refers to it.",
 }
@@ -32,18 +31,22 @@ def read(
     path: str | os.PathLike[str],
     *,
     base: str = "fixed",
-    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    gravity: Sequence[float] | None = None,
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
+    loops: str | os.PathLike[str] | bool = True,
 ) -> Mechanism:
-    """The mechanism in a file: .urdf or .xml (URDF), or .toml (a Denavit-Hartenberg table, see read/table.py).
+    """The mechanism in a file: .urdf or .xml (URDF; MJCF with MuJoCo), or .toml (a joint table, see read/table.py).
 
     base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
+    gravity: in world axes; (0, 0, -9.81) unless told, or what a MuJoCo model says.
     check: "error" refuses impossible inertias, "warn" goes on with them and says so in `mechanism.report`.
     right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
     lock: joints to hold still, by name (at zero) or as {name: value}.
-    A string that begins with "<" is taken as the URDF text itself.
+    loops: a YAML file with a URDF's closed loops (read/yaml_loops.py), where it is not the one beside it of the same
+    name; False leaves that one alone.
+    A string that begins with "<" is taken as the text of the file itself.
     """
     if base not in ("fixed", "floating"):
         raise InputError(f'base is {base!r}; expected "fixed" or "floating".')
@@ -52,20 +55,22 @@ def read(
     if not isinstance(right_angles, (int, float)) or not 0.0 <= right_angles < 0.1:
         raise InputError(f"right_angles is {right_angles!r}; expected a small angle in radians, from 0 to 0.1.")
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
-    options["gravity"] = vector(gravity, "read", "gravity")
+    options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        return _xml(path.lstrip().encode("utf-8", "replace"), "URDF text", "utf-8", base=base, **options)
+        sheet = _sheet(Path(), loops if loops is not True else False)
+        text = path.lstrip().encode("utf-8", "replace")  # URDF or MJCF
+        return _xml(text, "URDF text", "utf-8", base=base, sheet=sheet, **options)
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path is {path!r}; expected the path of a file.")
     source = os.fspath(path)
     data = _bytes(Path(source))
     if not source.lower().endswith(".toml"):
-        return _xml(data, source, base=base, **options)
+        return _xml(data, source, base=base, sheet=_sheet(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
     from bellcrank.read.table import read_table
 
-    return read_table(data, source, **options)
+    return read_table(data, source, **_down(options))
 
 
 def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) -> Mechanism:
@@ -73,10 +78,28 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
     from bellcrank.read.urdf import read_urdf
 
     root = parse(data, source, encoding)
+    if root.tag == "mujoco":
+        from bellcrank.read.mjcf import read_mjcf
+
+        if options["base"] == "floating":
+            raise InputError(f'{source}: base="floating" is for URDF; a MuJoCo model says itself what is free.')
+        text = data.decode("utf-8", "replace") if encoding is not None else None
+        return read_mjcf(text, source, **{key: options[key] for key in ("gravity", "check", "lock")})
     if root.tag != "robot":
         what = FOREIGN.get(root.tag, "not URDF, whose root element is <robot>.")
         raise ReadError(f"{source}: the root element is <{root.tag}>: {what}")
-    return read_urdf(root, **options)
+    return read_urdf(root, **_down(options))
+
+
+def _down(options: dict[str, Any]) -> dict[str, Any]:
+    """With the usual gravity where none was given."""
+    return options if options["gravity"] is not None else options | {"gravity": (0.0, 0.0, -9.81)}
+
+
+def _sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
+    from bellcrank.read.yaml_loops import sheet
+
+    return sheet(urdf, loops)
 
 
 def _bytes(path: Path) -> bytes:

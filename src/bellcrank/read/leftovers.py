@@ -40,6 +40,15 @@ URDF = (
     "limit",
     "dynamics",
     "mimic",
+    "loop_joint",
+    "link1",
+    "link2",
+    "loop",
+    "coupling",
+    "constraint",
+    "predecessor",
+    "successor",
+    "ratio",
     *KNOWN,
 )
 # Shapes share a line per link, materials one for the file; everything else gets a line each.

@@ -3,6 +3,7 @@
 What is ours to decide: fixed joints are lumped and their links stay as frames; `continuous` is a revolute joint with
 one coordinate and no limits; a link without <inertial> is massless; a `mimic` joint has no coordinate of its own; a
 limit that cannot be meant (lower above upper) is left out with a warning. `ball` and `spherical` are joint types too.
+Closed loops are read as other tools write them: urdf_loops.py, yaml_loops.py.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from bellcrank.read.leftovers import leftovers
 from bellcrank.read.lock import Lock, locked
 from bellcrank.read.markup import Element
 from bellcrank.read.numbers import RIGHT_ANGLES, Angles
+from bellcrank.read.urdf_loops import closures
+from bellcrank.read.yaml_loops import Sheet, closed, retyped
 
 # URDF's joint types, and ours.
 TYPES = {"continuous": "revolute", "ball": "spherical"} | {
@@ -38,6 +41,7 @@ def read_urdf(
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
+    sheet: Sheet | None = None,
 ) -> Mechanism:
     reader = _Reader(Angles(right_angles))
     name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
@@ -49,14 +53,20 @@ def read_urdf(
         raise ReadError(f"{robot.where}: has no <link>; expected at least one.{tip}")
     _distinct(robot, "link", "joint")
     root = _root(robot, bodies, joints)
+    links = [b.name for b in bodies]
+    if sheet is not None:
+        joints, said = retyped(sheet, joints)
+        reader.lines += said
+    closing = [closures(robot, joints, links, reader.angles), *([closed(sheet, links)] if sheet is not None else [])]
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
     joints, held = locked(joints, lock)
     still = _welded(ground, joints)
-    lines = [*(_fate(b, still) for b in bodies), *reader.lines, *held, *leftovers(robot)]
+    lines = [*(_fate(b, still) for b in bodies), *reader.lines, *held]
+    lines += [*(line for c in closing for line in c.lines), *leftovers(robot)]
+    loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
+    parts = (mounted, joints, frames, loops)
     try:
-        return assemble(
-            name, mounted, joints, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check
-        )
+        return assemble(name, *parts, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check)
     except ModelError as error:
         raise ModelError(f"{robot.source}: {error}") from None
 
@@ -189,7 +199,7 @@ def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Bo
     if not roots:
         raise ReadError(
             f"{robot.where}: every link is the child of a joint: the parent relation closes on itself. "
-            "Expected one root link; remove the joint that leads back to it."
+            "Expected one root link; make the joint that leads back to it a <loop_joint>."
         )
     if len(roots) > 1:
         names = ", ".join(f'"{b.name}"' for b in roots[:8]) + (", ..." if len(roots) > 8 else "")

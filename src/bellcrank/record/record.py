@@ -194,6 +194,11 @@ class Record:
         """Kinetic and potential energy, J."""
         return self["energy"]
 
+    @property
+    def realtime(self) -> Mapping[str, Any] | None:
+        """How punctual the loop was, where the record is of a run in real time."""
+        return self.provenance.get("realtime")
+
     def residuals(self) -> dict[str, Any]:
         """How far a run is from what the exact one keeps; floats, or arrays of the batch's shape.
 
@@ -237,7 +242,8 @@ class Record:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._stored, self.provenance = MappingProxyType(frozen(state["_stored"])), MappingProxyType(state["provenance"])
+        self._stored = MappingProxyType(frozen(state["_stored"]))
+        self.provenance = MappingProxyType(state["provenance"])
 
     @property
     def _called(self) -> str:

@@ -1,7 +1,18 @@
 """Whole runs in machine code: systems, events, the loop, records."""
 
+from bellcrank.sim.driving import Clock, Drive, drive
 from bellcrank.sim.events import Event
 from bellcrank.sim.simulator import Interrupted, Simulator, simulate
 from bellcrank.sim.systems import System, system
 
-__all__ = ["Event", "Interrupted", "Simulator", "System", "simulate", "system"]
+__all__ = [
+    "Clock",
+    "Drive",
+    "Event",
+    "Interrupted",
+    "Simulator",
+    "System",
+    "drive",
+    "simulate",
+    "system",
+]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.sim.layout import NEVER, REPARTITION, RUNNING, Layout
+from bellcrank.sim.memory import Memory
 from bellcrank.sim.runner import Block, Compiled, run_all
 from bellcrank.sim.traced import Traced
 
@@ -36,6 +37,7 @@ def run_lanes(
     table: Array,
     p: Array,
     capacity: int,
+    memory: Memory,
     threads: int,
     tell: Callable[[float], None] | None,
     share: Callable[[Block], float],
@@ -55,7 +57,7 @@ def run_lanes(
             if "bound" in places.places:
                 final[places.place("bound"), mine] = by.bounds(final[y, mine].T, p[mine])
             # One array for all, and lanes that nobody asked for have rows that nobody touches.
-            kept = np.empty((-(-len(mine) // made.lanes) * made.lanes, capacity, made.program.row))
+            kept = memory.rows((-(-len(mine) // made.lanes) * made.lanes, capacity, made.program.row))
             for k in range(0, len(mine), made.lanes):
                 part = mine[k : k + made.lanes]
                 blocks.append(

@@ -26,6 +26,7 @@ from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
 from bellcrank.sim.looped import BAUMGARTE, looped
+from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled
@@ -72,6 +73,7 @@ class Simulator:
         if self.system.mechanism.loops:
             self.traced = looped(self.traced, form, baumgarte)
         self._programs: dict[Any, Any] = {}
+        self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         self.events = listed("events", events, "events")
         for e in self.events:
@@ -181,7 +183,7 @@ class Simulator:
             return float(t.min(where=live > 0.0, initial=seconds)) / seconds
 
         with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
-            done = run_lanes(self.traced, code, places, state, table, p, rows, int(threads), tell, share)
+            done = run_lanes(self.traced, code, places, state, table, p, rows, self._memory, int(threads), tell, share)
         outcome = Outcome(
             self.system, self.traced, self.integrator, places, done, batch, table, p, self.events,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
@@ -195,8 +197,8 @@ class Simulator:
 
     def __reduce__(self) -> str:
         raise InputError(
-            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism) and "
-            "make a Simulator where it arrives: compiled code is found in the cache on disk."
+            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism), "
+            "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
@@ -256,14 +258,23 @@ def simulate(
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
-    q0, v0, x0: arrays (..., n) or mappings by name; leading axes make a batch of runs. step: fixed, in seconds (default
-    1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
-    between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
+        run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
+        run.t, run.q, run["energy"]; run.stops; run.plot()
+
+    q0, v0, x0: arrays (..., n) or mappings by name (the rest: neutral, at rest, as the system says); leading axes make
+    a batch of runs. control(t, q, v, x, u): the forces on the joints; it runs once, on symbols, and is compiled, so
+    write where(...) for if. With actuators, inputs or outputs give a system (bc.system) instead of the mechanism. step:
+    fixed, in seconds (default 1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4;
+    default 1e-6; step is then the first). every: seconds between rows of the record (default: every step, or 1000
+    rows), or "step". inputs: a number for each name, or samples (..., lines) that hold for
     input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
     batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
     to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. form: how closed loops are kept closed
-    (minimal, projected, lagrange). progress: a function told the share done,
-    True, or False for silence.
+    (minimal, projected, lagrange). progress: a function told the share done, True, or False for silence. threads: cores
+    for a batch.
+
+    A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All
+    of it: docs/simulation.md.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, form, **parts)

@@ -90,7 +90,7 @@ class Traced:
 
     def _staged(self, y: State) -> State:
         """A state inside a step, as the rate sees it."""
-        return y
+        return turned(self.system, y)
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -185,20 +185,25 @@ class Traced:
 def projection(s: System) -> Callable[[State], State]:
     """Puts a state back where it belongs: quaternions to unit length, actuator states inside their limits."""
     m = s.mechanism
-    units = quaternions(s)
     bounds = s.limits()
 
     def project(y: State) -> State:
-        y = list(y)
-        for i in units:
-            n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
-            y[i : i + 4] = [x * n for x in y[i : i + 4]]
+        y = turned(s, y)
         for k, pair in enumerate(bounds, m.nq + m.nv):
             if pair is not None:
                 y[k] = clip(y[k], *pair)
         return y
 
     return project
+
+
+def turned(s: System, y: State) -> State:
+    """With quaternions of unit length: also inside a step, where every method then sees the same configuration."""
+    y = list(y)
+    for i in quaternions(s):
+        n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
+        y[i : i + 4] = [x * n for x in y[i : i + 4]]
+    return y
 
 
 def quaternions(s: System) -> list[int]:

@@ -1,0 +1,112 @@
+"""How punctual a real-time loop was: what a period took, how late it woke up, and what became of overruns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.realtime import EVENTS, bin_edges
+from bellcrank.text import table
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """Seconds: of a histogram with eight bins for each power of two, so percentiles are known to 12 %."""
+
+    count: int
+    least: float
+    mean: float
+    most: float
+    counts: Array
+    edges: Array
+
+    def percentile(self, share: float) -> float:
+        """The upper end of the bin in which that share of all is reached."""
+        if not self.count:
+            return 0.0
+        k = int(np.searchsorted(np.cumsum(self.counts), share * self.count))
+        return min(float(self.edges[min(k + 1, len(self.edges) - 1)]), self.most)
+
+    def plain(self) -> dict[str, Any]:
+        used = np.flatnonzero(self.counts)
+        first, last = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+        return {
+            "count": self.count, "min": self.least, "mean": self.mean, "p50": self.percentile(0.5),
+            "p99": self.percentile(0.99), "max": self.most,
+            "edges": self.edges[first : last + 1].tolist(), "counts": self.counts[first:last].tolist(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Deadlines:
+    period: float
+    predicted: float  # of a period, from the graph
+    cost: Times
+    jitter: Times
+    steps: int
+    overruns: int
+    skipped: int
+    caught_up: int  # late periods after which nothing had to be skipped
+    lost: int
+    real_time_factor: float
+    log: tuple[dict[str, float], ...]
+    notes: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "period": self.period, "predicted": self.predicted, "cost": self.cost.plain(),
+            "jitter": self.jitter.plain(), "steps": self.steps, "overruns": self.overruns, "skipped": self.skipped,
+            "caught_up": self.caught_up, "lost_rows": self.lost, "real_time_factor": self.real_time_factor,
+            "log": list(self.log), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        rows = [
+            (name, *(f"{x * 1e6:.1f}" for x in (t.least, t.mean, t.percentile(0.99), t.most)))
+            for name, t in (("a period took", self.cost), ("woke up late by", self.jitter))
+        ]
+        head = table(("us", "min", "mean", "p99", "max"), rows, right=(1, 2, 3, 4))
+        lines = [
+            head,
+            f"predicted {self.predicted * 1e6:.1f} us of a period of {self.period * 1e6:.0f} us",
+            f"{self.steps} steps, {self.overruns} periods ended late, {self.skipped} periods were skipped",
+            f"real time factor {self.real_time_factor:.4f}",
+        ]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def deadlines(
+    words: Mapping[str, int],
+    costs: Array,
+    delays: Array,
+    log: Array,
+    step: float,
+    predicted: float,
+    notes: Sequence[str],
+) -> Deadlines:
+    """From the words that the loop keeps."""
+    edges = bin_edges() * 1e-9
+
+    def times(counts: Array, name: str) -> Times:
+        n = int(counts.sum())
+        least, most, total = (words[f"{name}_{what}"] for what in ("least", "most", "sum"))
+        return Times(n, least * 1e-9 if n else 0.0, total * 1e-9 / max(n, 1), most * 1e-9, counts, edges)
+
+    cost, jitter = times(costs, "cost"), times(delays, "delay")
+    period = words["period"] * 1e-9
+    done = cost.count
+    kept = [log[k % EVENTS] for k in range(max(0, words["logged"] - EVENTS), words["logged"])]
+    told = tuple(
+        {"time": int(n) * step, "late": int(late) * 1e-9, "cost": int(spent) * 1e-9, "skipped": int(skipped)}
+        for n, late, spent, skipped in kept
+    )
+    factor = done / (done + words["skipped"]) if done else 0.0
+    return Deadlines(
+        period, predicted, cost, jitter, words["steps"], words["overruns"], words["skipped"], words["caught_up"],
+        words["lost"], factor, told, tuple(notes),
+    )  # fmt: skip

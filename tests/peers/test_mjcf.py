@@ -1,0 +1,137 @@
+"""MuJoCo's models, read through MuJoCo and compared with it: poses, mass matrix, joint forces, and equalities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import InputError, ReadError
+from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.model import Loop, Mechanism
+
+mujoco = pytest.importorskip("mujoco")
+Array = np.ndarray[Any, Any]
+
+WORLD = """
+  <body name="a" pos="0.1 0.2 1" euler="10 20 30">
+    <joint name="j1" type="hinge" axis="0 1 0" pos="0 0 .1" ref="10" range="-90 90" limited="true" damping="0.1"/>
+    <joint name="j2" type="slide" axis="1 0 0" armature="0.2" stiffness="3" springref="0.1"/>
+    <geom type="box" size=".1 .2 .3" pos="0.1 0 0" mass="2"/>
+    <site name="s1" pos="1 0 0" euler="0 90 0"/>
+    <body name="b" pos="1 0 0" euler="0 0 45">
+      <joint name="j3" type="hinge" axis="0 0.6 0.8" pos="0.1 0.1 0"/>
+      <geom type="box" size=".1 .1 .3" pos="0 0.2 0.1" mass="1"/>
+      <body name="tip" pos="0.3 0 0"><geom size="0.1" mass="0.5"/></body>
+    </body>
+  </body>
+  <body name="c" pos="0 1 0">
+    <joint name="j4" type="hinge" axis="1 0 0"/><joint name="j5" type="hinge" axis="0 1 0" pos="0 0 0.2"/>
+    <geom size=".1" mass="1" pos="0 0 0.4"/><site name="s2" pos="0 0 0.5"/>
+  </body>
+"""
+
+
+def text(equality: str = "") -> str:
+    return f"""<mujoco model="thing"><option gravity="0 1 -9"/><worldbody>{WORLD}</worldbody>
+      <equality>{equality}</equality></mujoco>"""
+
+
+def peer(xml: str, q: Array, v: Array) -> tuple[Any, Any]:
+    m = mujoco.MjModel.from_xml_string(xml)
+    d = mujoco.MjData(m)
+    d.qpos[:], d.qvel[:] = m.qpos0 + q, v
+    mujoco.mj_forward(m, d)
+    return m, d
+
+
+def floats(rows: Any) -> Array:
+    return np.array([[float(x) for x in row] for row in rows])
+
+
+def test_the_same_mechanism() -> None:
+    xml = text()
+    ours = bc.read(xml)
+    assert (ours.name, ours.gravity) == ("thing", (0.0, 1.0, -9.0))
+    assert [j.name for j in ours.own_joints] == ["j1", "j2", "j3", "j4", "j5"]
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        q, v = rng.uniform(-1, 1, (2, 5))
+        m, d = peer(xml, q, v)
+        M = np.zeros((5, 5))
+        mujoco.mj_fullM(m, d, M) if mujoco.__version__ >= "4" else mujoco.mj_fullM(m, M, d.qM)
+        np.testing.assert_allclose(floats(crba.mass_matrix(ours.tree, q.tolist())), M, atol=1e-12)
+        bias = [float(x) for x in rnea.rigid_forces(ours.tree, q.tolist(), v.tolist(), [0.0] * 5)]
+        np.testing.assert_allclose(bias, d.qfrc_bias, atol=1e-11)
+        passive = [float(x) for x in kinematics.passive_torque(ours.tree, q.tolist(), v.tolist())]
+        np.testing.assert_allclose(passive, d.qfrc_passive, atol=1e-12)
+        for name in ("a", "tip"):
+            X = floats(kinematics.pose(ours.tree, q.tolist(), name))
+            np.testing.assert_allclose(X[:3, :3], d.body(name).xmat.reshape(3, 3), atol=1e-12)
+
+
+def test_limits_are_from_the_zero_of_the_file() -> None:
+    j = bc.read(text()).joints[0]
+    assert (j.limits.lower, j.limits.upper) == pytest.approx((np.deg2rad(-100), np.deg2rad(80)))
+
+
+CLOSED = """<connect name="con" body1="a" body2="c" anchor="0.3 0.1 0.2"/>
+  <weld name="wel" body1="tip" body2="c" anchor="0.1 0.2 0.3"/>
+  <weld name="sites" site1="s1" site2="s2"/><connect name="points" site1="s1" site2="s2"/>
+  <weld name="point" body1="b" body2="c" torquescale="0"/>"""
+
+
+def test_equalities_are_loops_with_the_same_gap() -> None:
+    """MuJoCo's own violation of each equality, at a random configuration."""
+    xml = text(CLOSED)
+    ours = bc.read(xml)
+    assert [(x.name, x.kind) for x in ours.loops] == [
+        ("con", "spherical"),
+        ("wel", "fixed"),
+        ("sites", "fixed"),
+        ("points", "spherical"),
+        ("point", "spherical"),
+    ]
+    q = np.random.default_rng(2).uniform(-1, 1, 5)
+    _, d = peer(xml, q, np.zeros(5))
+    gaps = {i: d.efc_pos[np.array(d.efc_id) == i] for i in range(5)}
+    for i, loop in enumerate(ours.loops):
+        a, b = (floats(kinematics.pose(ours.tree, q.tolist(), end)) for end in (loop.a, loop.b))
+        np.testing.assert_allclose(a[:3, 3] - b[:3, 3], gaps[i][:3], atol=1e-12)
+        if loop.kind == "fixed":  # MuJoCo has the sine of half the angle
+            turn = b[:3, :3].T @ a[:3, :3]
+            np.testing.assert_allclose(np.sqrt((3 - np.trace(turn)) / 4), np.linalg.norm(gaps[i][3:]), atol=1e-12)
+
+
+def test_couplings() -> None:
+    line = '<joint name="x" joint1="{}" joint2="{}" polycoef="0.1 2 0 0 0"/>'
+    assert bc.read(text(line.format("j1", "j3"))).loops == (Loop("x", "gear", "", "", 2.0, 0.1, ("j3", "j1")),)
+    assert bc.read(text(line.format("j2", "j3"))).loops == (Loop("x", "rack", "", "", 2.0, 0.1, ("j3", "j2")),)
+    assert bc.read(text(line.format("j3", "j2"))).loops == (Loop("x", "rack", "", "", 0.5, -0.05, ("j3", "j2")),)
+    with pytest.raises(ReadError, match="polynomial"):
+        bc.read(text('<joint name="x" joint1="j1" joint2="j3" polycoef="0 1 1 0 0"/>'))
+    held = bc.read(text('<joint name="x" joint1="j3" polycoef="0.2 0 0 0 0"/>'))
+    assert "j3" not in [j.name for j in held.joints]
+    off = bc.read(text('<joint name="x" joint1="j1" joint2="j3" active="false"/>'))
+    assert off.loops == ()
+    assert any("not active" in line.outcome for line in off.report.lines)
+
+
+def test_free_bodies_and_balls() -> None:
+    xml = """<mujoco><worldbody><body name="f" pos="1 2 3" euler="0 0 90">
+      <freejoint name="root"/><geom size="1" mass="1"/>
+      <body name="g" pos="1 0 0"><joint name="ball" type="ball"/><geom size="1" mass="1"/></body>
+      </body></worldbody></mujoco>"""
+    m: Mechanism = bc.read(xml)
+    assert [(j.name, j.kind) for j in m.joints] == [("root", "floating"), ("ball", "spherical")]
+    X = floats(kinematics.pose(m.tree, m.neutral().tolist(), "g"))
+    np.testing.assert_allclose(X[:3, 3], [1, 3, 3], atol=1e-12)
+
+
+def test_bad_models() -> None:
+    with pytest.raises(ReadError, match="MuJoCo cannot compile it"):
+        bc.read('<mujoco><worldbody><body><joint type="twist"/></body></worldbody></mujoco>')
+    with pytest.raises(InputError, match="says itself what is free"):
+        bc.read(text(), base="floating")

@@ -1,0 +1,220 @@
+"""The real-time loop on a clock that the test holds: late wake-ups, slow steps, jumps; and on the real one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.emit.realtime import BINS, bin_edges
+from bellcrank.errors import InputError
+from bellcrank.sim import Clock, Drive
+
+MS = 1_000_000  # nanoseconds
+
+
+class Hand:
+    """A clock that moves only when it is looked at or slept by, and does what a script says at a wake-up."""
+
+    def __init__(self, script: dict[int, Callable[[Hand], None]], wakes: int, look: int = 1000) -> None:
+        self.t, self.n, self.look = 10 * MS, 0, look
+        self.script, self.wakes = script, wakes
+        self.drive: Any = None
+        self.slow = 0
+
+    def now(self) -> int:
+        self.t += self.look + self.slow
+        return self.t
+
+    def sleep(self, until: int) -> None:
+        self.n += 1
+        self.t = max(self.t, until)
+        self.slow = 0
+        if self.n in self.script:
+            self.script[self.n](self)
+        if self.n >= self.wakes:
+            self.drive._set("stop", 1)
+
+    def run(self, mechanism: Any, **settings: Any) -> Drive:
+        self.drive = Drive(mechanism, 1000.0, clock=Clock(self.now, self.sleep), **settings)
+        self.drive.start()
+        self.drive._thread.join()
+        self.drive.stop()
+        found: Drive = self.drive
+        return found
+
+
+@pytest.fixture(scope="module")
+def arm() -> bc.Mechanism:
+    return bc.zoo.load("planar3r")
+
+
+START = [0.3, 0.2, 0.1]
+
+
+def test_a_punctual_loop_is_the_simulation(arm: bc.Mechanism) -> None:
+    drive = Hand({}, wakes=200).run(arm, q0=START)
+    run = drive.record()
+    assert len(run) == 200
+    plain = bc.simulate(arm, seconds=0.2, q0=START)
+    assert np.array_equal(run.q, plain.q[1:])
+    assert np.array_equal(run.v, plain.v[1:])
+    report = drive.report()
+    assert report["overruns"] == report["skipped"] == 0
+    assert report["real_time_factor"] == 1.0
+    assert report["steps"] == 200
+    assert sum(report["cost"]["counts"]) == 200
+    assert run.realtime is not None
+    assert run.realtime["steps"] == 200
+
+
+def late(by: int) -> Callable[[Hand], None]:
+    def act(clock: Hand) -> None:
+        clock.t += by
+
+    return act
+
+
+def slow(by: int) -> Callable[[Hand], None]:
+    def act(clock: Hand) -> None:
+        clock.slow = by
+
+    return act
+
+
+def test_a_late_wake_up_within_bounds_is_caught_up(arm: bc.Mechanism) -> None:
+    clock = Hand({50: late(3 * MS)}, wakes=200)
+    drive = clock.run(arm, q0=START)
+    report = drive.report()
+    assert report["skipped"] == 0
+    assert report["overruns"] == 3 == report["caught_up"]
+    assert report["jitter"]["max"] == pytest.approx(3e-3, rel=0.01)
+    # all periods were computed, and the loop is on time again: 200 wake-ups took 200 periods
+    assert report["steps"] == 200
+    assert clock.t - 10 * MS == pytest.approx(200 * MS, rel=0.01)
+
+
+def test_what_cannot_be_caught_up_is_skipped(arm: bc.Mechanism) -> None:
+    drive = Hand({50: late(100 * MS)}, wakes=200).run(arm, q0=START, most=5)
+    report = drive.report()
+    assert report["skipped"] == 94
+    assert report["overruns"] <= 7
+    assert report["real_time_factor"] == pytest.approx(200 / 294)
+    first = report["log"][0]
+    assert (
+        first["late"] == pytest.approx(0.1, rel=0.01)
+        and first["skipped"] == 94
+        and first["time"] == pytest.approx(0.05)
+    )
+
+
+def test_slow_steps_never_end_in_a_spiral(arm: bc.Mechanism) -> None:
+    """Every step takes 2.5 periods: the loop drops what it cannot do and goes on."""
+    clock = Hand({n: slow(5 * MS // 4) for n in range(1, 101)}, wakes=100)
+    drive = clock.run(arm, q0=START, most=2)
+    report = drive.report()
+    assert report["steps"] == 100
+    assert report["overruns"] == 100
+    assert report["skipped"] > 100
+    assert 0.3 < report["real_time_factor"] < 0.5
+
+
+def test_a_clock_that_jumps_back_does_no_harm(arm: bc.Mechanism) -> None:
+    drive = Hand({50: late(-30 * MS)}, wakes=100).run(arm, q0=START)
+    report = drive.report()
+    assert report["skipped"] == 0
+    assert report["jitter"]["min"] >= 0.0
+    assert np.isfinite(drive.record().q).all()
+
+
+def test_inputs_newest_wins(arm: bc.Mechanism) -> None:
+    system = bc.system(arm, control=lambda t, q, v, x, u: [u["push"], 0.0, 0.0], inputs=["push"])
+
+    def push(clock: Hand) -> None:
+        for x in (1.0, 2.0, 3.0):
+            clock.drive.input({"push": x})
+
+    for integrator in ("rk4", "dopri5"):
+        run = Hand({51: push}, wakes=100).run(system, q0=START, integrator=integrator).record()
+        force = np.where(np.arange(100) < 50, 0.0, 3.0)
+        assert np.array_equal(run["input.push"], force)
+        plain = bc.simulate(
+            system, 0.1, q0=START, integrator=integrator, step=1e-3, inputs={"push": force}, input_step=1e-3
+        )
+        assert np.abs(run.q - plain.q[1:]).max() < 1e-14
+
+
+def test_rows_that_the_ring_cannot_hold_are_counted(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    import bellcrank.sim.driving as driving
+
+    monkeypatch.setattr(driving, "RING", 64)
+    monkeypatch.setattr(driving.Drive, "_write", lambda self: None)
+    drive = Hand({}, wakes=100).run(arm, q0=START)
+    assert len(drive.record()) == 64
+    assert drive.report()["lost_rows"] == 36
+
+
+def test_every_and_substeps(arm: bc.Mechanism) -> None:
+    run = Hand({}, wakes=100).run(arm, q0=START, every=10, substeps=4).record()
+    assert len(run) == 10
+    assert np.allclose(run.t, np.arange(1, 11) * 0.01)
+    fine = bc.simulate(arm, seconds=0.1, q0=START, step=0.25e-3, every=0.01)
+    assert np.array_equal(run.q, fine.q[1:])
+
+
+def test_a_run_that_fails_stops_and_keeps_its_record(arm: bc.Mechanism) -> None:
+    system = bc.system(arm, control=lambda t, q, v, x, u: [1e300 * (t - 0.05), 0.0, 0.0])
+    drive = Hand({}, wakes=100).run(system, q0=START)
+    assert drive.snapshot().status == "failed"
+    run = drive.record()
+    assert run.stops[0].reason == "not finite"
+    assert np.isfinite(run.q).all()
+
+
+def test_the_real_clock(arm: bc.Mechanism) -> None:
+    """Nothing is said about how punctual this computer is."""
+    with Drive(arm, 1000.0, q0=START) as drive:
+        time.sleep(0.2)
+        drive.pause()
+        time.sleep(0.05)
+        first = drive.snapshot()
+        time.sleep(0.05)
+        assert drive.snapshot().t == first.t
+        assert drive.snapshot().status == "paused"
+        drive.resume()
+        drive.slow(0.5)
+        time.sleep(0.1)
+        assert drive.snapshot().t > first.t
+        drive.reset(q0=START)
+        time.sleep(0.1)
+    run = drive.record()
+    assert len(run) > 0
+    assert run.t[0] == pytest.approx(1e-3)
+    assert np.array_equal(run.q, bc.simulate(arm, seconds=float(run.t[-1]), q0=START).q[1:])
+    assert "predicted" in str(drive.deadlines)
+
+
+def test_bins_hold_what_they_say() -> None:
+    edges = bin_edges()
+    assert len(edges) == BINS + 1
+    assert (np.diff(edges) >= 0).all()
+    assert edges[8 * 10] == 1024.0
+    assert edges[8 * 10 + 1] == 1024.0 + 128.0
+
+
+def test_bad_arguments(arm: bc.Mechanism) -> None:
+    with pytest.raises(InputError, match="rate is 0"):
+        Drive(arm, 0)
+    with pytest.raises(InputError, match="substeps is 0"):
+        Drive(arm, substeps=0)
+    drive = Drive(bc.system(arm, control=lambda t, q, v, x, u: [u[0], 0.0, 0.0], inputs=["push"]))
+    with pytest.raises(InputError, match=r'no input "pull".*push'):
+        drive.input({"pull": 1.0})
+    with pytest.raises(InputError, match="shape"):
+        drive.input([1.0, 2.0])
+    with pytest.raises(InputError, match="not finite"):
+        drive.input([float("nan")])
