@@ -51,7 +51,8 @@ def closed(m: Mechanism, seed: int, kinds: Sequence[str], springs: int = 0) -> t
         ends = [Frame(f"s{i}.{x}", body, point=triple(rng.uniform(-0.5, 0.5, 3))) for x, body in (("a", a), ("b", b))]
         frames |= {f.name: f for f in ends}
         length, damping = rng.choice([0.0, 0.7]), rng.choice([0.0, 2.0])
-        ties.append(Spring(f"s{i}", ends[0].name, ends[1].name, float(rng.uniform(1, 20)), float(length), float(damping)))
+        numbers = (float(rng.uniform(1, 20)), float(length), float(damping))
+        ties.append(Spring(f"s{i}", ends[0].name, ends[1].name, *numbers))
     return replace(m, frames=frames, loops=tuple(loops), springs=tuple(ties)), q
 
 
@@ -89,9 +90,7 @@ def _allowed(kind: str, rng: np.random.Generator) -> Array:
 Closed = tuple[Mechanism, list[float]]
 
 
-def looped(
-    kinds: Sequence[str] = KINDS, most: int = 3, springs: int = 0, **options: Any
-) -> st.SearchStrategy[Closed]:
+def looped(kinds: Sequence[str] = KINDS, most: int = 3, springs: int = 0, **options: Any) -> st.SearchStrategy[Closed]:
     """(mechanism, configuration that closes its loops)."""
     return st.builds(
         closed,

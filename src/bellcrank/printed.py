@@ -43,6 +43,11 @@ DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # of a number that ha
 def graph(mechanism: Mechanism) -> Graph:
     """The four blocks of the equations of motion as one graph."""
     build.check(mechanism, build.Request("bias"))
+    if mechanism.loops:
+        raise InputError(
+            f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Its terms come '
+            "one by one: mass_matrix, bias, closure_jacobian, closure_bias."
+        )
     tree = build.tree(mechanism, "bias", METHODS["rnea"])
     weightless = replace(tree, gravity=ZERO)
     M = method("crba", "mass_matrix", tree).function("mass_matrix")

@@ -65,6 +65,8 @@ def motion(m: Mechanism, control: str = "none") -> Graph:
     if control not in CONTROLS:
         raise InputError(unknown("control law", control, CONTROLS))
     t = m.tree
+    if t.loops:
+        raise InputError(f'"{m.name}" has loops; the strategies are those of trees.')
     if t.nq != t.nv:
         raise InputError(f'"{m.name}" has {t.nq} coordinates for {t.nv} velocities; the strategies want one each.')
 

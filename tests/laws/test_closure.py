@@ -143,10 +143,9 @@ sprung = st.one_of(
 def test_springs_pull_towards_less_energy_and_dampers_take_it(case: Closed, seed: int) -> None:
     m, (q, v, _) = case[0], state(case[0], seed)
     tau = np.array(kinematics.passive_torque(m.tree, q, [0.0] * m.nv), dtype=float)
+    bare, energy = m.frictionless().tree, kinematics.potential_energy
     for k, e in enumerate(np.eye(m.nv)):
-        gravity = kinematics.potential_energy
-        bare = m.frictionless().tree
-        slope = along(m, q, e.tolist(), lambda x, u: [gravity(m.tree, x) - gravity(bare, x)])
+        slope = along(m, q, e.tolist(), lambda x, u: [energy(m.tree, x) - energy(bare, x)])
         close(tau[k], -slope[0])
     moving = np.array(kinematics.passive_torque(m.tree, q, v), dtype=float)
     assert (moving - tau) @ v <= 1e-12

@@ -170,7 +170,7 @@ def test_all_methods_agree_on_random_loops(case: Closed, seed: int) -> None:
 
 @pytest.mark.parametrize("name", DRIVES)
 def test_drives_make_the_motion_they_are_computed_for(name: str) -> None:
-    m, kept, (q, v, tau) = moving(name)
+    m, _, (q, v, tau) = moving(name)
     a = reference(m, q, v, tau)
     u = bc.kernel(m, "inverse_dynamics", actuated=DRIVES[name])(q, v, a)
     driven = [k for k, column in enumerate(m.columns[1]) if column in DRIVES[name]]
@@ -245,3 +245,11 @@ def test_what_loops_are_needed_for() -> None:
         bc.kernel(m, "closure", "closure")
     with pytest.raises(InputError, match='"pendulum" has no loops'):
         bc.kernel(m, "inverse_dynamics", actuated=["swing"])
+
+
+def test_nothing_forgets_the_loops() -> None:
+    m = zoo.four_bar()
+    with pytest.raises(InputError, match="printed for trees, and it has loops"):
+        bc.equations(m)
+    with pytest.raises(InputError, match="has loops, and this controller drives every joint"):
+        bc.control.InverseDynamics(m, lambda t: ([t] * 3, [1.0] * 3, [0.0] * 3))

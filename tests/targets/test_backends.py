@@ -183,7 +183,8 @@ def mechanism() -> bc.Mechanism:
 
 @cache
 def looped() -> bc.Mechanism:
-    return closed(random_tree(2, [*ALL, "revolute"], [0, 1, 2, 1, 2, 3, 4, 5, 0]), 1, ["revolute", "distance", "gear"])[0]
+    tree = random_tree(2, [*ALL, "revolute"], [0, 1, 2, 1, 2, 3, 4, 5, 0])
+    return closed(tree, 1, ["revolute", "distance", "gear"])[0]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

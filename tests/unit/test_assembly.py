@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bellcrank import zoo
+from bellcrank.cli import app
 from bellcrank.errors import InputError, ModelError
 from bellcrank.methods.closure import analysis
 from bellcrank.model import Mechanism
@@ -192,3 +194,19 @@ def test_a_quaternion_has_the_length_one() -> None:
     m = zoo.double_wishbone()
     with pytest.raises(InputError, match="has the length 2; expected 1"):
         m.assemble(2 * m.neutral())
+
+
+def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(*words: str) -> str:
+        with pytest.raises(SystemExit) as end:
+            app(["show", *words])
+        assert end.value.code == 0
+        return capsys.readouterr().out
+
+    text = shown("bricard")
+    assert "mobility 1: 5 coordinates, 4 of 5 equations of the loops say something (Gruebler counts 0)" in text
+    assert "R4: tilt about x" in text
+    found = json.loads(shown("slider_fourbar", "--json"))
+    assert (found["mobility"], found["gruebler"], found["redundant"]) == (2, -1, ["R5: y"])
+    assert found["holding_by_themselves"] == ["R5: tilt about y", "R5: tilt about x"]
+    assert not found["singular_start"]

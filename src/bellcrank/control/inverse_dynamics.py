@@ -42,6 +42,11 @@ class InverseDynamics:
                 f'InverseDynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected joints of one coordinate each, for '
                 "the position error q_d - q is taken coordinate by coordinate."
             )
+        if m.loops:
+            raise InputError(
+                f'InverseDynamics: "{m.name}" has loops, and this controller drives every joint. Compute forces with '
+                "inverse_dynamics(q, v, a, actuated=[...]) instead."
+            )
         n = len(self.trajectory(0.0)[0])
         if n != m.nv:
             raise InputError(

@@ -9,7 +9,7 @@ a case for them. Where it matters what passes through the joints, they are wrenc
 
 from __future__ import annotations
 
-from bellcrank.methods.ends import End, Vector, ends, row
+from bellcrank.methods.ends import End, Row, Vector, ends, row
 from bellcrank.model.parts import Spring
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, maximum, sqrt, step
@@ -22,13 +22,19 @@ def pull(s: Spring, a: End, b: End) -> Vec:
     """The force on end a, in the common body's axes; end b has the opposite."""
     d, dd = b.p - a.p, b.u - a.u
     if is_zero(s.length) and is_zero(s.damping):
-        return d * s.stiffness  # smooth, even where the ends meet
+        f: Vec = d * s.stiffness  # smooth, even where the ends meet
+        return f
     square = maximum(d.dot(d), TOUCHING)
     L = sqrt(square)
     T = (L - s.length) * s.stiffness
     if not is_zero(s.damping):
         T = T + d.dot(dd) / L * s.damping
-    return d * (T / L)
+    f = d * (T / L)
+    return f
+
+
+def _felt(f: Vec, a: End, b: End) -> Row:
+    return row(a, b, lambda m: f.dot(m.lin), lambda m: -f.dot(m.lin))
 
 
 def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -38,7 +44,7 @@ def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
         a, b = ends(tree, s.a, s.b, q, v)
         step("spring", s.name)
         f = pull(s, a, b)
-        for k, x in row(a, b, lambda m, f=f: f.dot(m.lin), lambda m, f=f: -f.dot(m.lin)).items():
+        for k, x in _felt(f, a, b).items():
             out[k] = out[k] + x
     return out
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.methods.closure.analysis import RANK, Analysis
-from bellcrank.methods.closure.numbers import closed
+from bellcrank.methods.closure.numbers import Array, closed
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 
@@ -35,8 +35,8 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
             raise InputError(f'{where}: actuated joint "{name}" follows "{followers[name]}"; name that one instead.')
         if any(loop.name == name for loop in mechanism.loops):
             raise InputError(
-                f'{where}: actuated: "{name}" closes a loop and has no coordinate to be driven. Drive another joint, or '
-                f"build the mechanism so that another one is cut. {exist}"
+                f'{where}: actuated: "{name}" closes a loop and has no coordinate to be driven. Drive another joint, '
+                f"or build the mechanism so that another one is cut. {exist}"
             )
         if name not in indices:
             raise InputError(f"{where}: actuated: {unknown('joint', name, indices)}")
@@ -60,7 +60,7 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
     return active
 
 
-def _left(C: np.ndarray, active: Sequence[int]) -> np.ndarray | None:  # type: ignore[type-arg]
+def _left(C: Array, active: Sequence[int]) -> Array | None:
     """A motion that is left with the driven coordinates locked, in every configuration; None if there is none."""
     locked = np.array(C)
     locked[..., list(active)] = 0.0

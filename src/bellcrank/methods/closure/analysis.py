@@ -63,8 +63,8 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     q, residual, good = searched(tree, start)
     if not good:
         raise ModelError(
-            f"the loops cannot be closed: in the best of {1 + len(SPREAD)} attempts {open_ends(what, residual)}. Look at "
-            "points, axes and lengths of these loops; if they do fit, say near which configuration: "
+            f"the loops cannot be closed: in the best of {1 + len(SPREAD)} attempts {open_ends(what, residual)}. Look "
+            "at points, axes and lengths of these loops; if they do fit, say near which configuration: "
             "assemble(q_guess) finds it."
         )
     samples = _walked(tree, q)

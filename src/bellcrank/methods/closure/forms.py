@@ -1,8 +1,8 @@
-"""Dynamics with closed loops, on top of what a method says about the tree (nikravesh1989, equations 11 to 25).
+"""Dynamics with closed loops, on top of what a method says about the tree (nikravesh1989, equations 11 to 26).
 
-    C, gamma    C v = 0 and C a = gamma, of the equations that are kept (11, 12)
+    C, gamma    C v = 0 and C a = gamma, of the equations that are kept (12, 13)
     lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
-    minimal     v = E v_i,  a = E a_i + g  (16 to 20);  E^T M E a_i = E^T (Q - M g)  (25)
+    minimal     v = E v_i,  a = E a_i + g  (16 to 18, 22 to 25);  E^T M E a_i = E^T (Q - M g)  (19 to 21)
 
 E comes from the partition of the coordinates into dependent and independent ones (elimination.py), and so does the
 correction of the dependent ones by Newton's method (26).
@@ -219,7 +219,7 @@ def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector
 
 
 def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
-    """Accelerations (25): as many equations as the mechanism has freedoms."""
+    """Accelerations (19): as many equations as the mechanism has freedoms."""
     found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
     g: State = [0.0] * tree.nv
     for c, line in found.lines.items():

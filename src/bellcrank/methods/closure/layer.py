@@ -44,7 +44,7 @@ class Layer:
 
     def function(self, name: str) -> Callable[..., Any]:
         """The quantity of a mechanism with loops, by this method."""
-        own = {
+        own: dict[str, Callable[..., Any]] = {
             "forward_dynamics": self.forward_dynamics,
             "inverse_dynamics": self.inverse_dynamics,
             "loop_forces": self.loop_forces,
@@ -59,7 +59,7 @@ class Layer:
         forward = (crba if tree.coupled else aba).forward_dynamics  # of methods that only know reactions
         if "forward_dynamics" in self.by.solves:
             forward = self.by.function("forward_dynamics")
-        return lagrange(tree, forward, self.kept, q, v, tau, **options)  # type: ignore[arg-type]
+        return lagrange(tree, forward, self.kept, q, v, tau, **options)
 
     def forward_dynamics(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[Scalar]:
         return self._lagrange(tree, q, v, tau, **options)[0]

@@ -3,8 +3,8 @@
 Solves: closure, closure_jacobian, closure_bias. Mechanisms with loops. Work O(joints of each loop).
 
     Phi     what each equation misses: metres, or cosines of angles that should be right (nikravesh1989, section 2.3)
-    C       dPhi/dt = C v                       (11; it is D*B)
-    bias    d2Phi/dt2 = C a + bias              (12; gamma is -bias)
+    C       dPhi/dt = C v                       (12; it is D*B of 15)
+    bias    d2Phi/dt2 = C a + bias              (13; bias is its second term)
 """
 
 from __future__ import annotations
