@@ -1,5 +1,5 @@
-"""The same mechanism in absolute coordinates (nikravesh1989, equations 1 to 4): every body moves freely, and every joint
-is a loop that holds it.
+"""The same mechanism in absolute coordinates (nikravesh1989, equations 1 to 4): every body moves freely, and every
+joint is a loop that holds it.
 
 Where all joints turn about or slide across the world's z, bodies have three coordinates each, else seven.
 """
@@ -97,7 +97,9 @@ def _check(m: Mechanism, j: Joint) -> None:
             "coordinates there is no joint coordinate for that. Describe springs between points instead."
         )
     if j.kind not in CLOSURES and j.kind != "floating":
-        raise ModelError(f'joint "{j.name}" of "{m.name}" is {j.kind}, which closes no loop yet: {", ".join(CLOSURES)}.')
+        raise ModelError(
+            f'joint "{j.name}" of "{m.name}" is {j.kind}, which closes no loop yet: {", ".join(CLOSURES)}.'
+        )
 
 
 def _axes(j: Joint) -> Matrix:
