@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 
+from bellcrank.actuators.actuator import known
 from bellcrank.actuators.hydraulic import Hydraulic
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, clip, maximum
@@ -34,7 +35,7 @@ class HydraulicCylinder(Hydraulic):
     def __post_init__(self) -> None:
         self._check("bore", "stroke", "count", "hoses", "bulk_modulus", "friction_speed", above_zero=True)
         self._check("rod", "air", "leakage", "friction", "viscous", "stop_stiffness", "stop_damping")
-        if isinstance(self.rod, float) and isinstance(self.bore, float) and not self.rod < self.bore:
+        if known(self.rod) and known(self.bore) and not self.rod < self.bore:
             raise InputError(
                 f'HydraulicCylinder on "{self.joint}": the rod is {self.rod!r} m and the bore {self.bore!r} m; '
                 "expected a rod that is thinner than the bore."

@@ -6,7 +6,7 @@
     dp = min(margin, p_pump - p_load), at least 0                     a load-sensing pump, and a check valve
     root(dp) = dp / (dp^2 + laminar^2)^(1/4)                          sqrt far from 0, a straight line through it
     Q -= flow max(p - relief, 0) / 3 MPa                              relief valve of each port
-    Q += flow max(-p, 0) / 0.1 MPa                                    make-up valve of each port, from the tank
+    Q += flow max(-p, 0) / 0.03 MPa                                   make-up valve of each port, from the tank
 
 k_in gives the rated `flow` at the pump's margin: that is the most that the function can ask for. Above the load the
 pump keeps `margin` until it reaches `p_pump`; then the flow dies away. k_A and k_B give the rated flow at `drops`.
@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellcrank.actuators.actuator import known
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, clip, maximum, minimum, sqrt
 
 RELIEVED = 3.0e6  # Pa above its setting, at which a relief valve passes the rated flow
-SUCKED = 1.0e5  # Pa below the tank's, at which a make-up valve does
+SUCKED = 3.0e4  # Pa below the tank's, at which a make-up valve does
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,16 @@ class ProportionalValve:
     def __post_init__(self) -> None:
         for name in ("flow", "p_pump", "relief", "margin", "lag", "laminar"):
             x = getattr(self, name)
-            if isinstance(x, (int, float)) and not x > 0:
+            if known(x) and not x > 0:
                 raise InputError(f"ProportionalValve: {name} is {x!r}; expected a number above zero.")
-        if isinstance(self.overlap, (int, float)) and not 0 <= self.overlap < 1:
+        if known(self.overlap) and not 0 <= self.overlap < 1:
             raise InputError(f"ProportionalValve: overlap is {self.overlap!r}; expected 0 or more, and less than 1.")
         if len(self.drops) != 2:
             raise InputError(f"ProportionalValve: drops is {self.drops!r}; expected two pressures, of A and of B.")
 
     def __str__(self) -> str:
-        return f"valve of {self.flow} m3/s"
+        shown = (f"{x:g}" if known(x) else str(x) for x in (self.flow, self.p_pump))
+        return " m3/s and ".join(shown) + " Pa"
 
     def moved(self, s: Scalar, command: Scalar) -> Scalar:
         """ds/dt of the spool: a first-order lag behind a command that ends at -1 and 1."""

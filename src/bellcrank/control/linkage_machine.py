@@ -1,4 +1,8 @@
-"""The hydraulics of excavator_linkage, with the pressures that hold it at its start."""
+"""excavator_linkage as a whole: its hydraulics, with the pressures that hold it at its start, control and soil.
+
+    system = bc.system(**parts())
+    bc.simulate(system, 60.0, inputs={"autopilot": 1.0}, form="projected")
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,23 @@ from typing import Any
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
 from bellcrank.control.linkage import CYLINDERS, JOINTS, Linkage
+from bellcrank.control.linkage_modes import LinkageControl
+from bellcrank.forces import Soil
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.zoo import excavator_linkage
 
 LOW = 1.0e6  # Pa, in the chamber that carries nothing
+
+
+def parts() -> dict[str, Any]:
+    """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest."""
+    mechanism = excavator_linkage()
+    linkage = Linkage.of_zoo()
+    actuators = holding(hydraulics(linkage), mechanism)
+    control = LinkageControl(actuators, linkage)
+    soil = Soil(width=linkage.given["bucket"]["width"])
+    found = {"mechanism": mechanism, "actuators": actuators, "control": control}
+    return found | {"inputs": control.inputs, "forces": {"tip": soil}}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
