@@ -9,6 +9,7 @@ run: .venv/ready
 	$(BIN)/bellcrank show excavator
 	$(BIN)/bellcrank count excavator --all
 	$(BIN)/bellcrank bench excavator
+	$(BIN)/bellcrank simulate excavator --scenario resolved-mode --report run.html
 
 test: .venv/ready-dev
 	$(BIN)/python -m pytest
