@@ -97,15 +97,15 @@ def test_the_teeth_are_where_the_arm_says(k: int) -> None:
 
 
 def test_strokes_give_the_working_range() -> None:
-    """Of the machine whose cylinders these are: 9.86 m of reach on the ground, 6.7 m deep, to within half a metre."""
+    """As machines of this class have it: about 10 m of reach on the ground, and between 6 and 7 m deep."""
     (_, boom, stick, bucket) = LINKAGE.stops
     for pair in (boom, stick, bucket):
         assert 1.7 < pair[1] - pair[0] < 3.0
     grid = [(0.0, b, s, 0.0) for b in np.linspace(*boom, 60) for s in np.linspace(*stick, 60)]
     found = np.array([LINKAGE.arm.forward(theta) for theta in grid])
-    assert found[:, 2].min() == pytest.approx(-6.7, abs=0.5)
+    assert -7.0 < found[:, 2].min() < -6.0
     at_the_ground = found[np.abs(found[:, 2]) < 0.2]
-    assert at_the_ground[:, 0].max() == pytest.approx(9.86, abs=0.5)
+    assert at_the_ground[:, 0].max() == pytest.approx(10.0, abs=0.5)
 
 
 # -- statics
@@ -225,7 +225,7 @@ def test_the_autopilot_digs_swings_and_dumps() -> None:
     given = LINKAGE.given["hydraulics"]
     for joint in JOINTS:
         for p in ("p_A", "p_B"):
-            assert -1e5 < run[f"{joint}.{p}"].min()
+            assert run[f"{joint}.{p}"].min() > -1e5
             assert run[f"{joint}.{p}"].max() < given["relief"] + 1e6
 
 

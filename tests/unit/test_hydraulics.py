@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,15 @@ def pushed(cylinder: HydraulicCylinder, load: float = 0.0, seconds: float = 6.0,
 
 @pytest.mark.parametrize("load", [0.0, 10e6, 27e6])
 def test_a_load_sensing_pump_gives_its_rated_flow_at_any_load(load: float) -> None:
-    Q_A, _ = VALVE.flows(1.0, load, 0.0)
-    assert Q_A == pytest.approx(4e-3, rel=1e-12)
+    into, _ = VALVE.flows(1.0, load, 0.0)
+    assert into == pytest.approx(4e-3, rel=1e-12)
 
 
 def test_no_flow_at_the_pumps_pressure_and_none_back_through_the_check_valve() -> None:
     assert VALVE.supplied(30e6) == 0.0
     assert VALVE.supplied(32e6) == 0.0
     flows = [VALVE.supplied(p) for p in np.linspace(28e6, 30e6, 20)]
-    assert all(a > b for a, b in zip(flows, flows[1:], strict=False))
+    assert all(a > b for a, b in pairwise(flows))
 
 
 def test_the_rated_flow_returns_at_the_drops() -> None:
@@ -113,7 +114,7 @@ def test_the_oil_is_stiff_under_pressure_and_soft_without() -> None:
     assert CYLINDER.modulus(20e6) == pytest.approx(1.2e9, rel=0.01)
     assert CYLINDER.modulus(0.0) < 0.05 * 1.2e9
     found = [CYLINDER.modulus(p) for p in np.linspace(0.0, 30e6, 50)]
-    assert all(a < b for a, b in zip(found, found[1:], strict=False))
+    assert all(a < b for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -183,7 +184,8 @@ def test_a_shut_valve_holds_a_load_up_to_its_relief() -> None:
     assert held["slide.p_A"][-1] == pytest.approx((100e3 + a_B * held["slide.p_B"][-1]) / a_A, rel=0.02)
     assert -0.05 < held["slide.q"][-1] < 0.0
     given_way = pushed(CYLINDER, load=-280e3, seconds=3.0)  # 280 kN are 35.7 MPa in the bore
-    assert VALVE.relief < given_way["slide.p_A"].max() < VALVE.relief + RELIEVED
+    over = given_way["slide.p_A"].max() - VALVE.relief
+    assert 0.0 < over < RELIEVED
     assert given_way["slide.q"][-1] < -0.3
 
 

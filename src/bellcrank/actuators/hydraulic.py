@@ -3,12 +3,12 @@
     dp_A/dt = E(p_A) / V_A (Q_A - a_A v - c (p_A - p_B))
     dp_B/dt = E(p_B) / V_B (Q_B + a_B v + c (p_A - p_B))
     F = a_A p_A - a_B p_B - F_c tanh(v / v_t) - b v + (stops)
-    1/E(p) = 1/E_oil + x p_0 / (p + p_0)^2                  oil with the share x of air in it, at the tank's pressure p_0
+    1/E(p) = 1/E_oil + x p_0 / (p + p_0)^2              oil with the share x of air in it at the tank's pressure p_0
 
 Air makes the oil soft where the pressure is low, which is what keeps a chamber from falling below zero by much.
 States: p_A, p_B (Pa above the tank's) and the spool (-1 ... 1).
 
-Source: H. E. Merritt. Hydraulic Control Systems. Wiley, 1967, sections 2.2 (bulk modulus with air) and 6 (valve and
+Source: H. E. Merritt. Hydraulic Control Systems. Wiley, 1967, chapters 2 (bulk modulus with air) and 6 (valve and
 cylinder). Friction with a smooth sign: see stribeck_friction.py.
 """
 

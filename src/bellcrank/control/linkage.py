@@ -25,6 +25,7 @@ from bellcrank.zoo import data
 Place = Sequence[float]
 CYLINDERS = ("boom", "stick", "bucket")
 JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # where the actuators are
+WITHIN = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}  # rad: there lengths are monotonous
 MARGIN = 0.02  # m, that a desired cylinder stays away from its ends
 
 
@@ -55,7 +56,8 @@ class Linkage:
 
     def extensions(self, theta: Sequence[Scalar]) -> list[Scalar]:
         """How far boom, stick and bucket cylinder are out, m."""
-        return [l - self.given["cylinders"][n]["closed"] for n, (l, _) in zip(CYLINDERS, self.lengths(theta), strict=True)]
+        closed = [self.given["cylinders"][name]["closed"] for name in CYLINDERS]
+        return [length - rest for (length, _), rest in zip(self.lengths(theta), closed, strict=True)]
 
     def gears(self, theta: Sequence[Scalar]) -> list[Scalar]:
         """How fast they go for each rad/s of their joint, m."""
@@ -97,15 +99,11 @@ class Linkage:
     def stops(self) -> tuple[tuple[float, float], ...]:
         """Between which the desired angles may be; the cab turns without end."""
         found = []
-        for name, ends in zip(CYLINDERS, (STOPS_NEAR[n] for n in CYLINDERS), strict=True):
-            stroke, closed = self.given["cylinders"][name]["stroke"], self.given["cylinders"][name]["closed"]
-            pair = [_solved(getattr(self, name), *ends, closed + x) for x in (MARGIN, stroke - MARGIN)]
+        for name, within in WITHIN.items():
+            own = self.given["cylinders"][name]
+            pair = [_solved(getattr(self, name), *within, own["closed"] + x) for x in (MARGIN, own["stroke"] - MARGIN)]
             found.append((min(pair), max(pair)))
         return ((-1e6, 1e6), *found)
-
-
-# rad, where to look for the ends of the strokes: lengths are monotonous in between
-STOPS_NEAR = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}
 
 
 def _polar(place: Place, origin: Place = (0.0, 0.0)) -> tuple[float, float]:

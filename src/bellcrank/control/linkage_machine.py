@@ -1,7 +1,7 @@
 """excavator_linkage as a whole: its hydraulics, with the pressures that hold it at its start, control and soil.
 
-    system = bc.system(**parts())
-    bc.simulate(system, 60.0, inputs={"autopilot": 1.0}, form="projected")
+system = bc.system(**parts())
+bc.simulate(system, 60.0, inputs={"autopilot": 1.0}, form="projected")
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def holding(
     still = [0.0] * mechanism.nv
     forces = mechanism.inverse_dynamics(q, still, still, actuated=[a.joint for a in actuators])
     held = dict(zip(mechanism.columns[1], (float(f) for f in forces), strict=True))
-    return [replace(a, **_pressures(a.areas, held[a.joint])) for a in actuators]
+    return [_under(a, held[a.joint]) for a in actuators]
 
 
-def _pressures(areas: tuple[float, float], force: float) -> dict[str, float]:
+def _under(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:
     """One chamber at LOW, the other as the force wants it."""
-    a_A, a_B = areas
+    a_A, a_B = a.areas
     needed = force + (a_B - a_A) * LOW  # what is left when both are at LOW
-    return {"p_A": LOW + max(needed, 0.0) / a_A, "p_B": LOW + max(-needed, 0.0) / a_B}
+    return replace(a, p_A=LOW + max(needed, 0.0) / a_A, p_B=LOW + max(-needed, 0.0) / a_B)

@@ -12,7 +12,8 @@ slide along (ExcavatorArm.allowed), and the stick cannot be straight, for its cy
 here is ever singular. A desired motion that outruns the machine is held back within `lead` of it.
 
 Source: D. E. Whitney. Resolved motion rate control of manipulators and human prostheses. IEEE Transactions on Man-
-Machine Systems 10(2), 47-53, 1969; for excavators P. D. Lawrence et al., 1993, and Wong 1991, section 5.4.3.
+Machine Systems 10(2), 47-53, 1969; for excavators Wong 1991, section 5.4.3. Sharing the flow: Krus 1988, as in
+actuators/proportional_valve.py.
 """
 
 from __future__ import annotations

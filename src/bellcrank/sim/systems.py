@@ -2,7 +2,8 @@
 
 y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state
 and inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are
-the forces on all joints. Forces from outside act on frames (wrenches.py). Everything is plain Python over scalars, and nothing here knows of graphs.
+the forces on all joints. Forces from outside act on frames (wrenches.py). Everything is plain Python over scalars, and
+nothing here knows of graphs.
 """
 
 from __future__ import annotations

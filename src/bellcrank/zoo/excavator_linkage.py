@@ -37,7 +37,8 @@ class Side:
         return np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
 
     def at(self, place: Sequence[float]) -> Array:
-        return self.origin + self.axes @ [place[0], 0.0, place[1]]
+        there: Array = self.origin + self.axes @ [place[0], 0.0, place[1]]
+        return there
 
 
 def excavator_linkage() -> Mechanism:
