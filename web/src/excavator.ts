@@ -9,7 +9,7 @@ const paint = (color: number, roughness = 0.5, metalness = 0.15) => new THREE.Me
 const YELLOW = paint(0xf3b11f, 0.42, 0.08), DARK = paint(0x2d3034, 0.6, 0.3), RUBBER = paint(0x33363a, 0.85, 0.1);
 const STEEL = paint(0x8f969d, 0.4, 0.65), CHROME = paint(0xe4e8ec, 0.15, 0.95), BLADE = paint(0x6b6f74, 0.45, 0.6);
 const SEAT = paint(0x3b4048, 0.9, 0), LAMP = new THREE.MeshStandardMaterial({ color: 0xfff6d8, emissive: 0xfff0b8, emissiveIntensity: 0.7 });
-const GLASS = new THREE.MeshPhysicalMaterial({ color: 0xa9d3e6, transparent: true, opacity: 0.2, roughness: 0.05, metalness: 0, side: THREE.DoubleSide, depthWrite: false });
+const GLASS = new THREE.MeshPhysicalMaterial({ color: 0xa9d3e6, transparent: true, opacity: 0.1, roughness: 0.05, metalness: 0, side: THREE.DoubleSide, depthWrite: false });
 const ARM = -0.16; // m, the plane of boom, stick and bucket in the cab's y
 export const EYE: Vec3 = [1.02, 0.98, 1.62], LOOK: Vec3 = [6.2, -0.05, -0.35]; // the operator's, in the cab's frame
 
@@ -111,7 +111,7 @@ function house(): THREE.Group {
 }
 
 function cabin(): THREE.Group {
-  const g = new THREE.Group(), x0 = 0.1, x1 = 1.85, y0 = 0.42, y1 = 1.3, z0 = 0.12, z1 = 2.05, t = 0.07;
+  const g = new THREE.Group(), x0 = 0.1, x1 = 1.85, y0 = 0.42, y1 = 1.3, z0 = 0.12, z1 = 2.05, t = 0.055;
   const xm = (x0 + x1) / 2, ym = (y0 + y1) / 2, dx = x1 - x0, dy = y1 - y0;
   g.add(box([dx, dy, 0.08], [xm, ym, z0], DARK), box([dx + 0.06, dy + 0.06, 0.09], [xm, ym, z1], YELLOW));
   g.add(box([dx - 0.25, t, 0.75], [xm - 0.1, y1, z0 + 0.4], YELLOW), box([dx - 0.25, t, 0.75], [xm - 0.1, y0, z0 + 0.4], YELLOW));

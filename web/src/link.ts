@@ -33,7 +33,7 @@ export class Link {
     socket.onmessage = (event) => {
       this.heard = performance.now();
       if (typeof event.data === "string") this.told(JSON.parse(event.data) as Told);
-      else { const s = state(event.data as ArrayBuffer); if (s) this.seen(s); }
+      else { const s = state(event.data as ArrayBuffer); if (s) { this.send({ type: "seen", serial: s.serial }); this.seen(s); } }
     };
     socket.onclose = () => {
       this.set(false);

@@ -8,6 +8,7 @@ export const RUNNING = 1, NEUTRAL = 2, DRIVEN = 4;
 export type Message =
   | { type: "input"; values: number[]; n: number }
   | { type: "blur" }
+  | { type: "seen"; serial: number }
   | { type: "ask" }
   | { type: "answer"; grant: boolean }
   | { type: "release" }
@@ -56,14 +57,14 @@ export interface Report {
 export interface Note { type: "note"; text: string; bad: boolean }
 export type Told = Welcome | Roles | Settings | Report | Note;
 
-export interface State { flags: number; epoch: number; input: number; n: number; t: number; slow: number; values: Float32Array }
+export interface State { flags: number; epoch: number; input: number; n: number; t: number; slow: number; serial: number; values: Float32Array }
 
 export function state(data: ArrayBuffer): State | null {
   const head = new DataView(data);
   if (data.byteLength < HEADER || head.getUint8(0) !== 1) return null;
   return {
     flags: head.getUint8(1), epoch: head.getUint16(2, true), input: head.getUint32(4, true),
-    n: Number(head.getBigUint64(8, true)), t: head.getFloat64(16, true), slow: head.getFloat32(24, true),
+    n: Number(head.getBigUint64(8, true)), t: head.getFloat64(16, true), slow: head.getFloat32(24, true), serial: head.getUint32(28, true),
     values: new Float32Array(data, HEADER),
   };
 }

@@ -2,12 +2,16 @@
 
 import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
+import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
 import * as excavator from "./excavator";
 import * as shapes from "./shapes";
 import { Vec3, Welcome } from "./messages";
 
 export type Seat = "Cab" | "Orbit" | "Side";
 const TRACE = 1500; // points
+const LATE = 45; // ms between pictures, above which quality goes down
+const LEVELS = [{ ratio: 2, shadows: true }, { ratio: 1, shadows: true }, { ratio: 0.75, shadows: false }, { ratio: 0.5, shadows: false }];
+const FORCED = new URLSearchParams(location.search).get("quality"); // "high" or "low", for pictures of the page
 const SKY = 0xdfe9f2;
 
 export class View {
@@ -24,15 +28,16 @@ export class View {
   private readonly trace: Trace;
   private readonly home: THREE.Vector3;
   private readonly size: number;
+  private readonly sky = new THREE.HemisphereLight(0xe6f1ff, 0xa08c6c, 1.0);
   private slow = 0;
+  private level = 0;
+  private drawn = performance.now();
 
   constructor(private readonly canvas: HTMLCanvasElement, private readonly w: Welcome) {
-    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: false });
-    this.renderer.shadowMap.enabled = true;
-    this.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
+    this.renderer = new THREE.WebGLRenderer({ canvas, antialias: FORCED !== "low" });
+    this.renderer.shadowMap.type = THREE.PCFShadowMap;
     this.renderer.toneMapping = THREE.ACESFilmicToneMapping;
     this.renderer.toneMappingExposure = 1.05;
-    this.renderer.setPixelRatio(Math.min(2, devicePixelRatio));
     const up = new THREE.Vector3(...w.scene.up);
     this.root.quaternion.setFromUnitVectors(up, new THREE.Vector3(0, 1, 0));
     this.root.add(this.fixed);
@@ -44,6 +49,7 @@ export class View {
     this.root.traverse((o) => { if (o instanceof THREE.Mesh && !o.material.transparent) { o.castShadow = true; o.receiveShadow = true; } });
     this.trace = new Trace(this.root);
     this.scene.add(this.root, ...world(this.size, height, w.look === "excavator"), ...this.lights(height));
+    this.scene.environmentIntensity = 0.28;
     this.scene.background = new THREE.Color(SKY);
     this.scene.fog = new THREE.Fog(SKY, 7 * this.size, 26 * this.size);
     this.orbit = new OrbitControls(this.camera, canvas);
@@ -54,7 +60,7 @@ export class View {
     this.seats = w.look === "excavator" ? ["Cab", "Orbit", "Side"] : ["Orbit", "Side"];
     this.sit("Orbit");
     new ResizeObserver(() => this.resize()).observe(canvas);
-    this.resize();
+    this.quality(FORCED === "high" ? 0 : FORCED === "low" || software(this.renderer) ? LEVELS.length - 2 : 0);
   }
 
   private lights(height: number): THREE.Object3D[] {
@@ -67,7 +73,7 @@ export class View {
     sun.shadow.bias = -0.0004;
     sun.shadow.normalBias = 0.02;
     sun.shadow.radius = 4;
-    return [sun, sun.target, new THREE.HemisphereLight(0xe6f1ff, 0xa08c6c, 1.5)];
+    return [sun, sun.target, this.sky];
   }
 
   sit(seat: Seat): void {
@@ -80,9 +86,10 @@ export class View {
     if (seat === "Side") from.set(0, 0.06, 1).normalize();
     if (seat === "Cab") return;
     // A panel covers the right: look a little past the machine so that it stands free.
-    target.x += 0.1 * this.size;
+    target.x += 0.06 * this.size;
+    target.y -= seat === "Side" ? 0.05 * this.size : 0.2 * this.size;
     this.orbit.target.copy(target);
-    this.camera.position.copy(target).addScaledVector(from, (seat === "Side" ? 3.1 : 2.9) * this.size * Math.max(1, 1.25 / this.camera.aspect));
+    this.camera.position.copy(target).addScaledVector(from, (seat === "Side" ? 3.9 : 3.3) * this.size * Math.max(1, 1.25 / this.camera.aspect));
   }
 
   private resize(): void {
@@ -124,24 +131,45 @@ export class View {
       this.camera.up.set(0, 1, 0);
       this.camera.lookAt(new THREE.Vector3(...excavator.LOOK).applyMatrix4(cab));
     } else this.orbit.update();
-    const start = performance.now();
     this.renderer.render(this.scene, this.camera);
-    this.adapt(performance.now() - start);
+    this.adapt(performance.now());
   }
 
   // On a weak computer fewer pixels and no shadows are better than a page that answers late.
-  private adapt(ms: number): void {
-    this.slow = 0.9 * this.slow + 0.1 * ms;
-    if (this.slow < 30) return;
+  private adapt(now: number): void {
+    const gap = now - this.drawn;
+    this.drawn = now;
+    if (document.hidden || this.level >= LEVELS.length - 1 || FORCED) return;
+    this.slow = 0.85 * this.slow + 0.15 * Math.min(gap, 400);
+    if (this.slow > LATE) this.quality(this.level + 1);
+  }
+
+  private quality(level: number): void {
+    this.level = level;
     this.slow = 0;
-    const ratio = this.renderer.getPixelRatio();
-    if (ratio > 0.75) this.renderer.setPixelRatio(Math.max(0.7, 0.75 * ratio));
-    else if (this.renderer.shadowMap.enabled) {
-      this.renderer.shadowMap.enabled = false;
+    const { ratio, shadows } = LEVELS[level]!;
+    this.renderer.setPixelRatio(Math.min(ratio, devicePixelRatio));
+    if (shadows !== this.renderer.shadowMap.enabled) {
+      this.renderer.shadowMap.enabled = shadows;
+      this.scene.environment = shadows ? this.around() : null;
+      this.sky.intensity = shadows ? 1.3 : 2.4;
       this.scene.traverse((o) => { if (o instanceof THREE.Mesh) o.material.needsUpdate = true; });
-    } else if (ratio > 0.4) this.renderer.setPixelRatio(0.4);
+    }
     this.resize();
   }
+
+  // Metal shows what is around it; without anything there it would be black.
+  private around(): THREE.Texture {
+    const maker = new THREE.PMREMGenerator(this.renderer), made = maker.fromScene(new RoomEnvironment(), 0.04).texture;
+    maker.dispose();
+    return made;
+  }
+}
+
+// Whether a processor does the work of a graphics card.
+function software(renderer: THREE.WebGLRenderer): boolean {
+  const gl = renderer.getContext(), info = gl.getExtension("WEBGL_debug_renderer_info");
+  return /swiftshader|llvmpipe|software/i.test(String(gl.getParameter(info?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER)));
 }
 
 // Where the bucket was: a line that forgets its beginning.
@@ -154,7 +182,7 @@ class Trace {
   constructor(into: THREE.Group) {
     this.geometry.setAttribute("position", new THREE.BufferAttribute(this.points, 3).setUsage(THREE.DynamicDrawUsage));
     this.geometry.setDrawRange(0, 0);
-    const line = new THREE.Line(this.geometry, new THREE.LineBasicMaterial({ color: 0xd4380d, transparent: true, opacity: 0.9 }));
+    const line = new THREE.Line(this.geometry, new THREE.LineBasicMaterial({ color: 0xd4380d, transparent: true, opacity: 0.95, fog: false }));
     line.frustumCulled = false;
     into.add(line);
   }
@@ -191,11 +219,16 @@ function world(size: number, height: number, site: boolean): THREE.Object3D[] {
 }
 
 function props(height: number): THREE.Object3D[] {
-  const out: THREE.Object3D[] = [], random = seeded(7);
+  const out: THREE.Object3D[] = [];
   const dirt = new THREE.MeshStandardMaterial({ color: 0x8d7350, roughness: 1, flatShading: true });
   for (const [x, z, r] of [[7.5, -8, 1.7], [10, -6.2, 1.1], [-9, -9, 2.2], [12.5, 6, 1.4]] as const) {
     const geometry = new THREE.ConeGeometry(1.6 * r, 0.95 * r, 22, 5), p = geometry.attributes.position!;
-    for (let i = 0; i < p.count; i++) p.setXYZ(i, p.getX(i) + 0.2 * r * (random() - 0.5), p.getY(i) + 0.12 * r * (random() - 0.5), p.getZ(i) + 0.2 * r * (random() - 0.5));
+    // Rough, but the same where two corners are in one place: the cone must not tear.
+    const rough = (x: number, y: number, z: number, k: number) => Math.sin(17 * x + 29 * y + 41 * z + k + r) * 0.1 * r;
+    for (let i = 0; i < p.count; i++) {
+      const [x, y, z] = [p.getX(i), p.getY(i), p.getZ(i)];
+      p.setXYZ(i, x + rough(x, y, z, 0), Math.min(0.36 * r, y) + 0.6 * rough(x, y, z, 2), z + rough(x, y, z, 4));
+    }
     geometry.computeVertexNormals();
     const mound = new THREE.Mesh(geometry, dirt);
     mound.position.set(x, height + 0.42 * r, z);

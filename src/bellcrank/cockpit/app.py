@@ -68,7 +68,7 @@ class Cockpit:
     def __init__(self, session: Session, guard: Guard, clock: Callable[[], float] = time.monotonic) -> None:
         self.session, self.guard, self.clock = session, guard, clock
         self.helm, self.viewers = Helm(), dict[int, Viewer]()
-        self._next, self._roles = 1, ""
+        self._next, self._serial, self._roles = 1, 0, ""
         self._was_neutral = True
         self._file = asyncio.Semaphore(1)  # a record is large: one at a time
 
@@ -100,9 +100,10 @@ class Cockpit:
         self._was_neutral = not held
         if self.viewers:
             flags = (0 if held else m.NEUTRAL) | (m.DRIVEN if self.helm.driver is not None else 0)
-            frame = s.frame(flags)
+            self._serial = (self._serial + 1) % 2**32
+            frame = s.frame(flags, self._serial)
             for viewer in self.viewers.values():
-                viewer.outbox.state(frame)
+                viewer.outbox.state(frame, self._serial)
         self.tell_roles()
 
     # -- words
@@ -165,7 +166,7 @@ class Cockpit:
             for found in await asyncio.gather(*jobs, return_exceptions=True):
                 if isinstance(found, Exception) and not isinstance(found, (WebSocketDisconnect, RuntimeError, OSError)):
                     log.error("page %d: %r", viewer.id, found)
-            with contextlib.suppress(RuntimeError, OSError):
+            with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
                 await socket.close(1008 if viewer.gone.is_set() else 1000)
 
     async def _listen(self, viewer: Viewer, socket: WebSocket) -> None:
@@ -194,6 +195,8 @@ class Cockpit:
                     self._was_neutral = False
                     if flying:
                         self.tell("settings", **s.now())
+            case m.Seen():
+                viewer.outbox.seen(message.serial)
             case m.Blur():
                 helm.let_go(viewer.id)
             case m.Ask():
@@ -221,7 +224,7 @@ class Cockpit:
                 self.tell("note", text="Compiling ...", bad=False)
                 await run_in_threadpool(s.switch, message.rate, message.integrator, message.method)
                 self.tell("note", text="", bad=False)
-        if not isinstance(message, (m.Input, m.Blur)):
+        if not isinstance(message, (m.Input, m.Seen, m.Blur)):
             self.tell("settings", **s.now())
 
     # -- files

@@ -3,12 +3,13 @@
 From the page: JSON objects with a "type", the classes below. From the server: JSON objects (welcome, roles, settings,
 report, note) and one kind of binary message, the state:
 
-    u8 kind = 1, u8 flags, u16 epoch, u32 input, u64 n, f64 t, f32 slow, f32 zero
+    u8 kind = 1, u8 flags, u16 epoch, u32 input, u64 n, f64 t, f32 slow, u32 serial
     f32: poses (12 numbers of each body, the rows of a 3x4 matrix), y, u, outputs
 
 Little-endian. `epoch` counts changes of the running drive, `input` is the number of the driver's newest message, so a
 page can measure how old its own hand is in what it sees. There is nothing to queue: a newer state replaces an older one
-that has not been sent.
+that has not been sent. The page answers each with "seen" and its serial number, and while more than a few are on their
+way none is sent: so a slow page gets fewer pictures, not older ones.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -29,7 +31,7 @@ LARGEST = 4096  # bytes of a message from a page
 VALUES = 256  # numbers in one
 TEXT = 64  # characters of a name in one
 STATE = 1  # kind of a binary message
-HEADER = struct.Struct("<BBHIQdff")
+HEADER = struct.Struct("<BBHIQdfI")
 RUNNING, NEUTRAL, DRIVEN = 1, 2, 4  # flags: it runs; the dead-man holds the input; somebody drives
 
 
@@ -51,6 +53,13 @@ class Input:
 @dataclass(frozen=True)
 class Blur:
     """The page lost the attention of its user: neutral at once."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The state with this number has arrived."""
+
+    serial: int
 
 
 @dataclass(frozen=True)
@@ -106,10 +115,10 @@ class Pilot:
     name: str
 
 
-Message = Input | Blur | Ask | Answer | Release | Pause | Resume | Reset | Slow | Switch | Pilot
+Message = Input | Blur | Seen | Ask | Answer | Release | Pause | Resume | Reset | Slow | Switch | Pilot
 MESSAGES: dict[str, type[Any]] = {
     kind.__name__.lower(): kind
-    for kind in (Input, Blur, Ask, Answer, Release, Pause, Resume, Reset, Slow, Switch, Pilot)
+    for kind in (Input, Blur, Seen, Ask, Answer, Release, Pause, Resume, Reset, Slow, Switch, Pilot)
 }
 
 
@@ -184,10 +193,11 @@ _CHECKS = {"float": _number, "int": _count, "bool": _flag, "str": _text, "tuple[
 
 
 def state(
-    flags: int, epoch: int, number: int, n: int, t: float, slow: float, poses: Array, y: Array, u: Array, outputs: Array
+    flags: int, epoch: int, number: int, n: int, t: float, slow: float, serial: int, numbers: Sequence[Array]
 ) -> bytes:
-    head = HEADER.pack(STATE, flags, epoch % 2**16, number, n, t, slow, 0.0)
-    return head + np.concatenate([poses.ravel(), y, u, outputs]).astype("<f4").tobytes()
+    """numbers: poses, y, u, outputs."""
+    head = HEADER.pack(STATE, flags, epoch % 2**16, number, n, t, slow, serial)
+    return head + np.concatenate([x.ravel() for x in numbers]).astype("<f4").tobytes()
 
 
 def said(kind: str, **content: Any) -> str:

@@ -1,11 +1,18 @@
-"""What is on its way to one page. A slot each for the newest state and report, and a short line for the rest."""
+"""What is on its way to one page. A slot each for the newest state and report, and a short line for the rest.
+
+What the computer has taken over from us is out of our hands, and it takes a lot: hundreds of states can wait in the
+buffers of a socket. So a page says which state has arrived, and only WINDOW of them are on their way at a time.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+WINDOW = 4  # states on their way: enough for 60 a second over a line of 60 ms
+ANYWAY = 0.5  # s after which a state is sent to a page that says nothing
 WAITING = 64  # messages that must arrive, at most; a page that lets more pile up has gone
 
 
@@ -14,17 +21,30 @@ class Full(Exception):
 
 
 class Outbox:
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._sent, self._when = clock, deque[int](), 0.0
+        self._serial = 0
         self.dropped = 0  # states that a newer one replaced
         self._state: bytes | None = None
         self._report: str | None = None
         self._rest: deque[str] = deque()
         self._some = asyncio.Event()
 
-    def state(self, frame: bytes) -> None:
+    def state(self, frame: bytes, serial: int) -> None:
         self.dropped += self._state is not None
-        self._state = frame
+        self._state, self._serial = frame, serial
         self._some.set()
+
+    def seen(self, serial: int) -> None:
+        """All up to this one have arrived."""
+        while self._sent and self._sent[0] <= serial:
+            self._sent.popleft()
+        self._some.set()
+
+    @property
+    def free(self) -> bool:
+        """Whether another state may be on its way."""
+        return len(self._sent) < WINDOW or self._clock() - self._when > ANYWAY
 
     def report(self, text: str) -> None:
         self._report = text
@@ -48,6 +68,10 @@ class Outbox:
             if self._report is not None:
                 text, self._report = self._report, None
                 await send_text(text)
-            if self._state is not None:
+            if self._state is not None and self.free:
                 frame, self._state = self._state, None
+                self._sent.append(self._serial)
+                if len(self._sent) > 2 * WINDOW:
+                    self._sent.popleft()
+                self._when = self._clock()
                 await send_bytes(frame)

@@ -168,16 +168,15 @@ class Session:
         """What a person may have changed."""
         return asdict(self.settings) | {"running": self.running, "slow": self.slowness, "pilot": self.pilot}
 
-    def frame(self, flags: int) -> bytes:
+    def frame(self, flags: int, serial: int) -> bytes:
         drive = self.drive
         shot = drive.snapshot()
         y = np.asarray(shot.y)
         flags |= messages.RUNNING if self.running else 0
         outputs = np.fromiter(shot.outputs.values(), float) if self.machine.system.outputs else np.empty(0)
         poses = self.poses(np.ascontiguousarray(y[: self.machine.mechanism.nq]))
-        return messages.state(
-            flags, self.epoch, self.number, shot.n, shot.t, self.slowness, poses, y, np.asarray(shot.u), outputs
-        )
+        numbers = poses, y, np.asarray(shot.u), outputs
+        return messages.state(flags, self.epoch, self.number, shot.n, shot.t, self.slowness, serial, numbers)
 
     def piloted(self) -> None:
         """Lets the program at the levers move them."""
