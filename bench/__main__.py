@@ -1,12 +1,13 @@
-"""`python -m bench`: the speed we promise, measured against Pinocchio in the same run on the same pinned core.
+"""`python -m bench`: the speed we promise, measured against its peers in the same run on the same pinned core.
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
-    python -m bench batch one   only some groups: batch, one, python, compile, operations, large
+    python -m bench batch one   only some groups: batch, one, python, compile, operations, large, simulation
     python -m bench --json F    also writes the figures to F
 
 Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
 tried; the promise is against the first, and the second is printed beside it. Its chains and trees have other numbers
 than ours in the zoo, but as many joints; its time does not depend on the numbers.
+In `simulation` they have the same numbers, and MuJoCo is there too: see bench/simulation.py.
 """
 
 from __future__ import annotations
@@ -17,42 +18,15 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
 from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, ours
-
-CORE = max(os.sched_getaffinity(0))
-
-
-@dataclass
-class Row:
-    work: str
-    ours: float
-    theirs: float | None
-    unit: str
-    must: float | None  # ratio theirs/ours, or a limit of ours where there are no theirs
-    aim: float | None = None
-    fastest: float | None = None  # Pinocchio in its fastest build
-
-    @property
-    def ratio(self) -> float | None:
-        return self.theirs / self.ours if self.theirs is not None else None
-
-    @property
-    def ok(self) -> bool:
-        if self.must is None:
-            return True
-        return self.ratio >= self.must if self.ratio is not None else self.ours <= self.must
-
-
-def robot(name: str, floating: bool = False) -> bc.Mechanism:
-    base = "floating" if floating else "fixed"
-    return bc.read(baseline.robot_path(name), base=base, lock=baseline.LOCKED.get(name, ())).frictionless()
+from bench import baseline, ours, simulation
+from bench.row import CORE, Row, robot
 
 
 def theirs(name: str, algorithm: str, floating: bool = False) -> tuple[float, float | None]:
@@ -138,6 +112,7 @@ GROUPS = {
     "compile": compile_times,
     "operations": operations,
     "large": large,
+    "simulation": simulation.rows,
 }
 
 
@@ -171,10 +146,10 @@ def main() -> int:
                 status.update(f"measured {row.work}")
                 rows.append(row)
     table = Table(
-        title=f"bellcrank {bc.__version__} and Pinocchio, one core, {platform.machine()}",
+        title=f"bellcrank {bc.__version__} and its peers, one core, {platform.machine()}",
         box=None,
     )
-    for column in ("work", "ours", "Pinocchio", "ratio", "must", "aim", "fastest build", "ratio", ""):
+    for column in ("work", "ours", "theirs", "ratio", "must", "aim", "fastest build", "ratio", ""):
         table.add_column(column, justify="left" if column == "work" else "right")
     for r in rows:
         best = r.fastest / r.ours if r.fastest else None

@@ -27,7 +27,8 @@ from statistics import median
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE / "pinocchio_loop.cpp"
+LOOP = "pinocchio_loop"  # the algorithms over random states
+RK4 = "pinocchio_rk4"  # aba in the stages of a run
 ALGORITHMS = ("aba", "crba", "rnea")
 LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}  # the arm alone: seven joints on both sides
 
@@ -99,20 +100,20 @@ def robot_path(name: str) -> Path:
     return found[0]
 
 
-def build() -> dict[str, Path]:
+def build(program: str = LOOP) -> dict[str, Path]:
     """The program in each flavour, compiled only where the source, the flags, the compiler or the CPU changed."""
-    where = prefix()
+    where, source = prefix(), HERE / f"{program}.cpp"
     macros = subprocess.run(
         ["g++", "-march=native", "-dM", "-E", "-x", "c++", os.devnull], capture_output=True, check=True
     ).stdout  # names the compiler's version and every instruction set it may use here
-    shared = ["-std=c++17", "-w", *DEFINES, "-isystem", f"{where}/include", "-isystem", str(eigen()), str(SOURCE)]
+    shared = ["-std=c++17", "-w", *DEFINES, "-isystem", f"{where}/include", "-isystem", str(eigen()), str(source)]
     shared += [f"-L{where}/lib", f"-Wl,-rpath,{where}/lib", "-lboost_serialization"]
     version = (Path(str(where)) / "include" / "pinocchio" / "config.hpp").read_bytes()
 
     def one(flavour: str) -> Path:
         command = ["g++", *FLAVOURS[flavour], *shared]
-        key = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), macros, version, " ".join(command).encode()]))
-        target = HERE / "build" / f"pinocchio_loop-{flavour}-{key.hexdigest()[:16]}"
+        key = hashlib.sha256(b"\0".join([source.read_bytes(), macros, version, " ".join(command).encode()]))
+        target = HERE / "build" / f"{program}-{flavour}-{key.hexdigest()[:16]}"
         if not target.exists():
             target.parent.mkdir(exist_ok=True)
             begin = time.perf_counter()
@@ -120,7 +121,7 @@ def build() -> dict[str, Path]:
             os.replace(f"{target}.part", target)  # so that an interrupted build leaves nothing that looks whole
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
             took = time.perf_counter() - begin
-            print(f"compiled Pinocchio ({flavour}) in {took:.0f} s, at most {peak:.1f} GiB", file=sys.stderr)
+            print(f"compiled {program} ({flavour}) in {took:.0f} s, at most {peak:.1f} GiB", file=sys.stderr)
         return target
 
     with ThreadPoolExecutor(2) as pool:  # no more at once: each compiler takes over 4 GiB

@@ -14,7 +14,7 @@ from bellcrank.schedule import Machine, Schedule  # now, or a later import would
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
-    from bellcrank import actuators, control, zoo
+    from bellcrank import actuators, control, experiments, zoo
     from bellcrank.build import kernel
     from bellcrank.emit.kernel import Kernel
     from bellcrank.graph import Graph
@@ -32,6 +32,7 @@ _LAZY = {
     "equations": ("bellcrank.printed", "equations"),
     "actuators": ("bellcrank.actuators", ""),
     "control": ("bellcrank.control", ""),
+    "experiments": ("bellcrank.experiments", ""),
     "simulate": ("bellcrank.sim", "simulate"),
     "Simulator": ("bellcrank.sim", "Simulator"),
     "system": ("bellcrank.sim", "system"),
@@ -60,8 +61,9 @@ def methods() -> (
 if not TYPE_CHECKING:
 
     def schedule(*args: Any, **named: Any) -> Schedule:  # shadows its subpackage, too
-        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete:2", *, kind="ideal",
-        method="auto", frame="", level="cluster"): a Schedule; its html() is a page to look at.
+        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete", *, kind="ideal",
+        method="auto", frame="", level="cluster", strategy="", control="none"): a Schedule; its html() is a page to look
+        at. machines.py says what machines there are.
         """
         return importlib.import_module("bellcrank.machines").schedule(*args, **named)
 
@@ -93,6 +95,7 @@ __all__ = [
     "actuators",
     "control",
     "equations",
+    "experiments",
     "from_dh",
     "from_saha",
     "from_wong",

@@ -32,6 +32,7 @@ def lines(
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
         'font-size="12">',
+        "<!-- bellcrank chart -->",
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{LEFT}" y="18" font-size="14">{escape(title)}</text>',
     ]

@@ -65,6 +65,9 @@ def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LON
     if g.outputs.keys() != BLOCKS.keys():
         (what,) = g.outputs
         outputs, relation = {what: (quantity(what).what, quantity(what).inputs)}, ""
+    if mechanism.parameters:
+        columns["p"] = tuple(mechanism.parameters)
+        outputs = {key: (said, (*inputs, "p")) for key, (said, inputs) in outputs.items()}
     title = f"{mechanism.name}: {what}{' of ' * bool(frame)}{frame}, printed by bellcrank {__version__}"
     return page.sheet(g, mechanism.name, title, outputs, relation, columns, (_units(mechanism),), terms)
 

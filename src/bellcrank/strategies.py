@@ -1,4 +1,4 @@
-"""The three strategies of schaefer1992, section 3, and the experiment of its figures 7 and 8.
+"""The three strategies of schaefer1992, section 3.
 
     subsystems      1   bodies of different branches of the tree apart
     modules         2   M, k, q and the control law apart
@@ -7,13 +7,12 @@
 `tasks_of` cuts the traced equations (6) by any combination of them. What several modules need (where the bodies are,
 their Jacobians) is either computed in each of them, as the paper advises where messages are dear, or once and sent.
 The subsystems are those of figure 2 without the cut: the Jacobians stay global, so no constraint force is added.
-`figure_8` lays the Stanford arm out on three transputers. `python -m bellcrank.strategies` prints it all.
+parallel/schaefer.py has the paper's experiment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
@@ -25,13 +24,8 @@ from bellcrank.methods.newton_euler_symbolic import coriolis
 from bellcrank.methods.state_space import coordinate_names, solve, square
 from bellcrank.methods.sweep import Vector
 from bellcrank.model import Mechanism
-from bellcrank.papers import published
 from bellcrank.scalar import Scalar, step
-from bellcrank.schedule import Schedule, Task, Tasks, grouped, laid_out, machine
-from bellcrank.schedule.diagram import diagram
-from bellcrank.schedule.placing import Placement, Plan
-from bellcrank.text import table
-from bellcrank.zoo import stanford
+from bellcrank.schedule import Tasks, grouped
 
 STRATEGIES = ("subsystems", "modules", "factorisation")
 SHARED = ("copied", "sent")
@@ -217,85 +211,3 @@ def _sorted(parts: Mapping[str, Nodes]) -> list[str] | None:
             return None
         order.append(following)
     return order
-
-
-# -- figures 7 and 8
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One and three transputers."""
-
-    one: Schedule
-    three: Schedule
-
-    @property
-    def speedup(self) -> float:
-        return self.one.makespan / self.three.makespan
-
-    @property
-    def left(self) -> float:
-        """Time of the third processor that the cycle does not use."""
-        return self.three.makespan - self.three.busy[2]
-
-
-PLACES = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # of figure 8
-
-
-def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> Experiment:
-    """Strategies 2 and 3: M and its factors, k, and q with the control law, each on a processor of its own.
-
-    With `state` the first has y and yd, say from the integrator, and sends them to the others.
-    """
-    m = make()
-    one = laid_out(tasks_of(m, control=control), machine("single", "t800"))
-    todo = tasks_of(m, "modules", "factorisation", control=control)
-    return Experiment(one, placed(with_state(todo, m.nq + m.nv) if state else todo, PLACES))
-
-
-def with_state(todo: Tasks, words: int) -> Tasks:
-    """The same tasks after one that takes no time and has so many numbers for all that need nothing else."""
-    first = Task(0, "state", (), {}, words)
-    later = [
-        replace(task, index=task.index + 1, needs={j + 1: n for j, n in task.needs.items()} or {0: words})
-        for task in todo
-    ]
-    return replace(todo, tasks=(first, *later))
-
-
-def placed(todo: Tasks, places: Mapping[str, int]) -> Schedule:
-    """Tasks where they are told, on three transputers that are all joined."""
-    on = machine("complete:3", "t800")
-    where = [places[task.name] for task in todo]
-    return Placement(Plan(todo, on)).run(range(len(todo)), where)
-
-
-def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> Iterable[tuple[str, str, Schedule]]:
-    """All combinations of the strategies, with both ways to share, as the general scheduler places them."""
-    on = machine(f"complete:{processors}", "t800")
-    for bits in range(1, 8):
-        names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
-        for shared in SHARED:
-            yield " + ".join(names), shared, laid_out(tasks_of(m, *names, control=control, shared=shared), on)
-
-
-def report() -> str:
-    """Ours beside the paper's."""
-    said = published()["transputer"]
-    plain, with_control, given = figure_8(), figure_8("computed_torque"), figure_8(state=False)
-    rows = [
-        ("one transputer, us", f"{said['stanford_one_transputer_us']}", f"{plain.one.makespan:.0f}"),
-        ("three transputers, us", f"{said['stanford_three_transputers_us']}", f"{plain.three.makespan:.0f}"),
-        ("  if all know the state", "", f"{given.three.makespan:.0f}"),
-        ("speed-up", f"{said['stanford_speedup']}", f"{plain.speedup:.2f}"),
-        ("  if all know the state", "", f"{given.speedup:.2f}"),
-        ("left on the third, us", "500", f"{plain.left:.0f}"),
-        ("speed-up with that much control", f"{said['stanford_speedup_with_control']}",
-         f"{(plain.one.makespan + plain.left) / plain.three.makespan:.2f}"),
-        ("speed-up with computed torque", "", f"{with_control.speedup:.2f}"),
-    ]  # fmt: skip
-    return table(("Stanford arm", "schaefer1992", "ours"), rows, right=(1, 2)) + "\n\n" + diagram(plain.three)
-
-
-if __name__ == "__main__":
-    print(report())

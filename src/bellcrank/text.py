@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from html import escape
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its title, and what is to be said below it."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Collection[int] = ()  # columns of numbers
+    below: str = ""
+
+    def __str__(self) -> str:
+        return "\n\n".join(filter(None, (self.title, table(self.head, self.rows, self.right), self.below)))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:

@@ -95,10 +95,11 @@ def test_the_last_stage_of_dormand_and_prince_is_the_next_first() -> None:
     assert not FEHLBERG.first_same_as_last
 
 
-def test_dense_output_of_dormand_and_prince() -> None:
+@pytest.mark.parametrize("table", [FEHLBERG, DORMAND_PRINCE], ids=["rkf45", "dopri5"])
+def test_dense_output_of_order_4(table: Tableau) -> None:
     """b_i(s) obeys the conditions of order 4 for every s: b(s) . stages(tree) = s^order / density."""
-    a = square(DORMAND_PRINCE.a)
-    b, bump = np.array(DORMAND_PRINCE.b), np.array(DORMAND_PRINCE.bump)
+    rows, b = (table.a, table.b) if table.first_same_as_last else ((*table.a, table.b), (*table.b, 0.0))
+    a, b, bump = square(rows), np.array(b), np.array(table.bump)
     first, last = np.eye(7)[0], np.eye(7)[6]
     for s in np.linspace(0.0, 1.0, 11):
         cubic = s**2 * (3 - 2 * s) * b + s * (1 - s) ** 2 * first - s**2 * (1 - s) * last

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
@@ -103,7 +103,8 @@ def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, 
 
 
 def agree(free: Mechanism, p: dict[str, float], plain: Mechanism, seed: int, tolerance: float = 1e-10) -> None:
-    assert free.parameters and not plain.parameters
+    assert free.parameters
+    assert not plain.parameters
     ours, theirs = everything(free, p, seed), everything(plain, {}, seed)
     common = ours.keys() & theirs.keys()
     assert {name for name, _ in common} >= {"forward_dynamics", "inverse_dynamics", "mass_matrix", "pose", "reactions"}
@@ -124,6 +125,7 @@ def test_a_free_number_at_a_value_is_that_number(kind: str, data: st.DataObject,
     i = data.draw(st.integers(0, len(m.bodies) - 1))
     name = kind if kind.startswith("gravity") else f"{kind[0]}{i}{kind[1:]}"
     nominal, value = data.draw(st.sampled_from(NUMBERS[kind])), data.draw(st.sampled_from(NUMBERS[kind]))
+    assume("axis" not in kind or np.linalg.norm([x for x, c in zip(m.joints[i].axis, "xyz") if c != kind[-1]]) > 0.1)
     value = 0.7 if kind == "b.mass" and not value else value  # a body must have some
     m = changed(m, name, nominal)
     agree(m.free(name), {name: value}, changed(m, name, value), seed)
@@ -162,11 +164,12 @@ def table(**given: Any) -> Mechanism:
 
 
 @pytest.mark.parametrize("name", ["theta", "alpha", "a", "d", "mass"])
-@pytest.mark.parametrize("nominal", [0.0, 90.0, 30.0])
+@pytest.mark.parametrize("nominal", [0.0, 1.0, 0.3])
 def test_tables(name: str, nominal: float) -> None:
     """Right angles, too: what is a right angle nominally is taken for none."""
-    free = table(**{name: bc.parameter("x", nominal)})
-    for value in (90.0, 17.0, -180.0 if name != "mass" else 1.0):
+    scale = 90.0 if name in ("theta", "alpha") else 1.0
+    free = table(**{name: bc.parameter("x", scale * nominal)})
+    for value in (scale, 0.19 * scale, -2.0 * scale if name != "mass" else 2.0):
         agree(free, {"x": value}, table(**{name: value}), 2)
 
 
@@ -196,15 +199,14 @@ def test_what_is_computed_from_parameters(length: float, payload: float) -> None
 def test_kernels_sweep_without_compiling(m: Mechanism, seed: int) -> None:
     free = m.free("b0.mass", "b0.com", "j0.damping", "gravity.z")
     q, v, tau = m.random(seed, batch=5)
-    assert_same = lambda a, b: close(a, b, 1e-10)  # noqa: E731
-    assert_same(free.forward_dynamics(q, v, tau), m.forward_dynamics(q, v, tau))
+    close(free.forward_dynamics(q, v, tau), m.forward_dynamics(q, v, tau), 1e-10)
     masses, kernel = np.linspace(0.5, 2.0, 5), free.forward_dynamics
     swept = free.forward_dynamics(q, v, tau, parameters={"b0.mass": masses, "gravity.z": -1.62})
     assert free.forward_dynamics is kernel
     for i, mass in enumerate(masses):
         one = changed(changed(m, "b0.mass", float(mass)), "gravity.z", -1.62)
         x = build.graph(one, "forward_dynamics", "crba").evaluate(q=q[i], v=v[i], tau=tau[i])
-        assert_same(swept[i], x["forward_dynamics"])
+        close(swept[i], x["forward_dynamics"], 1e-10)
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
@@ -213,6 +215,7 @@ def test_derivatives_by_parameters(kind: str, quantity: str) -> None:
     """d/dp of the graph against differences of mechanisms built anew. No nominal value at a kink or a rim."""
     m = random_tree(21, ("revolute", "prismatic", "spherical"), passive=True, armature=True)
     name = kind if kind.startswith("gravity") else f"{kind[0]}0{kind[1:]}"
+    m = changed(changed(m, "j0.axis.y", 0.5), "j0.axis.x", 0.4) if "axis" in kind else m
     m = changed(m, name, NUMBERS[kind][1])
     free, h = m.free(name), 1e-4
     q, v, tau = m.random(3)
@@ -238,5 +241,5 @@ def test_a_parameter_reaches_only_what_it_moves() -> None:
         assert g.count() == build.graph(m, name, frame="link3").count()
     few_more = build.graph(free, "inverse_dynamics").count().arithmetic
     assert few_more < 1.2 * build.graph(m, "inverse_dynamics").count().arithmetic
-    assert build.graph(m.free("gravity.z"), "bias").count() == build.graph(m, "bias").count()
+    assert build.graph(m.free("gravity.z"), "bias").count().arithmetic == build.graph(m, "bias").count().arithmetic
     assert Parameters(free.tree.links[0].inertia, free.tree.links[4].inertia) == {}

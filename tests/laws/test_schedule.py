@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,13 @@ from bellcrank import build, zoo
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
+from bellcrank.parallel.schaefer import figure_8
 from bellcrank.schedule import Machine, Schedule, ScheduleError, machine, schedule, tasks
+from bellcrank.schedule.critical import Link
+from bellcrank.schedule.divide import divided
 from bellcrank.schedule.listing import alone
 from bellcrank.schedule.schedule import Hop
+from bellcrank.wong import wong_mesh
 from trees import trees
 
 MACHINES = (
@@ -121,3 +126,55 @@ def test_sixty_four_joints_take_seconds() -> None:
 def test_bad_machines_are_explained(text: str) -> None:
     with pytest.raises(InputError):
         machine(text)
+
+
+@settings(max_examples=50, deadline=None)
+@given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]))
+def test_the_critical_path_has_no_gap(m: Mechanism, on: Machine, level: str) -> None:
+    followable(schedule(build.graph(m, "forward_dynamics", "aba"), on, level))
+
+
+@pytest.mark.parametrize("kind", ["hidden", "t800", "explicit"])
+def test_the_critical_path_of_programs(kind: str) -> None:
+    followable(wong_mesh(zoo.torso(), kind))
+    followable(wong_mesh(zoo.excavator(), kind))
+    followable(figure_8().three)
+    g = build.graph(zoo.tree(15), "forward_dynamics", "aba")
+    followable(divided(g, machine("complete:3", "t800"), {}))
+
+
+def followable(s: Schedule) -> None:
+    """From time 0 to the makespan without a gap, and each had to wait for the one before it."""
+    if not s.makespan:
+        return
+    assert s.chain[0].start == 0.0
+    assert s.chain[-1].finish == s.makespan
+    for before, link in pairwise(s.chain):
+        assert before.finish == link.start
+        assert waits(s, before, link), (before, link)
+    assert s.critical == [link.task for link in s.chain if link.message < 0]
+
+
+def waits(s: Schedule, before: Link, link: Link) -> bool:
+    """It needs its values, or the same processor or channel."""
+    if s.machine.topology.lockstep:
+        return True
+    if link.hop > 0 and (before.message, before.hop) == (link.message, link.hop - 1):
+        return True
+    if link.hop == 0 and (before.message, before.task) == (-1, link.task):
+        return True
+    if link.message < 0 and before.task in s.tasks[link.task].needs and before.message >= 0:
+        sent = s.messages[before.message]
+        if sent.target == s.where[link.task] and before.hop == len(sent.hops) - 1:
+            return True
+    return bool(taken(s, before) & taken(s, link))
+
+
+def taken(s: Schedule, link: Link) -> set[object]:
+    if link.message < 0:
+        return {s.where[link.task]}
+    m = s.messages[link.message]
+    channel = m.hops[link.hop].channel
+    return {("channel", channel)} | set(
+        () if s.machine.overlapped else (m.source, m.target) if s.machine.topology.bus else channel
+    )

@@ -1,4 +1,4 @@
-"""Compiled runs against the same integrator stepped in plain Python, against each other, and against what motion keeps."""
+"""Compiled runs against the integrator stepped in plain Python, against each other, and against what motion keeps."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def test_threads_change_nothing(options: dict[str, Any]) -> None:
     for name in a.columns:
         np.testing.assert_array_equal(a[name], b[name])
         np.testing.assert_array_equal(a[name], c[name])
-    assert a.batch == (3, 9) and a.stops == b.stops
+    assert a.batch == (3, 9)
+    assert a.stops == b.stops
 
 
 @few(3)
@@ -179,7 +180,8 @@ def test_quaternions_stay_unit(name: str) -> None:
     q, v = m.random(2)[:2]
     run = bc.simulate(m, 2.0, q, 3.0 * v, integrator=name, step=0.005)
     lengths = [x for key, x in run.residuals().items() if key.startswith("quaternion")]
-    assert len(lengths) == 2 and max(lengths) < 1e-14
+    assert len(lengths) == 2
+    assert max(lengths) < 1e-14
 
 
 @few(2)

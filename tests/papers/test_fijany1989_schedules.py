@@ -17,10 +17,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bellcrank import arrays, papers
-from bellcrank.arrays import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
+from bellcrank import papers
 from bellcrank.methods import METHODS, crba
 from bellcrank.methods.mass_matrix import by_columns
+from bellcrank.parallel import fijany
+from bellcrank.parallel.fijany import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
 from trees import ALL, close, random_tree, state
 
 SLIDES = papers.published()["counts"]["parallel_mass_matrix"]
@@ -99,7 +100,7 @@ def test_with_finer_grain_composite_bodies_win_on_both() -> None:
     free = {key: laid_freely(a, 6).makespan for key, a in BY_KEY.items()}
     assert free["VCRB_n2"] < free["VNEB_n2"]
     assert free["VCRB_n"] < free["VNEB_n"]
-    assert graph(BY_KEY["VCRB_n2"], 6).work(arrays.ALIKE) < graph(BY_KEY["VNEB_n2"], 6).work(arrays.ALIKE)
+    assert graph(BY_KEY["VCRB_n2"], 6).work(fijany.ALIKE) < graph(BY_KEY["VNEB_n2"], 6).work(fijany.ALIKE)
 
 
 def test_one_processor_gained_more_than_many() -> None:
@@ -111,5 +112,5 @@ def test_one_processor_gained_more_than_many() -> None:
 
 def test_the_arrays_use_the_methods_of_the_table() -> None:
     assert BY_KEY["VNEB_n2"].function is METHODS["vneb_parallel"].function("mass_matrix")
-    text = arrays.report()
+    text = str(fijany.tables()[0])
     assert all(f"{SLIDES[key]['SP']:.2f}" in text for key in IDS)

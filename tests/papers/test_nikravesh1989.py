@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
-from bellcrank.dataflow import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
 from bellcrank.graph import Graph
 from bellcrank.methods import METHODS, absolute, kinematics
 from bellcrank.methods.centres import jacobians, passed, placed
@@ -27,6 +26,7 @@ from bellcrank.methods.cut_joints import constraints
 from bellcrank.methods.sweep import along, own
 from bellcrank.model import Body, Joint, Mechanism, Tree, assemble
 from bellcrank.papers import published
+from bellcrank.parallel.nikravesh import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
 from bellcrank.spatial.motion import NO_MOTION, Motion
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 from bellcrank.zoo.families import general_chain

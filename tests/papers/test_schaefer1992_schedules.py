@@ -19,8 +19,10 @@ import bellcrank as bc
 from bellcrank import build, papers, strategies
 from bellcrank.errors import InputError
 from bellcrank.methods import aba, rnea
+from bellcrank.parallel import schaefer
+from bellcrank.parallel.schaefer import PLACES, figure_8
 from bellcrank.schedule import Tasks, laid_out, machine, schedule
-from bellcrank.strategies import CONTROLS, PLACES, STRATEGIES, figure_8, modules, motion, tasks_of
+from bellcrank.strategies import CONTROLS, STRATEGIES, modules, motion, tasks_of
 
 SAID = papers.published()["transputer"]
 ALL = [[s for i, s in enumerate(STRATEGIES) if bits >> i & 1] for bits in range(8)]
@@ -92,7 +94,7 @@ def test_strategy_1_finds_head_and_arms() -> None:
 def speedups(name: str) -> dict[tuple[str, str], float]:
     m = bc.zoo.load(name)
     one = laid_out(tasks_of(m), machine("single", "t800")).makespan
-    return {(chosen, shared): one / s.makespan for chosen, shared, s in strategies.combinations(m)}
+    return {(chosen, shared): one / s.makespan for chosen, shared, s in schaefer.combinations(m)}
 
 
 def test_the_subsystem_approach_is_not_beneficial_in_a_chain_but_in_a_tree() -> None:
@@ -158,7 +160,7 @@ def test_the_third_strategy_takes_the_factorisation_off_the_end() -> None:
 
 
 def test_the_report_says_it_all() -> None:
-    text = strategies.report()
+    text = str(schaefer.tables()[0])
     assert all(str(x) in text for x in (1596, 1141, 1.4, 1.8))
     assert "===" in text
 

@@ -26,6 +26,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.papers import fitted, parsed, published
+from bellcrank.schedule.machine import KINDS
 from bellcrank.wong import Cost, Mesh, mesh, wong_mesh
 from bellcrank.wong.compared import (
     crossover,
@@ -39,7 +40,6 @@ from bellcrank.wong.compared import (
     solver,
     total,
 )
-from bellcrank.wong.mesh import KINDS
 
 SIZES = range(2, 17)
 WONG = published()["parallel"]["wong"]

@@ -35,7 +35,7 @@ def test_values_that_wait_are_recalled() -> None:
 
 def test_parts_of_what_is_called_count_as_often_as_it_is() -> None:
     inner = trace("inner", lambda x: {"y": [sin(x[0]) * x[1], exp(x[1]) / x[0]]}, {"x": (2,)})
-    g = trace("outer", lambda x: {"y": list(inner.call(x=inner.call(x=x)["y"])["y"]) + [x[0] * x[1]]}, {"x": (2,)})
+    g = trace("outer", lambda x: {"y": [*inner.call(x=inner.call(x=x)["y"])["y"], x[0] * x[1]]}, {"x": (2,)})
     assert parts(inner) == Parts(arithmetic=1, roots=1, angles=1, calls=1, recalls=0, reads=2, writes=2)
     assert parts(g) == Parts(arithmetic=3, roots=2, angles=2, calls=2, recalls=0, reads=6, writes=7, starts=3.0)
 

@@ -290,7 +290,8 @@ def test_a_full_record_does_not_move_the_others() -> None:
     s, inputs = begun(lanes, [30, 2])
     machine = block(p, s, inputs, 3)  # enough for lanes that end after two ticks
     machine.advance(1000)
-    assert not machine.done and machine.rows.shape[1] == 6
+    assert not machine.done
+    assert machine.rows.shape[1] == 6
     assert machine.counts.tolist() == [3, 2] * (lanes // 2)
 
 
@@ -313,7 +314,8 @@ def test_a_loop_of_dead_lanes_is_done_at_once() -> None:
     machine = block(p, s, inputs, 1)
     before = machine.state.copy()
     machine.advance(5)
-    assert machine.done and not machine.counts.any()
+    assert machine.done
+    assert not machine.counts.any()
     np.testing.assert_array_equal(machine.state, before)
 
 
@@ -323,7 +325,8 @@ def test_no_ticks_no_change() -> None:
     machine = block(p, s, inputs, 4)
     before = machine.state.copy()
     machine.advance(0)
-    assert not machine.done and not machine.counts.any()
+    assert not machine.done
+    assert not machine.counts.any()
     np.testing.assert_array_equal(machine.state, before)
 
 

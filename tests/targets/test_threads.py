@@ -1,80 +1,26 @@
-"""The target threads(p): the same bits as one core, whatever the other cores do."""
+"""The target threads(p): the same bits as one core, and a kernel like the others."""
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import threading
-import time
-import weakref
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
 from bellcrank import build
-from bellcrank.emit import crew as crews
 from bellcrank.emit import pace
 from bellcrank.emit.streams import stays
 from bellcrank.emit.threads import ParallelKernel
 from bellcrank.errors import InputError
-from bellcrank.model import Mechanism
-from bellcrank.schedule import Machine, tasks
+from bellcrank.schedule import tasks
 from bellcrank.schedule.coarse import coarse, fine
 from bellcrank.schedule.divide import divided
-from bellcrank.schedule.machine import complete
+from cores import COST, all_cpus, cheap, cut, same
 
+__all__ = ["all_cpus"]  # a fixture
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX threads")
-
-EVER = 2**60
-COST = {**Machine("", complete(1)).cost, "neg": 0.0}
-
-
-def cheap(processors: int) -> Machine:
-    """Messages cost next to nothing, so that even small mechanisms are cut."""
-    return Machine(f"cheap({processors})", complete(processors), COST, start=0.2, word=0.01)
-
-
-def cut(
-    m: Mechanism, processors: int = 2, quantity: str = "forward_dynamics", patience: int = EVER, **more: Any
-) -> ParallelKernel:
-    """A kernel that waits for its workers for as long as it takes, unless told otherwise."""
-    k = bc.kernel(m, quantity, machine=cheap(processors), **more)
-    assert isinstance(k, ParallelKernel)
-    assert k.crew is not None, "nothing was cut"
-    cpus = crews.allowed()
-    k.crew.on([cpus[i % len(cpus)] for i in range(1, processors)], patience)
-    return k
-
-
-def same(k: ParallelKernel, m: Mechanism, states: int = 20, together: int = 1, seconds: float = 60.0) -> None:
-    """Bits agree with one core, and some states were really computed together."""
-    single = bc.kernel(m, k.signature.name, method=k.method, dtype=k.signature.dtype)
-    q, v, tau = m.random(3, (states,))
-    known = {"q": q, "v": v, "tau": tau, "a": tau}
-    rows = list(zip(*(known[name].astype(k.signature.dtype) for name in k.signature.inputs), strict=True))
-    expected = [single(*row) for row in rows]
-    first, until = k.counts[0], time.monotonic() + seconds
-    while True:
-        for row, wanted in zip(rows, expected, strict=True):
-            assert k(*row).tobytes() == wanted.tobytes()
-        if k.counts[0] - first >= together or time.monotonic() > until:
-            break
-    assert k.counts[0] - first >= together
-
-
-@pytest.fixture
-def all_cpus() -> Iterator[None]:
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    yield
-    if before:
-        os.sched_setaffinity(0, before)
 
 
 # -- the same bits
@@ -218,132 +164,6 @@ def test_cache_and_pickle() -> None:
     q, v, tau = m.random(0)
     assert (copy(q, v, tau) == k(q, v, tau)).all()
     assert isinstance(copy, ParallelKernel)
-
-
-# -- nobody is waited for in vain
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity")
-@pytest.mark.parametrize(
-    ("processors", "patience", "states"), [(2, 0, 3000), (4, 0, 3000), (2, EVER, 30), (3, EVER, 10)]
-)
-def test_all_on_one_busy_cpu(processors: int, patience: int, states: int, all_cpus: None) -> None:
-    """Thousands of states while the workers share a CPU with the caller and with two busy processes."""
-    m = bc.zoo.load("tree(15)")
-    k = cut(m, processors)
-    cpu = min(os.sched_getaffinity(0))
-    k.crew.on([cpu] * (processors - 1), patience)  # type: ignore[union-attr]
-    os.sched_setaffinity(0, {cpu})
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]  # they inherit the CPU
-    try:
-        same(k, m, states=states, together=0)
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals")
-def test_signals() -> None:
-    m = bc.zoo.load("tree(15)")
-    k = cut(m)
-    seen = []
-    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
-    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-    try:
-        until = time.monotonic() + 60
-        while len(seen) < 50 and time.monotonic() < until:
-            same(k, m, together=0)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-    assert len(seen) >= 50
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
-def test_fork() -> None:
-    """A child has no workers of its parent's; it starts its own, and the parent's go on."""
-    m = bc.zoo.load("tree(15)")
-    k = cut(m)
-    same(k, m)
-    for _ in range(3):
-        child = os.fork()
-        if not child:
-            try:
-                same(k, m)
-                os._exit(0)
-            except BaseException:
-                os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        same(k, m)
-
-
-def test_calls_from_several_threads() -> None:
-    m = bc.zoo.load("tree(15)")
-    k, other = cut(m), cut(m, 3)
-    wrong: list[BaseException] = []
-
-    def work(kernel: ParallelKernel) -> None:
-        try:
-            same(kernel, m, states=200, together=0)
-            q, v, tau = m.random(0, (500,))  # long enough for others to run
-            single = bc.kernel(m, "forward_dynamics", method=kernel.method)
-            assert (kernel(q, v, tau)[-1] == single(q[-1], v[-1], tau[-1])).all()
-        except BaseException as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=work, args=(kernel,)) for kernel in (k, other, k, k, other)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
-
-
-def test_idle_workers_sleep_and_wake() -> None:
-    m = bc.zoo.load("tree(7)")
-    k = cut(m)
-    same(k, m)
-    assert k.crew is not None
-    until = time.monotonic() + 60
-    while k.crew.awake and time.monotonic() < until:
-        time.sleep(0.01)
-    assert k.crew.awake == 0
-    same(k, m)
-
-
-def test_a_forgotten_kernel_ends_its_threads() -> None:
-    m = bc.zoo.load("tree(7)")
-    k = cut(m)
-    same(k, m)
-    assert k.crew is not None
-    threads = list(k.crew._threads)
-    assert all(t.is_alive() for t in threads)
-    gone = weakref.ref(k)
-    del k
-    gc.collect()
-    assert gone() is None
-    for t in threads:
-        t.join(60)
-    assert not any(t.is_alive() for t in threads)
-
-
-def test_the_interpreter_ends_in_the_middle_of_it() -> None:
-    code = """
-import bellcrank as bc
-from bellcrank.schedule import Machine
-from bellcrank.schedule.machine import complete
-m = bc.zoo.load("tree(7)")
-k = bc.kernel(m, "forward_dynamics", machine=Machine("x", complete(2), start=2.0))
-if k.crew: k.crew.on([0])
-q, v, tau = m.random(0)
-for _ in range(1000): k(q, v, tau)
-print("done")
-"""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 # -- the measured machine

@@ -12,6 +12,7 @@ from test_cli import data, good, run
 
 import bellcrank as bc
 from bellcrank import machines
+from bellcrank.wong import wong_mesh
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,62 @@ def test_a_folder_that_cannot_be_written(folder: Path) -> None:
         ("single", 4, 1), ("complete", 4, 4), ("complete", 30, 8), ("pipeline", 3, 3), ("bus", 1, 1), ("mesh", 4, 4),
         ("mesh", 7, 8), ("mesh", 1, 2), ("triangle", 4, 14), ("triangle(3)", 9, 9), ("hypercube", 1, 1),
         ("hypercube", 5, 8), ("mesh( 2 , 3 )", 1, 6), (" mesh:2,3 ", 1, 6),
+        ("cone", 4, 14), ("warp", 4, 32), ("threads:3", 4, 3),
     ],
 )  # fmt: skip
 def test_a_machine_without_numbers_suits_the_mechanism(name: str, freedoms: int, processors: int) -> None:
     assert machines.machine(name, freedoms=freedoms).processors == processors
+
+
+def test_the_cores_of_this_computer() -> None:
+    found = data("schedule", "tree:63", "--machine", "threads:2", "-m", "aba")
+    m = bc.zoo.load("tree:63")
+    kernel = bc.kernel(m, "forward_dynamics", method="aba", machine="threads", processors=2)
+    assert found["machine"] == "threads(2)"
+    assert found["unit"] == "ns"
+    laid = json.loads(kernel.schedule.json())  # type: ignore[union-attr]
+    assert [(t["name"], t["processor"]) for t in found["tasks"]] == [(t["name"], t["processor"]) for t in laid["tasks"]]
+
+
+def test_programs_and_strategies(folder: Path) -> None:
+    text = " ".join(good("schedule", "excavator", "--machine", "wong", "--svg").split())
+    s = wong_mesh(bc.zoo.excavator())
+    assert f"by Wong's own program on {s.machine}" in text
+    assert f"makespan {s.makespan:g} us" in text
+    assert (folder / "excavator_forward_dynamics_wong.svg").read_text("utf-8") == s.svg()
+    args = ("--strategy", "modules+factorisation", "--control", "computed_torque")
+    found = data("schedule", "stanford", *args)
+    assert found["machine"] == "T800 complete(3)"
+    assert {t["name"] for t in found["tasks"]} == {"M", "k", "q", "u", "L", "end"}
+    s = bc.schedule(bc.zoo.stanford(), strategy="modules,factorisation", control="computed_torque")
+    assert found["makespan"] == s.makespan
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("stanford", "--machine", "wong"), "prismatic"),
+        (("excavator", "--machine", "wong:4"), "leave out the numbers"),
+        (("excavator", "--machine", "wong", "-m", "aba"), "of their own"),
+        (("excavator", "--strategy", "luck"), 'no strategy "luck"'),
+        (("excavator", "--control", "proportional"), "goes with a strategy"),
+        (("excavator", "--machine", "threads", "--kind", "t800"), "measured on this computer"),
+        (("excavator", "--machine", "threads:two"), "expected threads:p"),
+        (("excavator", "--machine", "thread"), 'Did you mean "threads"'),
+        (("excavator", "--machine", "mesh:2"), "expected mesh:rows,columns"),
+        (("excavator", "--machine", "single:2"), "expected single without numbers"),
+        (("excavator", "--kind", "t900"), 'Did you mean "t800"'),
+    ],
+)
+def test_what_does_not_go_together_is_explained(args: tuple[str, ...], message: str) -> None:
+    result = run("schedule", *args, "--no-page")
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_kinds_and_other_names_of_them() -> None:
+    of = {kind: machines.machine("pipeline:3", kind) for kind in ("hidden", "t800", "transputer_t800", "explicit")}
+    assert of["t800"] == of["transputer_t800"]
+    assert of["hidden"].message(3) == 0.0
+    assert of["t800"].overlapped
+    assert not of["explicit"].overlapped

@@ -45,20 +45,36 @@ BELOW = {
     # a parallel machine of 1991 and the program on it
     "wong": {"graph", "methods", "model", "papers", "schedule", "spatial", "zoo"},
     # schedules of mechanisms
-    "machines": {"build", "graph", "model", "schedule"},
-    "strategies": {"graph", "methods", "model", "papers", "schedule", "zoo"},
-    "arrays": {"graph", "methods", "papers", "schedule"},
+    "machines": {"build", "emit", "graph", "model", "schedule", "strategies", "wong"},
+    "strategies": {"graph", "methods", "model", "schedule"},
     "chart": set(),
-    "dataflow": {"build", "chart", "graph", "methods", "model", "papers", "spatial", "zoo"},
+    # what the papers did on parallel machines
+    "parallel": {
+        "build",
+        "chart",
+        "graph",
+        "methods",
+        "model",
+        "papers",
+        "schedule",
+        "spatial",
+        "strategies",
+        "wong",
+        "zoo",
+    },
     # what a simulation leaves behind; the colours of its page are those of the graph's pictures
     "record": {"graph", "methods", "model", "spatial"},
     # whole runs
     "sim": {
         *("actuators", "build", "emit", "graph", "integrate", "methods", "model", "record", "spatial"),
     },
+    # the papers' runs, and their plots
+    "curves": {"chart"},
+    "experiments": {"control", "curves", "model", "read", "record", "sim", "zoo"},
     # what the command line is made of
     "cli.bibtex": set(),
     "cli.screen": set(),
+    "cli.write": set(),
     "cli.timing": {"build", "emit", "model"},
 }
 ABOVE = {"__init__", "__main__", "cli"}  # may import anything

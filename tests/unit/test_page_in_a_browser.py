@@ -233,6 +233,19 @@ def test_nothing_sticks_out(shown: Any, s: Schedule, width: int) -> None:
     assert tall <= 640
     assert page.evaluate("chart.clientHeight") > 100
     assert page.evaluate("view.drawn.tasks") > 0
+    for name in ("find", "critical", "messages", "idle", "out", "fit", "in", "theme", "help"):  # none has to be found
+        box = page.locator(f"#{name}").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+
+
+def test_the_critical_path_is_drawn_along_its_channels(shown: Any) -> None:
+    """On the bus messages wait for each other: hops of several messages follow each other in it."""
+    s = bc.schedule(bc.zoo.excavator(), machine="bus:4", kind="t800", method="crba")
+    page = shown(s)
+    assert page.evaluate("hotHops.length") > 0
+    drawn = page.evaluate("hotHops.reduce((sum, run) => sum + run.last - run.first + 1, 0)")
+    assert drawn == len([link for link in s.chain if link.message >= 0])
 
 
 def test_thousands_of_tasks(shown: Any) -> None:

@@ -1,8 +1,9 @@
 """The command line. Thin: each command makes one noun of the design and stops there.
 
-    Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench     Record: report
+    Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
+    Record: simulate, report
 
-And the credits: methods, cite. Here is what they share; each file beside has a command or two.
+And the papers: experiment, papers, methods, cite. Here is what they share; each file beside has a command or two.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.read import SUFFIXES
 
-COMMANDS = ("show", "count", "schedule", "emit", "bench", "report", "costs", "cite")  # files, in the order of --help
+# Files, in the order of --help.
+COMMANDS = (
+    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "experiment", "costs", "cite"),
+)
 
 
 class Group(TyperGroup):

@@ -23,7 +23,7 @@ from bellcrank.cli import (
     screen,
 )
 from bellcrank.cli.screen import Column
-from bellcrank.errors import InputError
+from bellcrank.cli.write import write
 from bellcrank.schedule import Schedule
 from bellcrank.schedule.machine import KINDS, LAYOUTS
 from bellcrank.schedule.tasks import LEVELS
@@ -31,19 +31,29 @@ from bellcrank.schedule.tasks import LEVELS
 LISTED = 4  # processors whose tasks are listed one by one
 SHOWN = 64  # processors in the table
 BAR = 20  # letters of a full one
+FAR = 2.0  # times the bound: then smaller tasks are worth a try
+NAMES = (*LAYOUTS, "threads", "wong")  # as machines.py has them, which would load the compiler
 
 
 @app.command()
 def schedule(
     name: MechanismArg,
     machine_name: Annotated[
-        str, typer.Option("--machine", metavar="NAME[:N]", help=f"{', '.join(LAYOUTS)}; mesh:2,3.")
-    ] = "complete",
-    kind: Annotated[str, typer.Option(metavar="|".join(KINDS), help="What operations and messages cost.")] = "ideal",
+        str, typer.Option("--machine", metavar="NAME[:N]", help=f"{', '.join(NAMES)}; mesh:2,3  [default: complete]")
+    ] = "",
+    kind: Annotated[
+        str, typer.Option(metavar="|".join(KINDS), help="What operations and messages cost  [default: ideal]")
+    ] = "",
     quantity_name: QuantityOpt = "forward_dynamics",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
-    level: Annotated[str, typer.Option(metavar="|".join(LEVELS), help="What a task is.")] = "cluster",
+    level: Annotated[str, typer.Option(metavar="|".join((*LEVELS, "auto")), help="What a task is.")] = "cluster",
+    strategy: Annotated[
+        str, typer.Option(metavar="NAME[+NAME]", help="Cut into subsystems, modules, factorisation instead.")
+    ] = "",
+    control: Annotated[
+        str, typer.Option(metavar="NAME", help="With a strategy: none, proportional, computed_torque.")
+    ] = "none",
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page (or .svg).")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Write a picture beside the page.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
@@ -59,25 +69,28 @@ def schedule(
     keys. --json prints everything and writes nothing unless --out is given.
 
     A machine without numbers is as large as suits the mechanism: triangle gets a row for each joint, the others at most
-    eight processors. ideal counts steps (an addition 1, a division 4, a sine 8) and sends for nothing; t800 is a
-    transputer in us. A cluster is what one step of the method makes for one body, a node is one operation.
+    eight processors. threads is this computer, with what was measured on it: the layout that a kernel uses. wong is
+    Wong's own program for his mesh of 1991. A strategy cuts the equations as Schäfer and Schiehlen did in 1992, for
+    three transputers: modules+factorisation. `bellcrank papers` prints their tables beside ours.
+
+    ideal counts steps (an addition 1, a division 4, a sine 8) and sends for nothing; t800 is a transputer in us, hidden
+    and explicit are the same with messages that cost nothing, or keep both ends busy. A cluster is what one step of the
+    method makes for one body, a node is one operation; auto takes the best of these and sizes between.
     """
     from bellcrank import build, machines
-    from bellcrank.schedule import listing
 
     m = mechanism(name, base, check)
-    on = machines.machine(machine_name, kind, m.nv)
-    with screen.working(f"tracing {quantity_name} of {m.name}") as say:
-        by, graph = build.chosen(m, build.Request(quantity_name, method_name, frame))
-        say(f"laying {len(graph.nodes)} operations out on {on.processors} processors")
-        found = listing.schedule(graph, on, level)
-        stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}_{machine_name}").strip("_")
-        written = _write(_files(found, stem, out, svg, page and not (json and out is None)))
+    request = build.Request(quantity_name, method_name, frame)
+    with screen.working(f"tracing {quantity_name} of {m.name}, and laying it out"):
+        laid = machines.laid(m, request, machine_name, kind, level, strategy, control)
+        found, what = laid.schedule, re.sub(r"\W+", "_", strategy or machine_name or "complete")
+        stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}_{what}").strip("_")
+        written = write(_files(found, stem, out, svg, page and not (json and out is None)))
     if json:
-        screen.data({"mechanism": m.name, "quantity": quantity_name, "method": by.name, "written": written}
+        screen.data({"mechanism": m.name, "quantity": quantity_name, "method": laid.by, "written": written}
                     | json_module.loads(found.json()))  # fmt: skip
         return
-    _print(found, f"{m.name}: {quantity_name} by {by.name} on {on}")
+    _print(found, f"{m.name}: {quantity_name} by {laid.by} on {found.machine}")
     if written:
         screen.line()
     for path in written:
@@ -96,7 +109,7 @@ def _print(s: Schedule, title: str) -> None:
         [Column(""), Column("number", right=True), Column("", wrap=True)],
         [
             ("makespan", _number(s.makespan), f"{unit}, {len(s.tasks)} tasks; one processor takes {_number(s.work)}"),
-            ("speed-up", f"{s.speedup:.2f}", f"{s.used} of {p} processors are used" if p > 1 else "one processor"),
+            ("speed-up", f"{s.speedup:.2f}", _used(s)),
             ("efficiency", f"{100 * s.efficiency:.0f} %", "speed-up for each processor"),
             ("work/p", _number(s.work / p), f"{unit}; no schedule is shorter than this"),
             ("span", _number(s.span), f"{unit}; nor than this, the longest chain of operations"),
@@ -123,6 +136,17 @@ def _print(s: Schedule, title: str) -> None:
     rest += [f"{p - len(used)} have nothing to do"] if p > len(used) else []
     if rest:
         screen.line(f"({', '.join(rest)})", style="dim")
+    if s.tasks.level == "cluster" and s.makespan > FAR * s.bound and s.used > 1:
+        screen.line("(whole clusters: --level auto cuts them where that is faster)", style="dim")
+
+
+def _used(s: Schedule) -> str:
+    p = s.machine.processors
+    if p == 1:
+        return "one processor"
+    if s.used == 1:
+        return f"1 of {p} processors is used: nothing was found that is faster"
+    return f"{s.used} of {p} processors are used"
 
 
 def _sequence(names: list[str], most: int = 40) -> str:
@@ -151,23 +175,3 @@ def _files(s: Schedule, stem: str, out: Path | None, svg: bool, page: bool) -> d
     if svg or only_picture:
         files[target.with_suffix(".svg")] = s.svg()
     return files
-
-
-def _write(files: dict[Path, str]) -> list[str]:
-    from bellcrank.schedule.page import GENERATOR
-
-    for path in files:  # before any of them is written
-        try:
-            foreign = path.is_dir() or (path.exists() and GENERATOR.encode() not in path.read_bytes()[:2000])
-        except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}. Choose another --out.") from None
-        if foreign:
-            raise InputError(f"{path} exists and is no page of bellcrank; move it away or choose another --out.")
-    for path, text in files.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            hint = "Choose another place with --out, or --no-page for the table alone"
-            raise InputError(f"{path} cannot be written: {error.strerror}. {hint}.") from None
-    return [str(path) for path in files]

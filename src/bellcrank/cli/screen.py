@@ -54,6 +54,12 @@ def line(text: str = "", style: str = "") -> None:
     console.print(Text(_wrapped(visible(text), console.width), style=style))
 
 
+def lines(text: str) -> None:
+    """Text that is laid out already: as it is."""
+    for part in visible(text).split("\n"):
+        out().print(Text(part), soft_wrap=True)
+
+
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     console = out()
     rows = [[visible(cell) for cell in row] for row in rows]

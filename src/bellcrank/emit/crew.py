@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bellcrank.emit import handover
+from bellcrank.emit import shared
 from bellcrank.emit.load import Library
 
 
@@ -57,13 +57,13 @@ class Crew:
     def _decide(self) -> None:
         """Waiting for a core that must be shared with whoever waits is slower than one core alone."""
         self.enough = len(allowed()) >= self.processors
-        self.word(handover.LINE * handover.MODE).value = int(not self.enough)
+        self.word(shared.LINE * shared.MODE).value = int(not self.enough)
 
     def on(self, cpus: Sequence[int], patience: int = 0) -> None:
         """Insists on these CPUs for the workers, few as they may be, and waits for them for so many turns."""
         self.cpus, self.patience, self.enough = list(cpus), patience, True
-        self.word(handover.LINE * handover.MODE).value = 0
-        self.word(handover.LINE * handover.MODE + handover.PATIENCE).value = patience
+        self.word(shared.LINE * shared.MODE).value = 0
+        self.word(shared.LINE * shared.MODE + shared.PATIENCE).value = patience
 
     def _places(self) -> list[int]:
         mine, others = here(), allowed()
@@ -75,14 +75,14 @@ class Crew:
     @property
     def awake(self) -> int:
         """How many workers are in their loops."""
-        states = [self.word(handover.done_at(k)).value & 3 for k in range(1, self.processors)]
-        return sum(state != handover.AWAY for state in states)
+        states = [self.word(shared.done_at(k)).value & 3 for k in range(1, self.processors)]
+        return sum(state != shared.AWAY for state in states)
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many states were computed together, and how many by the caller alone."""
-        line = handover.LINE * handover.BUSY
-        return self.word(line + handover.TOGETHER).value, self.word(line + handover.ALONE).value
+        line = shared.LINE * shared.BUSY
+        return self.word(line + shared.TOGETHER).value, self.word(line + shared.ALONE).value
 
     def wake(self) -> None:
         if not self.enough or self.awake == self.processors - 1:
@@ -96,7 +96,7 @@ class Crew:
     def _start(self) -> None:
         places = list(self.cpus) or self._places()
         self._gates = [threading.Event() for _ in self._enter]
-        stop = self.word(handover.LINE * handover.STOP)
+        stop = self.word(shared.LINE * shared.STOP)
         for k, (enter, gate) in enumerate(zip(self._enter, self._gates, strict=True)):
             keep = (self.library, stop)
             thread = threading.Thread(
@@ -110,19 +110,19 @@ class Crew:
         """Ends the threads; they will be started again by the next call."""
         with self._lock:
             threads, self._threads = self._threads, []
-            self.word(handover.LINE * handover.STOP).value = 1
+            self.word(shared.LINE * shared.STOP).value = 1
             for gate in self._gates:
                 gate.set()
             for thread in threads:
                 if thread is not threading.current_thread():
                     thread.join(patience)
             if not any(thread.is_alive() for thread in threads):
-                self.word(handover.LINE * handover.STOP).value = 0
+                self.word(shared.LINE * shared.STOP).value = 0
 
     def forget(self) -> None:
         """In a forked child: there are no threads, and nobody is in a step."""
         self._lock, self._threads, self._gates = threading.Lock(), [], []
-        ctypes.memset(self.shared, 0, handover.messages_start(self.processors))
+        ctypes.memset(self.shared, 0, shared.messages_start(self.processors))
         if self.cpus:
             self.on(self.cpus, self.patience)
         else:

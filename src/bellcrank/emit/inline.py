@@ -54,7 +54,7 @@ def inlined(graph: Graph) -> Graph:
     return Graph(graph.name, graph.inputs, outputs, tape)
 
 
-def _known(x: Node | float, known: Mapping[int, Any]) -> Any:
+def _known(x: Any, known: Mapping[int, Any]) -> Any:
     return known[x.serial] if isinstance(x, Node) else x
 
 

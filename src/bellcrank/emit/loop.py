@@ -219,7 +219,7 @@ return:
 
 
 def _together(program: Program, w: Writer, observe: str, source_row: str) -> str:
-    """The usual case: all lanes are due and have as many rows. Then their new rows are written at once, transposed."""
+    """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed."""
     W, bits, R = w.lanes, f"i{w.lanes}", program.row
     counts = "i64" if W == 1 else f"<{W} x i64>"
     one = "1" if W == 1 else "splat (i64 1)"

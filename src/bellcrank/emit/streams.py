@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.emit import handover, llvm, sincos
+from bellcrank.emit import handover, llvm, shared, sincos
 from bellcrank.emit.order import order
 from bellcrank.emit.plan import Item, Tile, ancestors, chunks, items, tiles, trig_groups, unique
 from bellcrank.emit.spell import Speller
@@ -36,7 +36,7 @@ class Parcel:
 
     def end(self, size: int) -> int:
         last = self.at(len(self.nodes), size)
-        return -(-last // handover.LINE) * handover.LINE
+        return -(-last // shared.LINE) * shared.LINE
 
 
 def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
@@ -81,7 +81,7 @@ class Plan:
         self.graph, self.schedule, self.speller = graph, schedule, speller
         self.position = {node.serial: i for i, node in enumerate(order(graph))}
         self.where = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
-        self.size = handover.messages_start(schedule.machine.processors)
+        self.size = shared.messages_start(schedule.machine.processors)
         self.parcels = self._parcels()
         self.tile = {
             (name, c): t

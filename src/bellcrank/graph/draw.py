@@ -76,7 +76,7 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
 def json_text(
     name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node]
 ) -> str:
-    """{"id"} is a node, {"graph"} one that is called, a bare number a constant; enough to rebuild the graph elsewhere."""
+    """{"id"} is a node, {"graph"} what is called, a bare number a constant; enough to rebuild the graph elsewhere."""
 
     def argument(a: Any) -> Any:
         if isinstance(a, Node):

@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.errors import TraceError
 from bellcrank.graph.ops import COMPARISONS, OPS
-from bellcrank.parameter import Expression, evaluated
+from bellcrank.parameter import Expression, Term, evaluated
 from bellcrank.scalar import current_step, step
 
 PARAMETERS = "p"  # the input whose elements are a model's free numbers
@@ -30,7 +30,7 @@ class Tape:
         """parameters: names of the elements of the input `p`, which stand for the free numbers of a model."""
         self.nodes: list[Node] = []
         self.parameters = {name: i for i, name in enumerate(parameters)}
-        self.taken_in: dict[Expression, Value] = {}
+        self.taken_in: dict[Term, Value] = {}
         self.table: dict[tuple[Any, ...], Node] = {}
 
     def node(self, op: str, *args: Any) -> Node:
@@ -75,7 +75,7 @@ class Tape:
         step(before)
         return found
 
-    def _parameter(self, leaf: Expression) -> Node:
+    def _parameter(self, leaf: Term) -> Node:
         name = leaf.args[0]
         if name not in self.parameters:
             raise TraceError(

@@ -7,7 +7,7 @@ nobody reads. rkf45 without a reader of its error takes 5.
 |----------|-------|---|-------|-------|-------------|-----------|-------------------------------------------------|
 | euler    | 1     | 1 | no    | no    | 1           | nothing   | semi-implicit Euler, symplectic                 |
 | rk4      | 4     | 4 | no    | no    | 3           | nothing   | the classical Runge-Kutta method                |
-| rkf45    | 4     | 6 | yes   | no    | 3           | nothing   | Runge-Kutta-Fehlberg, result of order 4         |
+| rkf45    | 4     | 6 | yes   | no    | 4           | nothing   | Runge-Kutta-Fehlberg, result of order 4         |
 | dopri5   | 5     | 6 | yes   | no    | 4           | f         | Dormand-Prince 5(4), first same as last         |
 | abm4     | 4     | 2 | yes   | no    | 4           | 4 states  | Adams-Bashforth-Moulton PECE, Nordsieck's form  |
 | rodas4   | 4     | 6 | yes   | yes   | 3           | nothing   | Rosenbrock 4(3), L-stable, stiffly accurate     |

@@ -29,7 +29,7 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         error = None
         if tableau.embedded is not None:
             error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
-        bump = None if tableau.bump is None else _sum(h, tableau.bump, stages)
+        bump = None if tableau.bump is None else _sum(h, tableau.bump, [*k, f1])
         return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump))
 
     def begin(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import Array, Body, Frame, Joint, Triple
+from bellcrank.model.parts import Array, Body, Frame, Joint, Number, Triple
 from bellcrank.model.pose import (
     NOISE,
     Pose,
@@ -80,7 +80,9 @@ def tree_of(
         kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
         turns, theta = _turns(R)
         if kind.has_axis:
-            along = (p @ R[:, 2]) if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
+            along: Number = (
+                p @ R[:, 2] if j.kind != "revolute" else 0.0
+            )  # a slide starts there instead of being shifted
             p = clean(p - along * R[:, 2], size)
             kept = depends(along) or abs(along) > NOISE * size
             kind = replace(kind, angle0=theta, distance0=along if kept else 0.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bellcrank.errors import ModelError
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Joint, triple
 from bellcrank.parameter import Expression, depends, nominal
@@ -89,6 +90,11 @@ def following(R: Array, j: Joint) -> Array:
     if not used or not depends(j.axis, j.second_axis):
         return R
     z = np.asarray(j.axis)
+    if depends(z) and np.count_nonzero(z) < 2:  # and its sign would say which of two opposite directions
+        raise ModelError(
+            f'joint "{j.name}": axis is {j.axis}; a free number alone does not turn it. Let another element of it '
+            "be free or different from zero, or leave this one constant."
+        )
     z = z / np.linalg.norm(z)
     if j.kind == "universal":
         return axes(z, np.asarray(j.second_axis))

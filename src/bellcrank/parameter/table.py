@@ -10,6 +10,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, ModelError, unknown
 from bellcrank.parameter.expression import NUMBERS, Expression
+from bellcrank.parameter.term import Term
 from bellcrank.parameter.walk import expressions
 from bellcrank.text import table
 
@@ -32,7 +33,7 @@ class Parameters(Mapping[str, float]):
 
     def __init__(self, *things: Any) -> None:
         """Of all expressions in the things."""
-        leaves: dict[str, Expression] = {}
+        leaves: dict[str, Term] = {}
         for leaf in {leaf: None for x in expressions(*things) for leaf in x.leaves}:
             name, value, unit = leaf.args
             first = leaves.setdefault(name, leaf)
@@ -58,7 +59,7 @@ class Parameters(Mapping[str, float]):
     def unit(self, name: str) -> str:
         return str(self._leaf(name).args[2])
 
-    def _leaf(self, name: str) -> Expression:
+    def _leaf(self, name: str) -> Term:
         if name not in self._leaves:
             raise KeyError(name)
         return self._leaves[name]

@@ -15,7 +15,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.parameter.expression import FUNCTIONS, Expression
+from bellcrank.parameter.expression import Expression
+from bellcrank.parameter.term import FUNCTIONS
 
 
 def to_plain(value: Any) -> Any:

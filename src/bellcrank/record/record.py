@@ -237,7 +237,8 @@ class Record:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._stored, self.provenance = MappingProxyType(frozen(state["_stored"])), MappingProxyType(state["provenance"])
+        self._stored = MappingProxyType(frozen(state["_stored"]))
+        self.provenance = MappingProxyType(state["provenance"])
 
     @property
     def _called(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bellcrank.graph import palette
@@ -25,7 +24,12 @@ def svg(s: Schedule) -> str:
 class _Picture:
     def __init__(self, s: Schedule) -> None:
         self.s = s
-        shown = range(s.machine.processors) if s.machine.processors <= 32 else sorted(set(s.where))
+        self.hot: dict[int, list[int]] = {}  # messages of the critical path, and which of their hops are
+        for link in s.chain:
+            if link.message >= 0:
+                self.hot.setdefault(link.message, []).append(link.hop)
+        passed = {p for k, hops in self.hot.items() for n in hops for p in _ends(s.messages[k], n)}
+        shown = range(s.machine.processors) if s.machine.processors <= 32 else sorted({*s.where, *passed})
         self.row = {p: k for k, p in enumerate(shown)}
         self.steps = palette.order(task.step for task in s.tasks)
         self.scale = (WIDTH - LEFT - RIGHT) / (s.makespan or 1.0)
@@ -105,8 +109,7 @@ class _Picture:
     def _messages(self) -> Iterable[str]:
         sent = self.s.messages
         if len(sent) > ARROWS:
-            chain = {(i, self.s.where[j]) for i, j in pairwise(self.s.critical)}
-            sent = tuple(m for m in sent if (m.task, m.target) in chain)
+            sent = tuple(sent[k] for k in self.hot)
         strength = max(0.2, min(0.8, 100 / (len(sent) or 1)))
         yield f'<g fill="none" stroke-width="1" opacity="{strength:.2f}">'
         for m in sent:
@@ -123,7 +126,7 @@ class _Picture:
         """A straight line for each hop. An idle processor that has no row is passed by."""
         at, drawn = m.source, ""
         for k, hop in enumerate(m.hops):
-            there = m.target if k == len(m.hops) - 1 else hop.channel[1]
+            there = _ends(m, k)[1]
             if there in self.row:
                 y0, y1 = self._between(at, there)
                 drawn += f"{'L' if drawn else 'M'}{self.x(hop.start):.1f} {y0:g}L{self.x(hop.finish):.1f} {y1:g}"
@@ -131,12 +134,14 @@ class _Picture:
         return drawn
 
     def _critical(self) -> Iterable[str]:
-        s = self.s
-        for i, j in pairwise(s.critical):
-            if s.where[i] != s.where[j]:
-                y0, y1 = self._between(s.where[i], s.where[j])
-                line = f"M{self.x(s.finish[i]):.1f} {y0:g}L{self.x(s.start[j]):.1f} {y1:g}"
-                yield f'<path class="critical" fill="none" stroke-width="1.6" d="{line}" marker-end="url(#hot)"/>'
+        for k, hops in self.hot.items():
+            m, drawn, last = self.s.messages[k], "", -2
+            for n in hops:
+                y0, y1 = self._between(*_ends(m, n))
+                drawn += f"{'L' if n == last + 1 else 'M'}{self.x(m.hops[n].start):.1f} {y0:g}"
+                drawn += f"L{self.x(m.hops[n].finish):.1f} {y1:g}"
+                last = n
+            yield f'<path class="critical" fill="none" stroke-width="1.6" d="{drawn}" marker-end="url(#hot)"/>'
 
     def _legend(self) -> Iterable[tuple[str, int, int, float]]:
         """Name, colour, line and place of each step."""
@@ -153,6 +158,12 @@ class _Picture:
             y = self.bottom + 34 + 22 * line
             yield f'<rect class="s{colour}" x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="3"/>'
             yield _words(step, x + 17, y, 12)
+
+
+def _ends(m: Message, hop: int) -> tuple[int, int]:
+    """Where a hop goes from and to; the channel of a bus does not say."""
+    channel = m.hops[hop].channel
+    return m.source if hop == 0 else channel[0], m.target if hop == len(m.hops) - 1 else channel[1]
 
 
 def _words(text: str, x: float, y: float, size: float, anchor: str = "start", tone: str = "ink") -> str:

@@ -21,9 +21,9 @@ from bellcrank.schedule.schedule import Schedule
 from bellcrank.schedule.tasks import Tasks, tasks
 
 EFFORT = 300_000  # values that are looked up, in all: a second or two
-ONCE = 3_000_000  # as many for a single round: some seconds
+ONCE = 1_000_000  # as many for a single round, or to find out how many processors to use: some seconds
 WEIGHTS = (1.0, 0.0, 3.0, 10.0)
-REGIONS = (8, 16, 4)  # processors
+SMALL = 4  # processors: the smallest part of a large machine that is tried
 PATIENCE = 16  # rounds without gain
 
 
@@ -61,7 +61,7 @@ def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
 
 def affordable(todo: Tasks, machine: Machine) -> bool:
     plan = Plan(todo, machine)
-    return plan.edges * plan.candidates <= ONCE
+    return plan.effort(plan.candidates) <= ONCE
 
 
 def laid_out(todo: Tasks, machine: Machine) -> Schedule:
@@ -124,6 +124,7 @@ def from_the_end(plan: Plan, s: Schedule) -> list[float]:
 class _Search:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.left = plan, float(EFFORT)
+        self.region: Sequence[int] = ()  # all processors, or those that did best
         self.best = alone(plan.todo, plan.machine)
         self.floor = self.best.bound * (1.0 + 1e-9)
         self._weights()
@@ -133,7 +134,8 @@ class _Search:
 
     def _try(self, rank: Sequence[float], where: Sequence[int] = (), region: Sequence[int] = ()) -> bool:
         """Whether this is shorter than the best."""
-        self.left -= self.plan.edges * (1 if where else len(region) or self.plan.candidates)
+        region = region or self.region
+        self.left -= self.plan.edges if where else self.plan.effort(len(region) or self.plan.candidates)
         order = sorted(range(len(self.plan)), key=lambda i: (-rank[i], i))
         found = Placement(self.plan, region).run(order, where)
         if found.makespan >= self.best.makespan * (1.0 - 1e-12):
@@ -148,18 +150,36 @@ class _Search:
     def _weights(self) -> None:
         free = not any(self.plan.send)
         if self.plan.machine.processors > MANY and not free:  # a corner of a large machine may do better than all of it
-            for size in REGIONS:
-                self._try(urgency(self.plan), (), self.plan.region(size))
+            self._regions()
         for weight in WEIGHTS[: 1 if free else None]:
             if not self._done:
                 self._try(urgency(self.plan, weight))
+
+    def _regions(self) -> None:
+        """Twice as many processors each time, as long as that is better and affordable; then half as many more."""
+        rank, size, left = urgency(self.plan), SMALL, ONCE - self.plan.effort(SMALL)
+        while self._part(rank, size):
+            size *= 2
+            left -= self.plan.effort(size)
+            if left < 0.0:
+                return
+        if size > SMALL:
+            self._part(rank, 3 * size // 4)
+
+    def _part(self, rank: Sequence[float], size: int) -> bool:
+        """Whether so many processors close together do better than what was tried before."""
+        region = self.plan.region(size)
+        better = len(region) == size and self._try(rank, (), region)
+        if better:
+            self.region = region
+        return better
 
     def _orders(self) -> None:
         boost, idle = [1.0] * len(self.plan), 0
         while idle < PATIENCE and not self._done:
             gained = not idle and self._try(from_the_end(self.plan, self.best), self.best.where)
             gained = (not idle and self._try(urgency(self.plan, 1.0, (), self.best.where))) or gained
-            for i in self.best.critical:
+            for i in self._deciding():
                 boost[i] *= 1.1
             gained = self._try(urgency(self.plan, WEIGHTS[idle % len(WEIGHTS)], boost)) or gained
             idle = 0 if gained else idle + 1
@@ -183,10 +203,14 @@ class _Search:
             else:
                 return
 
+    def _deciding(self) -> list[int]:
+        """Tasks of the critical path, and those whose messages are in it: in somebody's way, maybe."""
+        return list(dict.fromkeys(link.task for link in self.best.chain))
+
     def _suggested(self) -> list[tuple[tuple[int, ...], int]]:
         where = self.best.where
         found: dict[tuple[tuple[int, ...], int], None] = {}
-        for p, run in groupby(self.best.critical, key=lambda i: where[i]):
+        for p, run in groupby(self._deciding(), key=lambda i: where[i]):
             chain = tuple(run)
             for i in chain:
                 for j in (*self.plan.needs[i], *self.plan.users[i]):

@@ -39,6 +39,7 @@ class Topology:
     bus: bool = False  # one channel that all take turns on
     lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step too
     _ways: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _hops: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -60,6 +61,24 @@ class Topology:
                 at = towards[at]
             self._routes[a, b] = tuple(way)
         return self._routes[a, b]
+
+    def hops(self, a: int) -> Sequence[int]:
+        """How many channels there are between a and every other processor."""
+        if a not in self._hops:
+            found = [0 if b == a else 1 for b in range(self.processors)]
+            if not self.bus:
+                found = [-1] * self.processors
+                found[a], front = 0, [a]
+                while front:
+                    further = []
+                    for at in front:
+                        for b in self.neighbours[at]:
+                            if found[b] < 0:
+                                found[b] = found[at] + 1
+                                further.append(b)
+                    front = further
+            self._hops[a] = found
+        return self._hops[a]
 
     def _towards(self, target: int) -> Mapping[int, int]:
         """From every processor the next on the way to the target."""
@@ -102,7 +121,8 @@ class Machine:
     def __str__(self) -> str:
         costly = bool(self.start or self.word)
         words = f" + {self.word:.3g} per word" if self.word else ""
-        send = f"a message costs {self.start:g}{words} {self.unit}" if costly else "messages are free"
+        unit = "step" if self.unit == "steps" and self.start == 1.0 and not words else self.unit
+        send = f"a message costs {self.start:g}{words} {unit}" if costly else "messages are free"
         how = "" if self.overlapped or not costly else ", which keeps both ends busy"
         how = ", which keeps all lanes busy" if self.topology.lockstep else how
         plural = "s" if self.processors > 1 else ""
@@ -211,7 +231,13 @@ def transputer_t800(topology: Topology) -> Machine:
     return Machine(f"T800 {topology.name}", topology, T800, start=5.0, word=7.0 / 3.0, unit="us")
 
 
-KINDS: dict[str, Callable[[Topology], Machine]] = {"ideal": ideal, "t800": transputer_t800}
+KINDS: dict[str, Callable[[Topology], Machine]] = {
+    "ideal": ideal,
+    "t800": transputer_t800,
+    "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
+    "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
+}
+ALSO = {"transputer_t800": "t800"}  # other names of them
 
 
 def machine(text: str, kind: str = "ideal") -> Machine:
@@ -219,11 +245,16 @@ def machine(text: str, kind: str = "ideal") -> Machine:
     name, _, numbers = text.partition(":")
     if name not in LAYOUTS:
         raise InputError(unknown("machine", name, LAYOUTS))
+    wanted = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
+    sizes = [x.strip() for x in numbers.split(",")] if numbers.strip() else []
+    if len(sizes) != len(wanted) or not all(x.isdecimal() for x in sizes):
+        how = f"{name}:{','.join(wanted)} with whole numbers" if wanted else f"{name} without numbers"
+        raise InputError(f'machine "{text}": expected {how}.')
+    return made(LAYOUTS[name](*map(int, sizes)), kind)
+
+
+def made(topology: Topology, kind: str) -> Machine:
+    kind = ALSO.get(kind, kind)
     if kind not in KINDS:
         raise InputError(unknown("kind of machine", kind, KINDS))
-    try:
-        sizes = [int(x) for x in numbers.split(",") if x.strip()]
-        inspect.signature(LAYOUTS[name]).bind(*sizes)
-    except (TypeError, ValueError):
-        raise InputError(f'machine "{text}": expected {name} with whole numbers, such as mesh:2,3.') from None
-    return KINDS[kind](LAYOUTS[name](*sizes))
+    return KINDS[kind](topology)

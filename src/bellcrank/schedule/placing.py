@@ -35,6 +35,10 @@ class Plan:
     def __len__(self) -> int:
         return len(self.work)
 
+    def effort(self, processors: int) -> float:
+        """Values that are looked up for a schedule if so many are looked at. To look is cheaper than to put."""
+        return self.edges * (1.0 + processors / 4)
+
     def region(self, size: int) -> tuple[int, ...]:
         """So many processors close together, around one with the most neighbours."""
         near = self.machine.topology.neighbours
@@ -46,7 +50,7 @@ class Plan:
         return tuple(found[:size])
 
     def distance(self, a: int, b: int) -> int:
-        return len(self.machine.topology.route(a, b))
+        return self.machine.topology.hops(a)[b]
 
 
 class Timetable:
@@ -110,8 +114,29 @@ class Placement:
             if fixed:
                 self.put(i, fixed[i])
             else:
-                self.put(i, min((self._finish(i, p), p) for p in self._candidates(i))[1])
+                self.put(i, self._best(i))
         return self.done()
+
+    def _best(self, i: int) -> int:
+        """Where task i is done first. Channels are looked at only where they may decide."""
+        tried = sorted((self._soonest(i, p), p) for p in self._candidates(i))
+        if not any(self.plan.send[j] for j in self.plan.needs[i]):
+            return tried[0][1]
+        best = float("inf"), -1
+        for soonest, p in tried:
+            if soonest > best[0]:
+                break
+            best = min(best, (self._finish(i, p), p))
+        return best[1]
+
+    def _soonest(self, i: int, p: int) -> float:
+        """When task i would be done on processor p if no channel were taken."""
+        ready, work, hops = 0.0, self.plan.work[i], self.plan.machine.topology.hops(p)
+        for j in self.plan.needs[i]:
+            there = self.finish[j] + self.plan.send[j] * hops[self.where[j]]
+            if there > ready:
+                ready = there
+        return self.processors[p].free(ready, work) + work
 
     def done(self) -> Schedule:
         return Schedule(
@@ -166,7 +191,9 @@ class Placement:
         return hops
 
     def _tables(self, channel: Channel, source: int, target: int) -> list[Timetable]:
-        found = [self.channels.setdefault(channel, Timetable())]
+        if channel not in self.channels:
+            self.channels[channel] = Timetable()
+        found = [self.channels[channel]]
         if not self.machine.overlapped:
             ends = (source, target) if self.machine.topology.bus else channel
             found += [self.processors[e] for e in ends]

@@ -11,6 +11,7 @@ from typing import Any
 
 from bellcrank.errors import BellcrankError
 from bellcrank.schedule import draw, page
+from bellcrank.schedule.critical import Link, chain
 from bellcrank.schedule.machine import Channel, Machine
 from bellcrank.schedule.tasks import Tasks
 from bellcrank.text import table
@@ -116,29 +117,14 @@ class Schedule:
         return sum(m.words * len(m.hops) for m in self.messages)
 
     @cached_property
-    def critical(self) -> list[int]:
-        """Tasks of one chain that decides the makespan, last one first found and first one first given.
+    def chain(self) -> list[Link]:
+        """What decides the makespan: tasks and hops, each of which had to wait for the one before it to end."""
+        return chain(self)
 
-        Each of them starts when the one before has finished, or when its message has arrived, or not at once.
-        """
-        if not self.finish:
-            return []
-        at = max(range(len(self.finish)), key=lambda i: self.finish[i])
-        chain = [at]
-        arrival = {(m.task, m.target): m.arrival for m in self.messages}
-        before: dict[tuple[int, float], int] = {(p, f): i for i, (p, f) in enumerate(zip(self.where, self.finish))}
-        seen, eps = {at}, self._eps
-        while self.start[at] > 0.0:
-            ready = {j: arrival.get((j, self.where[at]), self.finish[j]) for j in self.tasks[at].needs}
-            follow = [j for j, t in ready.items() if t >= self.start[at] - eps]
-            follow += [before[self.where[at], self.start[at]]] if (self.where[at], self.start[at]) in before else []
-            follow = [j for j in follow if j not in seen]  # tasks without work could lead in a circle
-            if not follow:
-                break
-            at = follow[0]
-            seen.add(at)
-            chain.append(at)
-        return chain[::-1]
+    @property
+    def critical(self) -> list[int]:
+        """The tasks of that chain; a task that the chain left by a message and did not do itself is not one of them."""
+        return [link.task for link in self.chain if link.message < 0]
 
     @property
     def _eps(self) -> float:
@@ -253,13 +239,11 @@ class Schedule:
              "hops": [[list(h.channel), h.start, h.finish] for h in m.hops]}
             for m in self.messages
         ]  # fmt: skip
-        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name,
-                 "message": {"start": self.machine.start, "word": self.machine.word,
-                             "overlapped": self.machine.overlapped}}  # fmt: skip
-        return json.dumps(
-            about | {**self.facts, "critical": self.critical, "places": self.machine.topology.places,
-                     "tasks": tasks, "messages": messages}
-        )  # fmt: skip
+        cost = {"start": self.machine.start, "word": self.machine.word, "overlapped": self.machine.overlapped}
+        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name, "message": cost}
+        chain = {"critical": self.critical, "critical_hops": [[x.message, x.hop] for x in self.chain if x.message >= 0]}
+        places = {"places": self.machine.topology.places}
+        return json.dumps({**about, **self.facts, **chain, **places, "tasks": tasks, "messages": messages})
 
     def html(self) -> str:
         """One page to look at, with everything in it: processors down, time across; zoom, drag, point."""

@@ -15,7 +15,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.palette import step_of
 
-LEVELS = ("cluster", "node")
+LEVELS = ("cluster", "node")  # and "auto", which tries both and sizes between (listing.py)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,9 +39,9 @@ class Outcome:
     settings: Mapping[str, Any]
     finished: bool
 
-    @property
+    @cached_property
     def runs(self) -> int:
-        return int(np.prod(self.batch, dtype=int))
+        return math.prod(self.batch)
 
     def of_state(self, name: str) -> Array:
         """A scalar of the loop's state at the end, for each run."""
@@ -136,7 +138,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
         "integrator": o.integrator.name,
         **{key: x for key, x in o.settings.items() if x is not None},
         **counts,
-        "actuators": [str(a) for a in s.actuators],
+        "actuators": list(s.descriptions),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
         "events": happened,
@@ -166,10 +168,17 @@ def _stops(o: Outcome) -> list[Stop]:
 
 
 def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
-    """Names the coordinate that runs away: the one whose rate is not finite, or else the largest."""
+    """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
     line = int(o.of_state("input")[run]) if o.system.inputs else 0
     given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
-    dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
+    h = float(o.of_state("h")[run])
+    start = dy = np.zeros(y.shape)
+    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
+        given |= {"t": t + ahead, "y": y + ahead * start}
+        dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
+        start = dy if ahead == 0.0 else start
+        if not np.isfinite(dy).all():
+            break
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
     own = o.traced.elements

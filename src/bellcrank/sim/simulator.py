@@ -24,6 +24,7 @@ from bellcrank.sim.checked import listed, positive, unique, whole
 from bellcrank.sim.events import Event
 from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.layout import NEVER, Layout
+from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled, run_all
@@ -66,6 +67,7 @@ class Simulator:
         self.integrator = integrator_of(integrator)
         self.traced = chosen(self.system, method, "float64", listed("sensitivities", sensitivities, "names"))
         self._programs: dict[Any, Any] = {}
+        self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         self.events = listed("events", events, "events")
         for e in self.events:
@@ -163,9 +165,8 @@ class Simulator:
             "input_step": hold, "input_last": table.shape[1] - 1,
         }  # fmt: skip
         # One array for all, and lanes that nobody asked for have rows that nobody touches.
-        kept = np.empty((-(-runs // lanes) * lanes, rows, code.program.row))
-        parts = [slice(k, k + lanes) for k in range(0, runs, lanes)]
-        blocks = [self._block(code, mode, first, y[part], table[part], p[part], kept[part]) for part in parts]
+        kept = self._memory.rows((-(-runs // lanes) * lanes, rows, code.program.row))
+        blocks = self._blocks(code, mode, first, y, table, p, kept)
         places = self.program(mode)[0]
         t, live = places.place("t"), places.place("live")
 
@@ -190,8 +191,8 @@ class Simulator:
 
     def __reduce__(self) -> str:
         raise InputError(
-            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism) and "
-            "make a Simulator where it arrives: compiled code is found in the cache on disk."
+            "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism), "
+            "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
@@ -222,7 +223,7 @@ class Simulator:
                     f"{free / 1e9:.1f} GB are free; record less often (every=...)."
                 )
 
-    def _block(
+    def _blocks(
         self,
         code: Compiled,
         mode: Mode,
@@ -231,17 +232,20 @@ class Simulator:
         table: Array,
         p: Array,
         rows: Array,
-    ) -> Block:
+    ) -> list[Block]:
         """Lanes that nobody asked for do what the last one does, and stop at once."""
         places, lanes, n = self.program(mode)[0], code.lanes, len(y)
-        y, table, p = (np.concatenate([a, np.repeat(a[-1:], lanes - n, axis=0)]) for a in (y, table, p))
+        if len(rows) > n:
+            y, table, p = (np.concatenate([a, np.repeat(a[-1:], len(rows) - n, axis=0)]) for a in (y, table, p))
         values = {key: x for key, x in first.items() if key in places.places}
         values["y"] = y
-        idle = np.arange(lanes) >= n
+        idle = np.arange(len(rows)) >= n
         values["live"], values["due"] = np.where(idle, 0.0, 1.0), np.where(idle, 0.0, 1.0)
         if mode is not None:
             values["next"] = np.where(idle, NEVER, 0.0)
-        return Block(code, places.array(lanes, values), p.T, table, rows)
+        state = places.array(len(rows), values)
+        parts = [slice(k, k + lanes) for k in range(0, n, lanes)]
+        return [Block(code, state[:, part], p[part].T, table[part], rows[part]) for part in parts]
 
 
 def _free_memory() -> int:
@@ -271,13 +275,22 @@ def simulate(
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
-    q0, v0, x0: arrays (..., n) or mappings by name; leading axes make a batch of runs. step: fixed, in seconds (default
-    1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6). every: seconds
-    between rows of the record, or "step". inputs: a number for each name, or samples (..., lines) that hold for
+        run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
+        run.t, run.q, run["energy"]; run.stops; run.plot()
+
+    q0, v0, x0: arrays (..., n) or mappings by name (the rest: neutral, at rest, as the system says); leading axes make
+    a batch of runs. control(t, q, v, x, u): the forces on the joints; it runs once, on symbols, and is compiled, so
+    write where(...) for if. With actuators, inputs or outputs give a system (bc.system) instead of the mechanism. step:
+    fixed, in seconds (default 1 ms); or tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4;
+    default 1e-6; step is then the first). every: seconds between rows of the record (default: every step, or 1000
+    rows), or "step". inputs: a number for each name, or samples (..., lines) that hold for
     input_step seconds each. parameters: other values of the system's free numbers, each a number or an array over the
     batch. events: see Event. sensitivities: names of parameters and of elements of the start ("boom.q"), with respect
     to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done,
-    True, or False for silence.
+    True, or False for silence. threads: cores for a batch.
+
+    A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All of
+    it: docs/simulation.md.
     """
     parts = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, **parts)

@@ -50,6 +50,11 @@ class System:
         return tuple(a.joint for a in self.actuators if a.commanded)
 
     @cached_property
+    def descriptions(self) -> tuple[str, ...]:
+        """The actuators in words: every record has them, so they are put together once."""
+        return tuple(str(a) for a in self.actuators)
+
+    @cached_property
     def states(self) -> tuple[StateVariable, ...]:
         """x: all state variables that are not the mechanism's, with their full names."""
         own = [StateVariable(f"{a.joint}.{s.name}", s.unit, s.initial) for a in self.actuators for s in a.states]
@@ -144,7 +149,10 @@ def system(
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
-    control(t, q, v, x, u) gives the commands. If it has states of its own (states=..., or an attribute of that name),
+        bc.system(arm, [PD("elbow", 80.0, 8.0)], lambda t, q, v, x, u: {"elbow": u["target"]}, inputs=["target"])
+
+    control(t, q, v, x, u) gives the commands, one for each actuator that takes one (or, without actuators, the forces
+    on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it has states of its own (states=..., or an attribute of that name),
     it gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
     (t, q, v, x, u), by name. parameters: those that only a function of the user knows.
     """

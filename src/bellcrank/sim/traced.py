@@ -76,7 +76,7 @@ class Traced:
         s, m = self.system, self.system.mechanism
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            y = list(y)
+            y = turned(s, list(y))
             step("control")
             commands, own = s.commanded(t, y, u)
             step("actuators")
@@ -152,20 +152,25 @@ class Traced:
 def projection(s: System) -> Callable[[State], State]:
     """Puts a state back where it belongs: quaternions to unit length, actuator states inside their limits."""
     m = s.mechanism
-    units = quaternions(s)
     bounds = s.limits()
 
     def project(y: State) -> State:
-        y = list(y)
-        for i in units:
-            n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
-            y[i : i + 4] = [x * n for x in y[i : i + 4]]
+        y = turned(s, y)
         for k, pair in enumerate(bounds, m.nq + m.nv):
             if pair is not None:
                 y[k] = clip(y[k], *pair)
         return y
 
     return project
+
+
+def turned(s: System, y: State) -> State:
+    """With quaternions of unit length: also inside a step, where every method then sees the same configuration."""
+    y = list(y)
+    for i in quaternions(s):
+        n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
+        y[i : i + 4] = [x * n for x in y[i : i + 4]]
+    return y
 
 
 def quaternions(s: System) -> list[int]:

@@ -14,13 +14,13 @@ from typing import Any
 from bellcrank.emit.loop import Program
 from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, interpolate
-from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, minimum, sqrt, where
+from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
 from bellcrank.sim.fixed import begun, chosen, fed, renewed, size_of
 from bellcrank.sim.layout import EVENT, FINISHED, HUGE, NEVER, NOT_FINITE, TOO_SMALL, Layout, size
+from bellcrank.sim.stepsize import judged
 from bellcrank.sim.traced import Traced
 
-SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
 SMALLEST = 1e-14  # of a step, against the time or one second
 TOGETHER = 1e-9  # of a step: events closer than this happen at once
 EARLY = 1e-6  # of a step: where an event that begins at zero shows which side it leaves to
@@ -117,10 +117,7 @@ class Watched:
         sound = size_of(made.y) < HUGE
         n = old["n"] + 1.0
         if self.adaptive:
-            err = _norm(made.error or [], y, made.y, old["rtol"], old["atol"])
-            fits = where(sound, where(err <= 1.0, 1.0, 0.0), 0.0)
-            grown = SAFETY * exp(log(maximum(err, 1e-10)) * (-1.0 / self._error_order()))
-            factor = where(sound, where(err < HUGE, clip(grown, LEAST, MOST), LEAST), 0.1)
+            fits, factor = judged(self.integrator, y, made, sound, old["rtol"], old["atol"])
             wish = h * factor
             left = old["end"] - t
             t_new = where(h < left, t + h, old["end"])
@@ -171,10 +168,6 @@ class Watched:
         accepted = self.integrator.rescale(problem, new, ratio)
         again = self.integrator.rescale(problem, tried, ratio)
         return list(chosen(go, accepted, again))
-
-    def _error_order(self) -> float:
-        """The error estimate goes with this power of h."""
-        return 4.0 if self.integrator.stiff else 5.0
 
     def _row_times(self, now: dict[str, Any]) -> tuple[Scalar, Scalar, list[Scalar]]:
         """Time of the next row of the grid (NEVER where it has not come), of any row, and of every event's."""
@@ -294,12 +287,3 @@ class Watched:
 def _done(which: Scalar, mine: float, pending: Scalar) -> Scalar:
     """Forgets the event whose row was written."""
     return where(fabs(which - mine) < 0.5, NEVER, pending)
-
-
-def _norm(error: Sequence[Scalar], a: Sequence[Scalar], b: Sequence[Scalar], rtol: Scalar, atol: Scalar) -> Scalar:
-    """Root mean square of the error against what is allowed."""
-    total: Scalar = 0.0
-    for e, x, y in zip(error, a, b, strict=True):
-        r = e / (atol + rtol * maximum(fabs(x), fabs(y)))
-        total = total + r * r
-    return sqrt(total * (1.0 / max(1, len(error))))

@@ -10,7 +10,7 @@ it waited for a message, what the sender did beside sending it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,9 +19,9 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
-from bellcrank.schedule import Machine, Schedule, Task, Tasks, followed
-from bellcrank.schedule.machine import Topology, cone, cone_cells, transputer_t800
-from bellcrank.text import table
+from bellcrank.schedule import Schedule, Task, Tasks, followed
+from bellcrank.schedule.machine import Topology, cone, cone_cells, made
+from bellcrank.text import Table
 from bellcrank.wong.arm import Arm, general, of
 from bellcrank.wong.code import Atom, Cpu, Program
 from bellcrank.wong.program import program
@@ -118,6 +118,9 @@ class Mesh:
 
     def listed(self, row: int, until: int | None = None) -> str:
         """What the processors of a row do in each cycle, with its cost on the last of them: a table of chapter 4."""
+        return str(self.cycles(row, until))
+
+    def cycles(self, row: int, until: int | None = None) -> Table:
         columns = sorted(cpu for cpu in self.table if cpu[0] == row)
         end = max(max(self.table[cpu]) for cpu in columns) if until is None else until
         rows = []
@@ -125,7 +128,8 @@ class Mesh:
             now = [self.table[cpu].get(cycle) for cpu in columns]
             what = cost(self.nodes[now[-1].name]) if now[-1] else None
             rows.append((str(cycle), *(atom.name if atom else "" for atom in now), str(what or "")))
-        return table(("cycle", *(f"cpu {r}{k}" for r, k in columns), f"cost to {row}{self.n}"), rows, right=(0,))
+        head = ("cycle", *(f"cpu {r}{k}" for r, k in columns), f"cost to {row}{self.n}")
+        return Table("", head, rows, (0,))
 
     def chain(self, last: str) -> list[tuple[int, Cpu, Atom | None]]:
         """One processor for every cycle up to that of `last`, the first cycle first."""
@@ -170,31 +174,22 @@ class Mesh:
             return number[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
 
         travels = {value for value, _ in self.moves}
-        made = []
+        listed = []
         for k, (_, cpu, name, atom) in enumerate(todo):
             if atom is None:
                 before = {source(name, self.moves[name, cpu]): self.words[name]}
-                made.append(Task(k, f"{name} passes", (), before, self.words[name]))
+                listed.append(Task(k, f"{name} passes", (), before, self.words[name]))
                 continue
             needs = {source(value, cpu): self.words[value] for value in atom.takes if self.words[value]}
             gives = sum(self.words[value] for value in atom.gives if value in travels)
-            made.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), gives))
-        return Tasks(self.graph.name, "cluster", tuple(made)), tuple(self.index[cpu] for _, cpu, _, _ in todo)
+            listed.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), gives))
+        return Tasks(self.graph.name, "atom", tuple(listed)), tuple(self.index[cpu] for _, cpu, _, _ in todo)
 
     def schedule(self, kind: str = "t800") -> Schedule:
         """On transputers: "hidden" (messages cost nothing), "t800" (they go beside the computation) or "explicit"
-        (they keep both ends busy, as in the thesis' own program)."""
-        if kind not in KINDS:
-            raise InputError(f'a mesh of kind "{kind}"; expected one of {", ".join(KINDS)}.')
+        (they keep both ends busy, as in the thesis' own program); or any other kind of machine."""
         todo, where = self.tasks
-        return followed(todo, KINDS[kind](self.topology), where)
-
-
-KINDS: dict[str, Callable[[Topology], Machine]] = {
-    "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
-    "t800": transputer_t800,
-    "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
-}
+        return followed(todo, made(self.topology, kind), where)
 
 
 def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Schedule:

@@ -15,25 +15,23 @@ step 2 without its recursion. The base frame is that of the first body.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bellcrank.methods.columns import Matrix, columns
-from bellcrank.methods.mass_matrix.doubling import ancestors, fixed_frame, totals
+from bellcrank.methods.mass_matrix.doubling import Levels, ancestors, fixed_frame, totals
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force
 from bellcrank.spatial.moves import FullRotation, Shift
+from bellcrank.spatial.vector import Mat, Vec
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     up = ancestors(tree)
     R, _, p = fixed_frame(tree, q, up)
-    Z = columns(tree, q, R)
-    K: dict[int, Inertia] = {}
-    for i, link in enumerate(tree.links):
-        step("K", link.name)
-        K[i] = FullRotation(R[i]).inertia(link.inertia)
-    K = totals(tree, up, K, "K", "", lambda x, d, j: Shift(p[d] - p[j]).inertia(x))  # M(i), H(i), K(i)
+    Z, K = columns(tree, q, R), composites(tree, up, R, p)
     A = Matrix(tree)
     for i, link in enumerate(tree.links):
         for z in Z[i]:
@@ -44,3 +42,12 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
                 n = f.ang if i == j else f.ang + (p[i] - p[j]).cross(f.lin)  # P(i,j): 4.31
                 A.felt(z, Z[j], Force(n, f.lin))  # a_ji = Z(j) . (n(i) + P(i,j) x f(i)): 4.32
     return A.square()
+
+
+def composites(tree: Tree, up: Levels, R: Sequence[Mat], p: Sequence[Vec]) -> dict[int, Inertia]:
+    """M(i), H(i), K(i) by doubling."""
+    K: dict[int, Inertia] = {}
+    for i, link in enumerate(tree.links):
+        step("K", link.name)
+        K[i] = FullRotation(R[i]).inertia(link.inertia)
+    return totals(tree, up, K, "K", "", lambda x, d, j: Shift(p[d] - p[j]).inertia(x))

@@ -15,6 +15,8 @@ but for sliding joints.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from bellcrank.methods.columns import Matrix, carried, columns, fixed_frame
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
@@ -22,10 +24,17 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force
 from bellcrank.spatial.moves import FullRotation
+from bellcrank.spatial.vector import Mat, Vec
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    R, P = fixed_frame(tree, q)
+    return elements(tree, q, *fixed_frame(tree, q))
+
+
+def elements(
+    tree: Tree, q: Vector, R: Sequence[Mat], P: Sequence[Vec], pr: Callable[[str], str] = lambda joint: ""
+) -> list[list[Scalar]]:
+    """Given the fixed frame. `pr` is what labels say of the processors of a joint's column, where it has its own."""
     Z = columns(tree, q, R)
     bodies: list[Inertia] = []
     for i, link in enumerate(tree.links):
@@ -33,21 +42,21 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         bodies.append(FullRotation(R[i]).inertia(link.inertia))
     A, outward = Matrix(tree), carried(tree)
     for j, z in ((j, z) for j, own in enumerate(Z) for z in own):
-        w, V = z.Z.ang, {j: z.Z.lin}
+        w, V, at = z.Z.ang, {j: z.Z.lin}, pr(tree.links[j].name)
         F, N = {}, {}
         for i in outward[j]:  # step 1
-            step("V", tree.links[i].name)
+            step("V" + at, tree.links[i].name)
             if i != j:
                 V[i] = V[tree.links[i].parent] + w.cross(P[i])  # V(i,j)
-            step("F", tree.links[i].name)
+            step("F" + at, tree.links[i].name)
             m, h, k = bodies[i].m, bodies[i].h, bodies[i].I
             F[i] = V[i] * m + w.cross(h)  # F(i+1,i,j)
             N[i] = k @ w + h.cross(V[i])  # N(i+1,i,j)
         for i in reversed(outward[j]):  # step 2
-            step("a", tree.links[i].name)
+            step("a" + at, tree.links[i].name)
             A.felt(z, Z[i], Force(N[i], F[i]))  # a_ji = Z(i) . N(n+1,i,j)
             if i != j:
-                step("N", tree.links[i].name)
+                step("N" + at, tree.links[i].name)
                 p = tree.links[i].parent
                 F[p] = F[p] + F[i]  # F(n+1,i,j)
                 N[p] = N[p] + N[i] + P[i].cross(F[i])  # N(n+1,i,j)

@@ -188,19 +188,21 @@ function between(a, b) {
   return [Y(a) + down, Y(b) - down];
 }
 
-// A straight line for each hop. Rows that are hidden are passed by.
-function messagePath(g, m) {
-  let at = m.from, angle = 0;
-  m.hops.forEach(([channel, start, finish], k) => {
-    const next = k === m.hops.length - 1 ? m.to : channel[1];
-    if (line[next] === undefined) return;
+// A straight line for each hop, of all or of some. Rows that are hidden are passed by.
+function messagePath(g, m, first = 0, last = m.hops.length - 1) {
+  let at, y, angle = 0, x = X(m.hops[last][2]);
+  for (let k = first; k <= last; k++) {
+    const [channel, start, finish] = m.hops[k];
+    const here = k === 0 ? m.from : channel[0], next = k === m.hops.length - 1 ? m.to : channel[1];
+    if (at === undefined && line[here] !== undefined) at = here;
+    if (at === undefined || line[next] === undefined) continue;
     const [y0, y1] = between(at, next), x0 = X(start), x1 = X(finish);
-    if (at === m.from) g.moveTo(x0, y0); else g.lineTo(x0, y0);
+    if (y === undefined) g.moveTo(x0, y0); else g.lineTo(x0, y0);
     g.lineTo(x1, y1);
     angle = Math.atan2(y1 - y0, x1 - x0);
-    at = next;
-  });
-  return [X(m.arrival), Y(m.to) - Math.sign(Math.sin(angle)) * (tall / 2), angle];
+    [at, x, y] = [next, x1, y1];
+  }
+  return y === undefined ? null : [x, y, angle];
 }
 
 function drawMessages(g) {
@@ -216,7 +218,7 @@ function drawMessages(g) {
     g.beginPath();
     const end = messagePath(g, m);
     g.stroke();
-    if (inView.length <= ARROWS) arrowHead(g, ...end);
+    if (end && inView.length <= ARROWS) arrowHead(g, ...end);
   }
   g.globalAlpha = 1;
   view.drawn.messages = inView.length;
@@ -226,15 +228,13 @@ function drawCritical(g) {
   g.strokeStyle = g.fillStyle = ink.critical;
   g.lineWidth = 1.75;
   g.globalAlpha = view.selected === null ? 1 : 0.35;
-  for (let k = 1; k < S.critical.length; k++) {
-    const a = S.tasks[S.critical[k - 1]], b = S.tasks[S.critical[k]];
-    if (a.processor === b.processor || b.start < view.from || a.finish > view.to) continue;
-    const [y0, y1] = between(a.processor, b.processor), x0 = X(a.finish), x1 = X(b.start);
+  for (const { message, first, last } of hotHops) {
+    const m = S.messages[message];
+    if (m.hops[last][2] < view.from || m.hops[first][1] > view.to) continue;
     g.beginPath();
-    g.moveTo(x0, y0);
-    g.lineTo(x1, y1);
+    const end = messagePath(g, m, first, last);
     g.stroke();
-    arrowHead(g, x1, y1, Math.atan2(y1 - y0, x1 - x0));
+    if (end) arrowHead(g, ...end);
   }
   g.globalAlpha = 1;
 }

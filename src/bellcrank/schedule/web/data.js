@@ -19,6 +19,12 @@ S.messages.forEach((m) => {
   m.start = m.hops[0][1];
   m.arrival = m.hops[m.hops.length - 1][2];
 });
+const hotHops = []; // of the critical path, those of one message together
+for (const [message, hop] of S.critical_hops) {
+  const run = hotHops[hotHops.length - 1];
+  if (run && run.message === message && run.last === hop - 1) run.last = hop;
+  else hotHops.push({ message, first: hop, last: hop });
+}
 const sent = new Map(); // task -> its messages
 for (const m of S.messages) sent.set(m.task, [...(sent.get(m.task) || []), m]);
 

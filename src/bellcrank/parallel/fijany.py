@@ -5,7 +5,6 @@ done by the processor on its diagonal. The slides count what the busiest process
 waiting for the slowest (`counted`). A schedule waits for values only: `laid_on_array` with every task where the slides
 put it, `laid_freely` where the general scheduler likes it. As in the slides, an addition costs as much as a
 multiplication, sines and cosines and messages are free, and speed-ups are against the serial VCRB.
-`python -m bellcrank.arrays` prints the table.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,7 +25,7 @@ from bellcrank.schedule import Machine, Schedule, machine, schedule, tasks
 from bellcrank.schedule.listing import urgency
 from bellcrank.schedule.machine import STEPS
 from bellcrank.schedule.placing import Placement, Plan
-from bellcrank.text import table
+from bellcrank.text import Table
 
 ALIKE = {**STEPS, "div": 1.0, "sin": 0.0, "cos": 0.0}
 LABEL = re.compile(r"([^(\[]*)(?:\(([^)]*)\))?\[([^\]]*)\]")  # equation, column, row
@@ -125,7 +124,11 @@ def printed(array: Array, n: int) -> tuple[int, int]:
     return value(row["M"]), value(row["A"])
 
 
-def report(n: int = 6) -> str:
+def tables(n: int = 6) -> list[Table]:
+    return [_compared(n), _growth()]
+
+
+def _compared(n: int) -> Table:
     """The slides' table beside ours. At n = 6 their speed-ups are as printed, from 1199 and 1179 serial steps."""
     counts = papers.published()["counts"]
     theirs, slides = counts["mass_matrix"]["VCRB"], counts["parallel_mass_matrix"]
@@ -139,8 +142,19 @@ def report(n: int = 6) -> str:
             cells += [f"{steps:g}", f"{serial(n) / steps:.2f}"]
         rows.append((array.key, str(array.processors(n)), *cells))
     head = (f"n = {n}", "proc.", "print", "SP", "counted", "SP", "on array", "SP", "freely", "SP")
-    return table(head, rows, right=range(1, 10))
+    below = "SP: speed-up against the serial VCRB. counted: equation by equation, all wait for the busiest processor.\n"
+    below += "on array: waits for values only. freely: single operations where the scheduler likes them."
+    return Table("The last slide: the mass matrix on arrays, steps of one operation", head, rows, range(1, 10), below)
 
 
-if __name__ == "__main__":
-    print(report())
+def _growth(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
+    """Counted as the slides count."""
+    rows = []
+    for array in ARRAYS:
+        rows.append((f"{array.key}, print", *(str(sum(printed(array, n))) for n in sizes)))
+        rows.append(("  ours", *(str(sum(counted(array, n))) for n in sizes)))
+    rows.append(("serial VCRB, ours", *(str(serial(n)) for n in sizes)))
+    return Table("How it grows: steps, counted", ("joints", *map(str, sizes)), rows, range(1, len(sizes) + 1))
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {}

@@ -5,16 +5,12 @@ it in `python -m bench.nikravesh`.
 An arm is counted in three ways. "folded" is how we compile it: its numbers are constants, and zeros and ones are gone.
 "unfolded" is a program for any arm with these joints: every number of the tree is an input. "dense" is the same, but
 B^T M B is multiplied out as full matrices, zero blocks and both triangles included.
-
-`python -m bellcrank.dataflow` prints the curves of figure 7; with the name of a file it draws them there, as SVG.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bellcrank import build
 from bellcrank.chart import lines
@@ -30,7 +26,7 @@ from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec
-from bellcrank.text import table
+from bellcrank.text import Table
 from bellcrank.zoo import stanford
 
 # Every operation takes the same time.
@@ -113,11 +109,15 @@ def figure_7() -> str:
     return lines(title, "joints", "maximum speed-up", series, ends, "nikravesh1989")
 
 
-def report() -> str:
+def tables() -> list[Table]:
     least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
     found = [(name, *(f"{y:.1f}" for y in row.values())) for name, row in maximum_speedup().items()]
-    rows = [("nikravesh1989", f"{least}", "", "", "", "", f"{most}"), *found]
-    return table(("joints", *"123456"), rows, right=range(1, 7))
+    rows = [("print", f"{least}", "", "", "", "", f"{most}"), *found]
+    title = "Figure 7: the most that any number of processors can gain with the Stanford arm, work / span"
+    return [Table(title, ("joints", *"123456"), rows, range(1, 7))]
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {"nikravesh1989_figure_7.svg": figure_7}
 
 
 def _traced(m: Mechanism, body: Callable[..., dict[str, object]]) -> Graph:
@@ -153,9 +153,3 @@ def _any_arm(tree: Tree, numbers: Numbers) -> Tree:
 
 def _vec(numbers: Numbers) -> Vec:
     return Vec(next(numbers), next(numbers), next(numbers))
-
-
-if __name__ == "__main__":
-    for file in sys.argv[1:]:
-        Path(file).write_text(figure_7(), encoding="utf-8")
-    print(report())

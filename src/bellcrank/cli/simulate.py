@@ -1,0 +1,180 @@
+"""Record: a run of a mechanism, as a table, a file, a plot or a page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
+from bellcrank.cli.screen import Column
+from bellcrank.errors import InputError, unknown
+from bellcrank.record import Record
+
+
+@app.command()
+def simulate(
+    name: MechanismArg,
+    scenario: Annotated[
+        str, typer.Option("--scenario", "-s", metavar="NAME", help="What is done with it.")
+    ] = "free-fall",
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="How long; the scenario knows.")
+    ] = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Seconds, for a fixed step.")] = None,
+    integrator: Annotated[str, typer.Option("--integrator", "-i", metavar="NAME", help="How to step.")] = "rk4",
+    tolerance: Annotated[float | None, typer.Option("--tolerance", metavar="T", help="For steps that adapt.")] = None,
+    every: Annotated[str | None, typer.Option("--every", metavar="S", help='Seconds between rows, or "step".')] = None,
+    begin: Annotated[
+        list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Where it starts, rad or m.")
+    ] = None,
+    method: MethodOpt = "auto",
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "error",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save: .parquet .csv .npz .mcap")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw: .png .svg .pdf")] = None,
+    columns: Annotated[str, typer.Option("--columns", metavar="A,B", help="Which columns to draw.")] = "",
+    report: Annotated[Path | None, typer.Option("--report", metavar="PAGE", help="A page that replays it.")] = None,
+    json: JsonOpt = False,
+) -> None:
+    """Run a mechanism and record it.
+
+    Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
+    excavator. `bellcrank experiment` does what the papers did.
+    """
+    from bellcrank.experiments.scenarios import scenario as scenario_of
+    from bellcrank.integrate import integrator as integrator_of
+    from bellcrank.sim import Interrupted, Simulator
+
+    asked, how = scenario_of(scenario), integrator_of(integrator)
+    for path, what in ((out, "--out"), (plot, "--plot"), (report, "--report")):
+        _ready(path, what)
+    m = mechanism(name, base, check)
+    setup = asked.make(m)
+    if step is None and tolerance is None and not how.adaptive:
+        step = setup.step
+    q0 = _started(m.columns[0], setup.q0, begin or [])
+    made = Simulator(setup.system, integrator, method)
+    try:
+        run = made.run(
+            seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every)
+        )
+    except Interrupted as stopped:
+        screen.note("interrupted; what follows is what was there by then")
+        run, interrupted = stopped.record, True
+    else:
+        interrupted = False
+    if setup.system.control is not None:  # a file knows no control: what it did must be stored
+        kept = [*(f"{n}.tau" for n in m.columns[1]), *(n for n in run.names if n.endswith(".command"))]
+        run = run.including(*kept, *setup.system.outputs)
+    written = _written(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
+    stop = run.stops[0]
+    if json:
+        screen.data(_described(run, scenario, written))
+    else:
+        _shown(run, scenario)
+        for path in written:
+            screen.line(f"wrote {path}", style="dim")
+    if interrupted:
+        raise typer.Exit(130)
+    if stop.reason != "end":
+        screen.fail(f"the run stopped at {stop.time:.6g} s: {stop.message or stop.reason}")
+        raise typer.Exit(1)
+
+
+def _every(text: str | None) -> float | str | None:
+    if text is None or text == "step":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            f'--every is "{text}"; expected seconds between rows, or "step" for one row per step.'
+        ) from None
+
+
+def _started(names: tuple[str, ...], q0: Any, asked: list[str]) -> list[float]:
+    """The start of the scenario with what --start changes."""
+    q = [float(x) for x in q0]
+    for text in asked:
+        name, sign, value = text.rpartition("=")
+        if not sign:
+            raise InputError(f'--start is "{text}"; expected NAME=NUMBER, as in --start {names[0]}=1.5.')
+        if name not in names:
+            raise InputError(f"--start: {unknown('coordinate', name, names)}")
+        try:
+            q[names.index(name)] = float(value)
+        except ValueError:
+            raise InputError(f'--start {name}: "{value}" is no number; expected radians or metres.') from None
+    return q
+
+
+def _ready(path: Path | None, what: str) -> None:
+    """Before the run, for it may be long: does the file have a place and a known ending?"""
+    from bellcrank.record.formats import SUFFIXES
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{what} {path} is a directory; expected the name of a file.")
+    if not path.parent.is_dir():
+        raise InputError(f'{what} {path}: there is no directory "{path.parent}".')
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"{what} {path}: nothing may be written there; choose another place.")
+    if what == "--out" and path.suffix.lower() not in SUFFIXES:
+        raise InputError(f'--out {path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}".')
+
+
+def _written(run: Record, out: Path | None, plot: Path | None, columns: list[str], report: Path | None) -> list[Path]:
+    done = []
+    if out is not None:
+        done.append(run.save(out))
+    if plot is not None:
+        run.plot(*columns, path=plot)
+        done.append(plot)
+    if report is not None:
+        with screen.working("drawing the page"):
+            done.append(run.report(report))
+    return done
+
+
+def _shown(run: Record, scenario: str) -> None:
+    p = run.provenance
+    how = f"step {p['step']:g} s" if "step" in p else f"tolerance {p['tolerance']:g}"
+    head = (
+        f"{p['mechanism']}, {scenario}: {run.t[-1]:g} s by {p['integrator']}, {how}, {p['method']}: {p['steps']} steps"
+    )
+    screen.line(head, style="bold")
+    screen.line()
+    rows = []
+    for name in run.columns:
+        x = run[name]
+        rows.append((name, *(f"{y:.6g}" for y in (x[0], x[-1], x.min(), x.max())), run.column(name).unit))
+    head_of = [Column("column", wrap=True), *(Column(n, right=True) for n in ("first", "last", "least", "greatest"))]
+    screen.table([*head_of, Column("unit")], rows)
+    screen.line()
+    if not run.v.any():
+        screen.line(
+            f"nothing moved: it rests in balance. Try --start {run.columns[1].removesuffix('.q')}=1", style="yellow"
+        )
+    elif scenario == "free-fall":
+        screen.line(f"energy: off by {run.residuals()['energy']:.1e} of the largest kinetic energy", style="dim")
+
+
+def _described(run: Record, scenario: str, written: list[Path]) -> dict[str, Any]:
+    return {
+        **run.provenance,
+        "scenario": scenario,
+        "rows": len(run),
+        "stop": {"reason": run.stops[0].reason, "time": run.stops[0].time, "message": run.stops[0].message},
+        "final": {name: float(x) for name, x in run.final.items()},
+        "units": {name: run.column(name).unit for name in run.columns},
+        "residuals": {
+            name: float(x) for name, x in run.residuals().items() if name != "energy" or scenario == "free-fall"
+        },
+        "files": [str(path) for path in written],
+    }

@@ -1,0 +1,28 @@
+"""Files that commands write: pages and pictures, never over somebody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bellcrank.errors import InputError
+
+OURS = (b"bellcrank schedule", b"bellcrank chart")  # what our pages and pictures say at their top
+
+
+def write(files: dict[Path, str]) -> list[str]:
+    """All or none; what is there already is replaced only if it is ours."""
+    for path in files:  # before any of them is written
+        try:
+            foreign = path.is_dir() or (path.exists() and not any(mark in path.read_bytes()[:2000] for mark in OURS))
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror}. Choose another --out.") from None
+        if foreign:
+            raise InputError(f"{path} exists and is no page of bellcrank; move it away or choose another --out.")
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            hint = "Choose another place with --out, or --no-page for the table alone"
+            raise InputError(f"{path} cannot be written: {error.strerror}. {hint}.") from None
+    return [str(path) for path in files]

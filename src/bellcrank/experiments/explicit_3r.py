@@ -1,0 +1,63 @@
+"""The planar arm of three equal rods by hand: equations that share nothing with the rest of this package.
+
+With the absolute angles phi_i = theta_1 + ... + theta_i from the horizontal, rods of mass m and length l, and the
+centres of mass at x_i = l (cos phi_1 + ... + cos phi_i / 2), and likewise y_i, Lagrange's equations are
+
+    sum_j c_ij cos(phi_i - phi_j) ddphi_j + sum_j c_ij sin(phi_i - phi_j) dphi_j^2 + w_i g cos phi_i = Q_i
+
+    c = m l^2 [7/3 3/2 1/2; 3/2 4/3 1/2; 1/2 1/2 1/3]     (1/3 of a rod itself, 1/2 of half of it, 1 of each beyond)
+    w = m l [5/2 3/2 1/2]                                 Q_i = tau_i - tau_(i+1)
+
+Integrated with Runge and Kutta's fourth-order method in numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+C = np.array([[7 / 3, 3 / 2, 1 / 2], [3 / 2, 4 / 3, 1 / 2], [1 / 2, 1 / 2, 1 / 3]])
+W = np.array([5 / 2, 3 / 2, 1 / 2])
+G = 9.81
+
+
+def _parts(theta: Array, dtheta: Array, m: float, length: float) -> tuple[Array, Array]:
+    """The matrix and the rest of the equations in absolute angles."""
+    phi, dphi = np.cumsum(theta), np.cumsum(dtheta)
+    apart = phi[:, None] - phi[None, :]
+    c = m * length**2 * C
+    return c * np.cos(apart), (c * np.sin(apart)) @ dphi**2 + m * length * W * G * np.cos(phi)
+
+
+def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length: float = 1.0) -> Array:
+    matrix, rest = _parts(theta, dtheta, m, length)
+    Q = tau - np.append(tau[1:], 0.0)
+    return np.diff(np.linalg.solve(matrix, Q - rest), prepend=0.0)
+
+
+def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: float = 1.0) -> Array:
+    matrix, rest = _parts(theta, dtheta, m, length)
+    Q = matrix @ np.cumsum(ddtheta) + rest
+    return np.cumsum(Q[::-1])[::-1]
+
+
+def run(tau: Callable[[float], Array], seconds: float, h: float, every: int) -> Array:
+    """theta from rest at zero, (rows, 3)."""
+
+    def f(t: float, y: Array) -> Array:
+        return np.concatenate([y[3:], acceleration(y[:3], y[3:], tau(t))])
+
+    y, rows = np.zeros(6), [np.zeros(3)]
+    for n in range(round(seconds / h)):
+        t = n * h
+        k1 = f(t, y)
+        k2 = f(t + h / 2, y + h / 2 * k1)
+        k3 = f(t + h / 2, y + h / 2 * k2)
+        k4 = f(t + h, y + h * k3)
+        y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        if (n + 1) % every == 0:
+            rows.append(y[:3])
+    return np.array(rows)

@@ -1,0 +1,61 @@
+"""What the tests of kernels on several cores share: kernels that are cut, and the same bits as one core."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import bellcrank as bc
+from bellcrank.emit import crew as crews
+from bellcrank.emit.threads import ParallelKernel
+from bellcrank.model import Mechanism
+from bellcrank.schedule import Machine
+from bellcrank.schedule.machine import complete
+
+EVER = 2**60
+COST = {**Machine("", complete(1)).cost, "neg": 0.0}
+
+
+def cheap(processors: int) -> Machine:
+    """Messages cost next to nothing, so that even small mechanisms are cut."""
+    return Machine(f"cheap({processors})", complete(processors), COST, start=0.2, word=0.01)
+
+
+def cut(
+    m: Mechanism, processors: int = 2, quantity: str = "forward_dynamics", patience: int = EVER, **more: Any
+) -> ParallelKernel:
+    """A kernel that waits for its workers for as long as it takes, unless told otherwise."""
+    k = bc.kernel(m, quantity, machine=cheap(processors), **more)
+    assert isinstance(k, ParallelKernel)
+    assert k.crew is not None, "nothing was cut"
+    cpus = crews.allowed()
+    k.crew.on([cpus[i % len(cpus)] for i in range(1, processors)], patience)
+    return k
+
+
+def same(k: ParallelKernel, m: Mechanism, states: int = 20, together: int = 1, seconds: float = 60.0) -> None:
+    """Bits agree with one core, and some states were really computed together."""
+    single = bc.kernel(m, k.signature.name, method=k.method, dtype=k.signature.dtype)
+    q, v, tau = m.random(3, (states,))
+    known = {"q": q, "v": v, "tau": tau, "a": tau}
+    rows = list(zip(*(known[name].astype(k.signature.dtype) for name in k.signature.inputs), strict=True))
+    expected = [single(*row) for row in rows]
+    first, until = k.counts[0], time.monotonic() + seconds
+    while True:
+        for row, wanted in zip(rows, expected, strict=True):
+            assert k(*row).tobytes() == wanted.tobytes()
+        if k.counts[0] - first >= together or time.monotonic() > until:
+            break
+    assert k.counts[0] - first >= together
+
+
+@pytest.fixture
+def all_cpus() -> Iterator[None]:
+    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    yield
+    if before:
+        os.sched_setaffinity(0, before)

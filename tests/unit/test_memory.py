@@ -1,0 +1,46 @@
+"""Memory of large records is used again, and never while someone looks at it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellcrank.sim import memory
+from bellcrank.sim.memory import Memory
+
+
+def place(a) -> int:
+    return a.__array_interface__["data"][0]
+
+
+def test_used_again_once_nobody_looks(monkeypatch) -> None:
+    monkeypatch.setattr(memory, "LARGE", 50)
+    m = Memory()
+    first = m.rows((10, 10))
+    column = first[:, 3].reshape(5, 2).view()
+    column[:] = 7.0
+    at = place(first)
+    del first
+    other = m.rows((10, 10))
+    other[:] = 0.0
+    assert (column == 7.0).all()  # a view of a view of a record that is gone
+    there = place(other)
+    assert there != at
+    del other
+    assert place(m.rows((9, 11))) == there
+    del column
+
+
+def test_what_is_far_too_large_is_given_back(monkeypatch) -> None:
+    monkeypatch.setattr(memory, "LARGE", 50)
+    m = Memory()
+    m.rows((1000,))
+    assert m.rows((400,)).base.size == 400
+    assert m.rows((500,)).base.size == 500  # too small
+
+
+def test_small_ones_are_not_kept() -> None:
+    m = Memory()
+    m.rows((10, 10))
+    assert m._last is None
+    assert m.rows((3, 4)).shape == (3, 4)
+    assert m.rows((3, 4)).dtype == np.float64
