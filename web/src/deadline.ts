@@ -3,7 +3,7 @@
 import { Histogram, Report, Times } from "./messages";
 import { by, make } from "./dom";
 
-const us = (x: number | undefined | null) => (x == null ? "–" : x < 1e-3 ? `${(1e6 * x).toPrecision(3)} µs` : `${(1e3 * x).toPrecision(3)} ms`);
+const us = (x: unknown) => (typeof x !== "number" ? "–" : x < 1e-3 ? `${(1e6 * x).toPrecision(3)} µs` : `${(1e3 * x).toPrecision(3)} ms`);
 
 export function deadline(r: Report, rate: number): void {
   const predicted = typeof r.predicted === "number" ? r.predicted : r.predicted?.mean;

@@ -9,7 +9,7 @@ const paint = (color: number, roughness = 0.5, metalness = 0.15) => new THREE.Me
 const YELLOW = paint(0xf3b11f, 0.42, 0.08), DARK = paint(0x2d3034, 0.6, 0.3), RUBBER = paint(0x33363a, 0.85, 0.1);
 const STEEL = paint(0x8f969d, 0.4, 0.65), CHROME = paint(0xe4e8ec, 0.15, 0.95), BLADE = paint(0x6b6f74, 0.45, 0.6);
 const SEAT = paint(0x3b4048, 0.9, 0), LAMP = new THREE.MeshStandardMaterial({ color: 0xfff6d8, emissive: 0xfff0b8, emissiveIntensity: 0.7 });
-const GLASS = new THREE.MeshPhysicalMaterial({ color: 0xa9d3e6, transparent: true, opacity: 0.1, roughness: 0.05, metalness: 0, side: THREE.DoubleSide, depthWrite: false });
+const GLASS = new THREE.MeshPhysicalMaterial({ color: 0xa9d3e6, transparent: true, opacity: 0.1, roughness: 0.05, metalness: 0, side: THREE.DoubleSide, depthWrite: false, envMapIntensity: 0 });
 const ARM = -0.16; // m, the plane of boom, stick and bucket in the cab's y
 export const EYE: Vec3 = [1.02, 0.98, 1.62], LOOK: Vec3 = [6.2, -0.05, -0.35]; // the operator's, in the cab's frame
 

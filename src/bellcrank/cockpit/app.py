@@ -27,7 +27,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from bellcrank.cockpit import messages as m
 from bellcrank.cockpit.guard import ENOUGH, Guard, Pace
 from bellcrank.cockpit.helm import Helm
-from bellcrank.cockpit.outbox import Full, Outbox
+from bellcrank.cockpit.outbox import FullError, Outbox
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.plain import plain
@@ -111,7 +111,7 @@ class Cockpit:
     def say(self, viewer: Viewer, kind: str, **content: Any) -> None:
         try:
             viewer.outbox.say(m.said(kind, **content))
-        except Full:
+        except FullError:
             viewer.gone.set()
 
     def tell(self, kind: str, **content: Any) -> None:
@@ -262,7 +262,7 @@ class Cockpit:
                 content = await run_in_threadpool(saved)
             except BellcrankError as error:
                 return PlainTextResponse(f"{error}\n", 400)
-        safe = "".join(c if c.isalnum() and c.isascii() or c in "._-" else "_" for c in name)
+        safe = "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else "_" for c in name)
         headers = {"Content-Disposition": f'attachment; filename="{safe}"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 

@@ -35,7 +35,7 @@ HEADER = struct.Struct("<BBHIQdfI")
 RUNNING, NEUTRAL, DRIVEN = 1, 2, 4  # flags: it runs; the dead-man holds the input; somebody drives
 
 
-class BadMessage(InputError):
+class MessageError(InputError):
     """A message that is not of the protocol. The page that sent it is told, and nothing else happens."""
 
 
@@ -123,31 +123,31 @@ MESSAGES: dict[str, type[Any]] = {
 
 
 def parsed(text: str | bytes) -> Message:
-    """A checked message, or BadMessage."""
+    """A checked message, or MessageError."""
     if len(text) > LARGEST:
-        raise BadMessage(f"a message of {len(text)} bytes; at most {LARGEST} are allowed.")
+        raise MessageError(f"a message of {len(text)} bytes; at most {LARGEST} are allowed.")
     if isinstance(text, bytes):
-        raise BadMessage("a binary message; expected JSON text.")
+        raise MessageError("a binary message; expected JSON text.")
     try:
         given = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise BadMessage(f"a message that is no JSON: {text[:TEXT]!r}.") from None
+        raise MessageError(f"a message that is no JSON: {text[:TEXT]!r}.") from None
     if not isinstance(given, dict):
-        raise BadMessage(f"a message that is no JSON object: {text[:TEXT]!r}.")
+        raise MessageError(f"a message that is no JSON object: {text[:TEXT]!r}.")
     name = given.pop("type", None)
     if not isinstance(name, str) or name not in MESSAGES:
-        raise BadMessage(unknown("message", str(name)[:TEXT], MESSAGES))
+        raise MessageError(unknown("message", str(name)[:TEXT], MESSAGES))
     kind = MESSAGES[name]
     wanted = {f.name: f for f in fields(kind)}
     for key in given:
         if key not in wanted:
-            raise BadMessage(f'message "{name}": {unknown("field", key[:TEXT], wanted)}')
+            raise MessageError(f'message "{name}": {unknown("field", key[:TEXT], wanted)}')
     values = {}
     for key, f in wanted.items():
         if key in given:
             values[key] = _CHECKS[str(f.type)](f'message "{name}", {key}', given[key])
         elif f.default is MISSING:
-            raise BadMessage(f'message "{name}" has no "{key}".')
+            raise MessageError(f'message "{name}" has no "{key}".')
     made: Message = kind(**values)
     return made
 
@@ -158,31 +158,31 @@ def _no_constant(name: str) -> Any:
 
 def _number(where: str, x: Any) -> float:
     if isinstance(x, bool) or not isinstance(x, (int, float)) or not abs(x) < 1e12 or not math.isfinite(x):
-        raise BadMessage(f"{where}: expected a finite number, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected a finite number, got {str(x)[:TEXT]}.")
     return float(x)
 
 
 def _count(where: str, x: Any) -> int:
     if isinstance(x, bool) or not isinstance(x, int) or not 0 <= x < 2**32:
-        raise BadMessage(f"{where}: expected a whole number below 2^32, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected a whole number below 2^32, got {str(x)[:TEXT]}.")
     return x
 
 
 def _flag(where: str, x: Any) -> bool:
     if not isinstance(x, bool):
-        raise BadMessage(f"{where}: expected true or false, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected true or false, got {str(x)[:TEXT]}.")
     return x
 
 
 def _text(where: str, x: Any) -> str:
     if not isinstance(x, str) or len(x) > TEXT:
-        raise BadMessage(f"{where}: expected a name, got {str(x)[:TEXT]}.")
+        raise MessageError(f"{where}: expected a name, got {str(x)[:TEXT]}.")
     return x
 
 
 def _numbers(where: str, x: Any) -> tuple[float, ...]:
     if not isinstance(x, list) or len(x) > VALUES:
-        raise BadMessage(f"{where}: expected a list of at most {VALUES} numbers.")
+        raise MessageError(f"{where}: expected a list of at most {VALUES} numbers.")
     return tuple(_number(where, v) for v in x)
 
 

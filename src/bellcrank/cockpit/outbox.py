@@ -16,7 +16,7 @@ ANYWAY = 0.5  # s after which a state is sent to a page that says nothing
 WAITING = 64  # messages that must arrive, at most; a page that lets more pile up has gone
 
 
-class Full(Exception):
+class FullError(Exception):
     """The page does not read."""
 
 
@@ -52,7 +52,7 @@ class Outbox:
 
     def say(self, text: str) -> None:
         if len(self._rest) >= WAITING:
-            raise Full
+            raise FullError
         self._rest.append(text)
         self._some.set()
 

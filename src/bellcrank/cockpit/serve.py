@@ -79,15 +79,14 @@ async def serving(session: Session, guard: Guard, listening: socket.socket) -> A
 
 def serve(
     session: Session,
+    listening: socket.socket,
     host: str = "127.0.0.1",
-    port: int = PORT,
     browser: bool = True,
     seconds: float | None = None,
     ready: Callable[[str], None] = print,
     each: Callable[[Session], None] = lambda session: None,
 ) -> None:
-    """Blocks. `ready` is told the address; `each` is called four times a second."""
-    listening = bound(host, port)
+    """Blocks. listening: from `bound`. `ready` is told the address; `each` is called four times a second."""
     near = loopback(host)
     guard = Guard(host, "" if near else secrets.token_urlsafe(12))
     shown = host if near else socket.gethostname() if host in ("0.0.0.0", "::") else host

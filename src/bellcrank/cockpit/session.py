@@ -146,7 +146,7 @@ class Session:
             "protocol": messages.PROTOCOL,
             "version": __version__,
             "name": m.mechanism.name,
-            "scene": stage.described(m.mechanism, np.asarray(self._start())),
+            "scene": stage.described(m.mechanism, np.asarray(self._start()), alone=bool(m.look)),
             "names": m.names,
             "sizes": [len(m.mechanism.bodies), m.system.size, len(m.system.inputs), len(m.system.outputs)],
             "levers": [asdict(lever) | {"label": lever.label or lever.name} for lever in m.levers],

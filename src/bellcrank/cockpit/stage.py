@@ -19,11 +19,13 @@ from bellcrank.record import scene
 Array = np.ndarray[Any, Any]
 
 
-def described(m: Mechanism, q: Array) -> dict[str, Any]:
-    """Shapes, names, which way is up, and how much room it takes around q."""
-    found = scene.scene(m, np.atleast_2d(q))
-    found["radius"] = max(found["radius"], found["unit"])
-    return found
+POSES = 8  # tried at random, to see how much room a mechanism takes
+
+
+def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
+    """Shapes, names, which way is up, and how much room it takes: at q alone, or wherever it may go."""
+    others = [] if alone else [m.random(seed)[0] for seed in range(POSES)]
+    return scene.scene(m, np.stack([q, *others]))
 
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:
