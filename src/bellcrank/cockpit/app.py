@@ -50,6 +50,7 @@ HEADERS = {
 NOT_BUILT = f"""<!doctype html><title>Bellcrank</title><h1>The page is not built</h1>
 <p>The drive runs and the websocket at <code>/live</code> works. To build the page, in Bellcrank's source folder:</p>
 <pre>{BUILD}</pre><p>then load this page again.</p>"""
+LINE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
 log = logging.getLogger("bellcrank.cockpit")
 
 
@@ -151,23 +152,22 @@ class Cockpit:
         if self.helm.driver is None and viewer.may_drive:
             self.helm.ask(viewer.id, self.clock())
         self.tell_roles()
-        jobs = [
-            asyncio.create_task(viewer.outbox.deliver(socket.send_text, socket.send_bytes)),
+        jobs: list[asyncio.Task[Any]] = [
+            asyncio.create_task(_deliver(viewer, socket)),
             asyncio.create_task(self._listen(viewer, socket)),
             asyncio.create_task(viewer.gone.wait()),
         ]
+        for job in jobs:
+            job.add_done_callback(_tell_failure)
         try:
             await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+            with contextlib.suppress(*LINE):
+                await socket.close(1008 if viewer.gone.is_set() else 1000)
         finally:
             del self.viewers[viewer.id]
             self.helm.leave(viewer.id, self.clock())
             for job in jobs:
                 job.cancel()
-            for found in await asyncio.gather(*jobs, return_exceptions=True):
-                if isinstance(found, Exception) and not isinstance(found, (WebSocketDisconnect, RuntimeError, OSError)):
-                    log.error("page %d: %r", viewer.id, found)
-            with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
-                await socket.close(1008 if viewer.gone.is_set() else 1000)
 
     async def _listen(self, viewer: Viewer, socket: WebSocket) -> None:
         while True:
@@ -328,6 +328,11 @@ def application(session: Session, guard: Guard | None = None, clock: Callable[[]
     return app
 
 
-def _tell_failure(task: asyncio.Task[None]) -> None:
+def _tell_failure(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("the pictures stopped", exc_info=error)
+        log.error("a task of the cockpit failed", exc_info=error)
+
+
+async def _deliver(viewer: Viewer, socket: WebSocket) -> None:
+    with contextlib.suppress(*LINE):
+        await viewer.outbox.deliver(socket.send_text, socket.send_bytes)

@@ -7,8 +7,10 @@ import contextlib
 import errno
 import secrets
 import socket
+import threading
+import time
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -41,7 +43,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Says when it is ready, and leaves Ctrl-C to who started it."""
+    """Leaves Ctrl-C to who started it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
@@ -63,18 +65,16 @@ def server(session: Session, guard: Guard) -> Server:
     return Server(config)
 
 
-async def serving(session: Session, guard: Guard, listening: socket.socket) -> AsyncIterator[None]:
-    """Yields four times a second while pages are served."""
+async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
+    """Serves pages as long as `goes_on` says so; it is asked four times a second."""
     made = server(session, guard)
     task = asyncio.create_task(made.serve([listening]))
     try:
-        while not task.done():
-            yield
+        while not task.done() and goes_on():
             await asyncio.wait([task], timeout=0.25)
-        await task
     finally:
         made.should_exit = True
-        await asyncio.wait([task])
+        await task
 
 
 def serve(
@@ -93,21 +93,19 @@ def serve(
     shown = f"[{shown}]" if ":" in shown else shown
     address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={guard.token}" if guard.token else "")
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds if seconds is not None else None
-        told = False
-        async for _ in serving(session, guard, listening):
-            if not told:
-                told = True
-                ready(address)
-                if browser:
-                    loop.run_in_executor(None, webbrowser.open, address)
-            each(session)
-            if end is not None and loop.time() >= end:
-                return
+    began: float | None = None
+
+    def goes_on() -> bool:
+        nonlocal began
+        if began is None:
+            began = time.monotonic()
+            ready(address)
+            if browser:
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        each(session)
+        return seconds is None or time.monotonic() - began < seconds
 
     try:
-        asyncio.run(main())
+        asyncio.run(serving(session, guard, listening, goes_on))
     finally:
         listening.close()
