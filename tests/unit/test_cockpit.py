@@ -116,7 +116,7 @@ def test_the_page_has_the_same_protocol() -> None:
     for name, kind in MESSAGES.items():
         line = re.search(rf'\{{ type: "{name}"(.*?)\}}', ours)
         assert line is not None
-        assert re.findall(r"(\w+)\??: ", line[1]) == [f for f in kind.__dataclass_fields__]
+        assert re.findall(r"(\w+)\??: ", line[1]) == list(kind.__dataclass_fields__)
     assert f"PROTOCOL = {messages.PROTOCOL};" in text
     assert f"HEADER = {messages.HEADER.size};" in text
     flags = f"RUNNING = {messages.RUNNING}, NEUTRAL = {messages.NEUTRAL}, DRIVEN = {messages.DRIVEN};"

@@ -1,4 +1,4 @@
-"""The page of `bellcrank drive` in headless Chromium: it draws, is driven, lets go, hands over, mends its line, replays.
+"""The page of `bellcrank drive` in headless Chromium: it draws, is driven, lets go, hands over, reconnects, replays.
 
 The drive is the tests' own, in Python; what is tested is everything between a hand and it.
 """
@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from python_drive import PythonDrive
 
 import bellcrank as bc
+from python_drive import PythonDrive
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")

@@ -8,8 +8,8 @@ report, note) and one kind of binary message, the state:
 
 Little-endian. `epoch` counts changes of the running drive, `input` is the number of the driver's newest message, so a
 page can measure how old its own hand is in what it sees. There is nothing to queue: a newer state replaces an older one
-that has not been sent. The page answers each with "seen" and its serial number, and while more than a few are on their
-way none is sent: so a slow page gets fewer pictures, not older ones.
+that has not been sent. The page answers every second one with "seen" and its serial number, and while more than a few
+are on their way none is sent: so a slow page gets fewer pictures, not older ones.
 """
 
 from __future__ import annotations
