@@ -27,7 +27,7 @@ class Motion:
 def elliptic(u: float, m: float) -> tuple[float, float, float]:
     """Jacobi's sn, cn, dn by the arithmetic-geometric mean (Abramowitz and Stegun 16.4)."""
     a, b, c = [1.0], math.sqrt(1.0 - m), [math.sqrt(m)]
-    while abs(c[-1]) > 1e-17:
+    while abs(c[-1]) > 1e-10:  # the next one is its square, and below rounding nothing converges
         c.append((a[-1] - b) / 2)
         a.append((a[-1] + b) / 2)
         b = math.sqrt(a[-2] * b)

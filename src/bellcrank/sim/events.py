@@ -26,9 +26,10 @@ class Event:
         Event("floor", lambda t, q, v, x, u: q["height"])                                  the run ends there
         Event("bounce", lambda t, q, v, x, u: q["height"], "switch", -1, lambda t, q, v, x, u: {"v": -0.8 * v})
 
-    The functions run once, on symbols, and are compiled; they give numbers, not truths. Zeros are looked for between
-    the ends of steps. Times and states are in run.provenance["events"]. action: "stop" ends the run there, "record" notes time and state, "switch" goes on from the state that
-    then(t, q, v, x, u) returns: a mapping with any of "q", "v" and "x".
+    action: "stop" ends the run there, "record" notes time and state, "switch" goes on from the state that
+    then(t, q, v, x, u) returns: a mapping with any of "q", "v" and "x". The functions run once, on symbols, and are
+    compiled; they give numbers, not truths. Zeros are looked for between the ends of steps. Times and states are in
+    run.provenance["events"].
     """
 
     name: str

@@ -289,8 +289,8 @@ def simulate(
     to which every column is differentiated: run["d(boom.v)/d(boom.mass)"]. progress: a function told the share done,
     True, or False for silence. threads: cores for a batch.
 
-    A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All of
-    it: docs/simulation.md.
+    A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. More
+    in docs/simulation.md.
     """
     parts = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, **parts)

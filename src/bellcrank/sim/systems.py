@@ -152,9 +152,10 @@ def system(
         bc.system(arm, [PD("elbow", 80.0, 8.0)], lambda t, q, v, x, u: {"elbow": u["target"]}, inputs=["target"])
 
     control(t, q, v, x, u) gives the commands, one for each actuator that takes one (or, without actuators, the forces
-    on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it has states of its own (states=..., or an attribute of that name),
-    it gives (commands, rates of its states), and finds them in x. inputs are the names of u. outputs are functions of
-    (t, q, v, x, u), by name. parameters: those that only a function of the user knows.
+    on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it
+    has states of its own (states=..., or an attribute of that name), it gives (commands, rates of its states), and
+    finds them in x. inputs are the names of u. outputs are functions of (t, q, v, x, u), by name. parameters: those
+    that only a function of the user knows.
     """
     if isinstance(mechanism, System):
         if actuators or control is not None or inputs or outputs or states or parameters:
