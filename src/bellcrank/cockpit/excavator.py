@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bellcrank.cockpit.machines import Axes, Lever, Machine, Plot
+from bellcrank.cockpit.pilots import Tour
 from bellcrank.control.excavator import JOINTS, EitherMode
 from bellcrank.control.excavator_arm import ExcavatorArm
 from bellcrank.control.wong_experiments import hydraulics
@@ -107,6 +108,7 @@ def machine() -> Machine:
         look="excavator",
         ground=GROUND,
         trace=("bucket", (*TIP, 0.0)),
+        pilots={"dig": lambda: Tour(arm, made.size - 4, SPEEDS, RATES[0])},
     )
 
 

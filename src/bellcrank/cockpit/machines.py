@@ -68,7 +68,7 @@ class Machine:
     look: str = ""  # shapes that the page has for it; else they are made from its joints
     ground: float | None = None  # m, height of the ground; None: below everything
     trace: tuple[str, tuple[float, float, float]] | None = None  # body and point that leave a trace
-    pilots: Mapping[str, Pilot] = field(default_factory=dict)
+    pilots: Mapping[str, Callable[[], Pilot]] = field(default_factory=dict)
     integrator: str = "rk4"
     rate: float = 1000.0
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.cockpit import messages, stage
 from bellcrank.cockpit.driven import Driven, Make
-from bellcrank.cockpit.machines import Machine
+from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.methods import candidates
@@ -40,6 +40,7 @@ class Session:
         self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
         self.epoch, self.slowness, self.running = 0, 1.0, False
         self.pilot = ""
+        self._pilot: Pilot | None = None
         self.levers = machine.first()
         self.number = 0  # of the driver's newest message
         self.poses = stage.pose_kernel(machine.mechanism)
@@ -96,6 +97,7 @@ class Session:
         if name and name not in self.machine.pilots:
             raise InputError(unknown("program", name, self.machine.pilots))
         self.pilot = name
+        self._pilot = self.machine.pilots[name]() if name else None
 
     def switch(self, rate: float = 0.0, integrator: str = "", method: str = "") -> None:
         """Slow: compiles. One at a time."""
@@ -180,8 +182,8 @@ class Session:
 
     def piloted(self) -> None:
         """Lets the program at the levers move them."""
-        if self.pilot:
-            self.levers = self.machine.values(self.machine.pilots[self.pilot](self.drive.snapshot()))
+        if self._pilot is not None and self.pilot:
+            self.levers = self.machine.values(self._pilot(self.drive.snapshot()))
             self.drive.input(self.levers)
 
     def recorded(self) -> Record:
