@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18)'
 PAGE := src/bellcrank/cockpit/static/cockpit.js
 
-.PHONY: run test bench page clean
+.PHONY: run test bench page picture clean
 
 run: .venv/ready page
 	$(BIN)/bellcrank show excavator
@@ -16,6 +16,10 @@ run: .venv/ready page
 
 test: .venv/ready-dev page
 	$(BIN)/python -m pytest
+
+# The picture of the page in the README.
+picture: .venv/ready-dev page
+	$(BIN)/python -m bench.picture docs/figures/cockpit.png
 
 bench: .venv/ready-dev
 	$(BIN)/python -m bench

@@ -8,6 +8,7 @@ export class Link {
   private tries = 0;
   private heard = 0;
   private count = 0;
+  private looked = performance.now();
 
   constructor(
     private readonly told: (message: Told) => void,
@@ -15,8 +16,7 @@ export class Link {
     private readonly changed: (open: boolean) => void,
   ) {
     this.connect();
-    // A server that vanished without a word, as when a computer sleeps.
-    setInterval(() => { if (this.open && performance.now() - this.heard > 4000) this.socket?.close(); }, 1000);
+    setInterval(() => this.watch(), 1000);
   }
 
   send(message: Message): void {
@@ -24,6 +24,14 @@ export class Link {
     if (this.socket?.readyState === WebSocket.OPEN && (message.type !== "input" || this.socket.bufferedAmount < 4096)) {
       this.socket.send(JSON.stringify(message));
     }
+  }
+
+  // A server that vanished without a word, as when a computer sleeps. A page that was busy itself has not listened.
+  private watch(): void {
+    const now = performance.now(), busy = now - this.looked > 1500;
+    this.looked = now;
+    if (busy) this.heard = now;
+    if (this.open && now - this.heard > 4000) this.socket?.close();
   }
 
   // Every second answer will do: it speaks for all before it.

@@ -47,7 +47,7 @@ function meet(w: Welcome): void {
   if (welcome) { location.reload(); return; }
   welcome = w;
   by("name").textContent = document.title = w.name;
-  const [bodies, ...rest] = w.sizes;
+  const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
   history = new History(rest.reduce((a, b) => a + b, 0));
   plots = new Plots(by("tab-Plots"), w);
@@ -81,7 +81,6 @@ function meet(w: Welcome): void {
   pilot.replaceChildren(new Option("by hand", ""), ...w.pilots.map((p) => new Option(p, p)));
   pilot.onchange = () => link.send({ type: "pilot", name: pilot.value });
   by("save").replaceChildren(...["csv", "npz", "parquet"].map((suffix) => { const a = make("a", "", suffix); a.href = `/record.${suffix}`; return a; }));
-  void bodies;
 }
 
 function axesNow(): Axes | null {
@@ -136,7 +135,9 @@ function seen(s: State): void {
     delays.push(performance.now() - sent);
     if (delays.length > 120) delays.shift();
   }
-  if (welcome) history!.add(s.t, s.values, 12 * welcome.sizes[0]);
+  if (!welcome) return;
+  history!.add(s.t, s.values, 12 * welcome.sizes[0]);
+  if (!replay) view?.trail(s.values);
 }
 
 function frame(): void {
@@ -145,6 +146,7 @@ function frame(): void {
   if (replay) {
     replay.step(1);
     view.place(replay.row());
+    view.trail(replay.row());
     by<HTMLInputElement>("time").value = String(replay.t);
     by("time-text").textContent = `${(replay.t - replay.begin).toFixed(2)} / ${(replay.end - replay.begin).toFixed(1)} s`;
     by("play").textContent = replay.playing ? "❚❚" : "▶";

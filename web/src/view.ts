@@ -109,17 +109,23 @@ export class View {
       g.matrix.set(v[k]!, v[k + 1]!, v[k + 2]!, v[k + 3]!, v[k + 4]!, v[k + 5]!, v[k + 6]!, v[k + 7]!, v[k + 8]!, v[k + 9]!, v[k + 10]!, v[k + 11]!, 0, 0, 0, 1);
       g.matrixWorldNeedsUpdate = true;
     });
-    const frames = this.w.scene.frames, last = frames[frames.length - 1];
-    const [body, point]: [number, Vec3] = this.w.trace
-      ? [this.w.scene.bodies.indexOf(this.w.trace[0]), this.w.trace[1]]
-      : last ? [last.body, last.point] : [-1, [0, 0, 0]];
-    if (body >= 0) this.trace.add(new THREE.Vector3(...point).applyMatrix4(this.bodies[body]!.matrix), 0.004 * this.size);
     if (this.w.scene.follow) {
       const now = new THREE.Vector3().setFromMatrixPosition(this.bodies[0]!.matrix).applyQuaternion(this.root.quaternion);
       const move = now.sub(this.orbit.target).multiplyScalar(0.1);
       this.orbit.target.add(move);
       this.camera.position.add(move);
     }
+  }
+
+  // One more point of the trace; of every state that arrives, for not all are drawn.
+  trail(v: Float32Array): void {
+    const frames = this.w.scene.frames, last = frames[frames.length - 1];
+    const [body, [x, y, z]]: [number, Vec3] = this.w.trace
+      ? [this.w.scene.bodies.indexOf(this.w.trace[0]), this.w.trace[1]]
+      : last ? [last.body, last.point] : [-1, [0, 0, 0]];
+    if (body < 0) return;
+    const at = (k: number) => v[12 * body + k]! * x + v[12 * body + k + 1]! * y + v[12 * body + k + 2]! * z + v[12 * body + k + 3]!;
+    this.trace.add(new THREE.Vector3(at(0), at(4), at(8)), 0.004 * this.size);
   }
 
   draw(): void {
