@@ -13,13 +13,14 @@ run: .venv/ready page
 	$(BIN)/bellcrank show excavator
 	$(BIN)/bellcrank count excavator --all
 	$(BIN)/bellcrank bench excavator
+	$(BIN)/bellcrank simulate excavator --scenario resolved-mode --report run.html
 
 test: .venv/ready-dev page
 	$(BIN)/python -m pytest
 
 # The picture of the page in the README.
 picture: .venv/ready-dev page
-	$(BIN)/python -m bench.picture docs/figures/cockpit.png
+	$(BIN)/python -m bench.picture docs/figures/cockpit.jpg
 
 bench: .venv/ready-dev
 	$(BIN)/python -m bench

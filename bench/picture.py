@@ -1,4 +1,4 @@
-"""`python -m bench.picture FILE.png`: the cockpit's page with the excavator at work, as a headless Chromium shows it."""
+"""`python -m bench.picture FILE.jpg`: the cockpit's page with the excavator at work, as a headless Chromium shows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.cockpit.session import Session
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 SIZE = {"width": 1280, "height": 720}
-SECONDS = 29.0  # of simulation: the bucket is full and on its way
+SECONDS = 20.0  # of simulation: the bucket is full and on its way
 
 
 def main(path: str) -> None:
@@ -35,7 +35,7 @@ def main(path: str) -> None:
             page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?quality=high")
             while not (t := page.evaluate("cockpit.state()?.t ?? 0")) or t < SECONDS:
                 page.wait_for_timeout(200)
-            page.screenshot(path=path)
+            page.screenshot(path=path, type="jpeg", quality=86)
             browser.close()
     finally:
         end.set()

@@ -207,7 +207,7 @@ def test_a_gamepad_drives_the_boom(digger: Server, opened: Any) -> None:
 
 def test_calibration(digger: Server, opened: Any) -> None:
     """A joystick whose axes are elsewhere, do not rest at zero and do not reach one."""
-    page = opened(digger, width=1280, height=720, script=PAD)
+    page = opened(digger, width=920, height=480, script=PAD)
     page.evaluate("pad.axes = [0.1, 0, 0, 0, 0, -0.2]")
     page.click("#tabs >> text=Setup")
     page.click("#pads")
@@ -307,7 +307,7 @@ def test_pause_slow_motion_reset(digger: Server, opened: Any) -> None:
 
 
 def test_switches(digger: Server, opened: Any) -> None:
-    page = opened(digger, width=1280, height=720)
+    page = opened(digger, width=920, height=480)
     page.click("#tabs >> text=Setup")
     page.select_option("#integrator", "euler")
     until(page, "cockpit.state().epoch === 1 && cockpit.settings().integrator === 'euler'")
@@ -316,7 +316,7 @@ def test_switches(digger: Server, opened: Any) -> None:
 
 
 def test_record_and_replay(digger: Server, opened: Any) -> None:
-    page = opened(digger, width=1280, height=720)
+    page = opened(digger)
     page.click("#record")
     page.keyboard.down("KeyA")
     wait(lambda: digger.value("cab.q") > 0.1)

@@ -89,7 +89,7 @@ export class View {
     target.x += 0.06 * this.size;
     target.y -= seat === "Side" ? 0.05 * this.size : 0.2 * this.size;
     this.orbit.target.copy(target);
-    this.camera.position.copy(target).addScaledVector(from, (seat === "Side" ? 3.9 : 3.3) * this.size * Math.max(1, 1.25 / this.camera.aspect));
+    this.camera.position.copy(target).addScaledVector(from, (seat === "Side" ? 3.9 : 3.65) * this.size * Math.max(1, 1.25 / this.camera.aspect));
   }
 
   private resize(): void {
