@@ -1,4 +1,4 @@
-"""`python -m bench.picture FILE.jpg`: the cockpit's page with the excavator at work, as a headless Chromium shows it."""
+"""`python -m bench.picture FILE.jpg`: the cockpit's page with the excavator at work, from a headless Chromium."""
 
 from __future__ import annotations
 

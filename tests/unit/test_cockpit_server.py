@@ -94,7 +94,7 @@ def client(clock: Clock) -> Iterator[TestClient]:
 
 @pytest.fixture
 def drive(client: TestClient) -> Any:
-    return lambda: client.app.state.cockpit.session.drive  # type: ignore[attr-defined]
+    return lambda: client.app.state.hub.session.drive  # type: ignore[attr-defined]
 
 
 def joined(client: TestClient, origin: str | None = HOME) -> Any:

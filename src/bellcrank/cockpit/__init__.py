@@ -2,8 +2,9 @@
 
     messages.py   the whole protocol          machines.py   what can be driven, and with which levers
     helm.py       who drives, the dead-man    session.py    the running drive, its settings and its pictures
-    app.py        Starlette: page, websocket  serve.py      the port, uvicorn, the browser
+    hub.py        all pages, one driver       app.py        the page, its files, the websocket
+    guard.py      who may come in             serve.py      the port, uvicorn, the browser
 
-The page itself is TypeScript, in web/; `make page` bundles it into static/. Only app.py and serve.py need the packages
-of the extra "cockpit".
+The page itself is TypeScript, in web/; `make page` bundles it into static/. Only hub.py, app.py and serve.py need the
+packages of the extra "cockpit".
 """
