@@ -89,8 +89,8 @@ def spent(process: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-async def page(port: str, seconds: float, drives: bool) -> tuple[int, list[float]]:
-    """States seen, and the delays of the inputs sent thirty times a second."""
+async def page(port: str, seconds: float, drives: bool) -> tuple[float, list[float]]:
+    """States seen per second, and the delays of the inputs sent thirty times a second."""
     seen, delays, sent = 0, list[float](), dict[int, float]()
     async with connect(f"ws://127.0.0.1:{port}/live", compression=None) as s:
 
@@ -117,7 +117,7 @@ async def page(port: str, seconds: float, drives: bool) -> tuple[int, list[float
                     del sent[n]
         if job is not None:
             job.cancel()
-    return seen, delays
+    return seen / seconds, delays
 
 
 async def deaf(port: str, seconds: float) -> None:
@@ -151,7 +151,7 @@ async def measured(port: str, process: int, pages: int, rough: bool) -> tuple[fl
     share = (spent(process) - before) / (time.perf_counter() - start)
     for task in more:
         task.cancel()
-    return share, statistics.mean(seen for seen, _ in found) / SECONDS, found[0][1]
+    return share, statistics.mean(rate for rate, _ in found), found[0][1]
 
 
 def main() -> int:
