@@ -108,7 +108,8 @@ def test_welcome_state_and_report(client: TestClient) -> None:
         assert welcome["name"] == "excavator"
         assert [lever["name"] for lever in welcome["levers"]] == ["first", "second", "third", "fourth", "resolved"]
         assert page.until(lambda p: p.last("settings"))["rate"] == 1000.0
-        assert page.until(lambda p: p.last("report"))["jitter"] == {"max": "inf"}
+        report = page.until(lambda p: p.last("report"))
+        assert (report["jitter"], report["status"]) == ({"max": "inf"}, "running")
         page.until(lambda p: len(p.frames) > 3)
         assert page.roles(driver=welcome["you"])["viewers"] == 1
 

@@ -35,7 +35,7 @@ function told(message: Told): void {
     case "welcome": meet(message); break;
     case "roles": roles = message; showRoles(); break;
     case "settings": settings = message; showSettings(); break;
-    case "report": report = message; if (tab === "Deadlines") deadline(message, settings?.rate ?? 1000); break;
+    case "report": report = message; fault(message.status ?? ""); if (tab === "Deadlines") deadline(message, settings?.rate ?? 1000); break;
     case "note": note(message.text, message.bad); break;
   }
 }
@@ -182,6 +182,11 @@ function dead(): void {
 function chip(text: string, cls: string): void {
   by("link").textContent = text;
   by("link").className = `chip ${cls}`;
+}
+
+// A drive that cannot go on says why: a state that is not finite, say.
+function fault(status: string): void {
+  if (status && !["running", "paused", "stopped", "ready"].includes(status)) note(`The drive: ${status}. Reset starts it anew.`, true);
 }
 
 let noticed = 0;

@@ -51,7 +51,7 @@ export interface Settings {
 export interface Histogram { edges: number[]; counts: number[] }
 export interface Times { min: number; mean: number; p99: number; max: number; histogram?: Histogram }
 export interface Report {
-  type: "report"; predicted?: number | Times; measured?: Times; histogram?: Histogram; jitter?: Times;
+  type: "report"; status?: string; predicted?: number | Times; measured?: Times; histogram?: Histogram; jitter?: Times;
   overruns?: number; skipped?: number; real_time_factor?: number; notes?: string[];
 }
 export interface Note { type: "note"; text: string; bad: boolean }

@@ -61,7 +61,8 @@ class Hub:
             now = self.clock()
             if now >= report_due and self.viewers:
                 report_due = now + REPORTS
-                text = m.said("report", **plain(self.session.drive.report()))
+                drive = self.session.drive
+                text = m.said("report", **plain({**drive.report(), "status": drive.snapshot().status}))
                 for viewer in self.viewers.values():
                     viewer.outbox.report(text)
             due = max(due + 1.0 / RATE, now)

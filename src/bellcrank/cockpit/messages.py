@@ -200,6 +200,6 @@ def state(
     return head + np.concatenate([x.ravel() for x in numbers]).astype("<f4").tobytes()
 
 
-def said(kind: str, **content: Any) -> str:
+def said(kind: str, /, **content: Any) -> str:
     """One of the server's JSON messages."""
-    return json.dumps({"type": kind, **content}, allow_nan=False)
+    return json.dumps({**content, "type": kind}, allow_nan=False)
