@@ -33,7 +33,8 @@ BELOW = {
     "read": {"model", "spatial"},
     "zoo": {"read", "model", "spatial"},
     "actuators": {"model", "spatial"},
-    "control": {"actuators", "methods", "model", "spatial", "zoo"},
+    "forces": set(),
+    "control": {"actuators", "forces", "methods", "model", "spatial", "zoo"},
     # compiler: knows nothing of mechanics
     "graph": set(),
     "schedule": {"graph"},
