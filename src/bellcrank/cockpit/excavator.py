@@ -58,7 +58,7 @@ WORDS = {
 DEG = 180.0 / math.pi
 
 
-def _swapped(axes: Axes) -> Axes:
+def swapped(axes: Axes) -> Axes:
     """SAE: what the sticks do away from and towards the operator changes hands."""
     return {**axes, "left.y": axes["right.y"], "right.y": axes["left.y"]}
 
@@ -96,7 +96,7 @@ def machine() -> Machine:
         start=tuple(start),
         patterns={
             "ISO": {"JOINT": JOINT, "RESOLVED": RESOLVED},
-            "SAE": {"JOINT": _swapped(JOINT), "RESOLVED": _swapped(RESOLVED)},
+            "SAE": {"JOINT": swapped(JOINT), "RESOLVED": swapped(RESOLVED)},
         },
         mode="resolved",
         modes=("JOINT", "RESOLVED"),
@@ -112,4 +112,10 @@ def machine() -> Machine:
     )
 
 
-MACHINES: dict[str, Callable[[], Machine]] = {"excavator": machine}
+def _linkage() -> Machine:
+    from bellcrank.cockpit import linkage
+
+    return linkage.machine()
+
+
+MACHINES: dict[str, Callable[[], Machine]] = {"excavator": machine, "excavator_linkage": _linkage}
