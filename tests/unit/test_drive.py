@@ -67,7 +67,7 @@ def test_a_punctual_loop_is_the_simulation(arm: bc.Mechanism) -> None:
     assert report["overruns"] == report["skipped"] == 0
     assert report["real_time_factor"] == 1.0
     assert report["steps"] == 200
-    assert sum(report["cost"]["counts"]) == 200
+    assert sum(report["measured"]["histogram"]["counts"]) == 200
     assert run.realtime is not None
     assert run.realtime["steps"] == 200
 
