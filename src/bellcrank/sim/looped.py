@@ -27,10 +27,10 @@ from bellcrank.methods.closure.rows import equations, names
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
-from bellcrank.sim.traced import Traced
+from bellcrank.sim.traced import Traced, turned
 
 FORMS = ("minimal", "projected", "lagrange")
-STAGE, FINAL = 2, 3  # rounds of Newton's method inside a step and at its end
+FINAL = 2  # rounds of Newton's method at the end of a step
 CLOSED = 1e-9  # metres, or radians: a step that ends with more has failed
 BAUMGARTE = 20.0  # 1/s
 GAP = 1e-6  # metres, or radians: a start that is open by more is a mistake
@@ -43,6 +43,7 @@ class Looped(Traced):
     form: str = "minimal"
     part: forms.Partition | None = None
     baumgarte: float = BAUMGARTE
+    rounds: int = 1  # of Newton's method inside a step
     others: dict[Any, Looped] = field(default_factory=dict)  # the same by other partitions, shared by all of them
 
     @property
@@ -65,7 +66,8 @@ class Looped(Traced):
 
     def _staged(self, y: State) -> State:
         """A state inside a step, as the rate sees it."""
-        return self._closed(y, STAGE)[0] if self.form == "minimal" else y
+        y = turned(self.system, y)
+        return self._closed(y, self.rounds)[0] if self.form == "minimal" else y
 
     def _closed(self, y: State, rounds: int) -> tuple[State, forms.Reduced]:
         """The state with its dependent coordinates solved for."""
@@ -73,14 +75,14 @@ class Looped(Traced):
         s = self.system
         q, v, x = s.split(y)
         moved = forms.corrected(self.tree, self.part, list(q), rounds)
-        turned, found = forms.velocities(self.tree, self._mass, self.part, moved, list(v))
-        return [*moved, *turned, *x, *y[s.size :]], found
+        allowed, found = forms.velocities(self.tree, self._mass, self.part, moved, list(v))
+        return [*moved, *allowed, *x, *y[s.size :]], found
 
     def _projected(self, y: State, rounds: int) -> State:
         s = self.system
         q, v, x = s.split(y)
-        moved, turned = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
-        return [*moved, *turned, *x, *y[s.size :]]
+        moved, allowed = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
+        return [*moved, *allowed, *x, *y[s.size :]]
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         q, v, _ = self.system.split(y)
@@ -221,14 +223,43 @@ def size_of_E(C: Array, dependent: Sequence[int]) -> float:
     return float(np.abs(E).max(initial=0.0))
 
 
-def looped(traced: Traced, form: str, baumgarte: float) -> Looped:
-    """The system by one of the forms; its partition is chosen by the first configuration that it sees."""
+def method_for(form: str, method: str) -> str:
+    """The method whose terms a form takes."""
     if form not in FORMS:
         raise InputError(unknown("form", form, FORMS))
+    if form != "minimal":
+        return method
+    if method not in ("auto", "crba"):
+        raise InputError(
+            f'method "{method}": the minimal form of a mechanism with loops takes the mass matrix of composite bodies '
+            "(crba) and inverse dynamics; give form=projected or form=lagrange to choose a method."
+        )
+    return "crba"
+
+
+def rounds_for(order: int) -> int:
+    """Inside a step of size h a state misses the loops by h^2, after one round by h^4, after two by h^8.
+
+    What a rate is wrong by counts h times as much: one round is enough where a step is wrong by h^5 anyway.
+    """
+    return 1 if order <= 4 else 2
+
+
+def looped(traced: Traced, form: str, baumgarte: float, order: int, wrt: Sequence[str] = ()) -> Looped:
+    """The system by one of the forms, for an integrator of that order.
+
+    Its partition is chosen by the first configuration that it sees.
+    """
     m = traced.system.mechanism
+    if wrt:
+        raise InputError(
+            f'sensitivities: "{m.name}" has closed loops, and for those there are none: where one element of the start '
+            "moves, or a length, others must move along, and nobody says which. Run a batch with parameters or starts "
+            "that differ a little, and take differences."
+        )
     found = analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
     scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
     order, _ = pivots(C[0], found.pattern)
     part = forms.Partition(found.kept, tuple(order), scale)
-    return Looped(traced.system, traced.method, traced.wrt, form, part, baumgarte)
+    return Looped(traced.system, traced.method, (), form, part, baumgarte, rounds_for(order))

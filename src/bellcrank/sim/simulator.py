@@ -25,7 +25,7 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
-from bellcrank.sim.looped import BAUMGARTE, looped
+from bellcrank.sim.looped import BAUMGARTE, looped, method_for
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
@@ -69,9 +69,12 @@ class Simulator:
     ) -> None:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(integrator)
-        self.traced = chosen(self.system, method, "float64", listed("sensitivities", sensitivities, "names"))
-        if self.system.mechanism.loops:
-            self.traced = looped(self.traced, form, baumgarte)
+        wrt = listed("sensitivities", sensitivities, "names")
+        if not self.system.mechanism.loops:
+            self.traced = chosen(self.system, method, "float64", wrt)
+        else:
+            found = chosen(self.system, method_for(form, method), "float64")
+            self.traced = looped(found, form, baumgarte, self.integrator.order, wrt)
         self._programs: dict[Any, Any] = {}
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
