@@ -22,7 +22,7 @@ from bellcrank.methods import METHODS
 from bellcrank.methods.closure import analysis, forms
 from bellcrank.methods.closure.assembly import assembled, summary
 from bellcrank.methods.closure.numbers import Array, closed
-from bellcrank.methods.closure.partition import pivots
+from bellcrank.methods.closure.partition import pivots, size_of_E, stable
 from bellcrank.methods.closure.rows import equations, names
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
@@ -34,8 +34,9 @@ FINAL = 2  # rounds of Newton's method at the end of a step
 CLOSED = 1e-9  # metres, or radians: a step that ends with more has failed
 BAUMGARTE = 20.0  # 1/s
 GAP = 1e-6  # metres, or radians: a start that is open by more is a mistake
-BOUND = 20.0  # of E: where it grows larger, other coordinates would be better
-EASY = 4.0  # a partition whose E is not larger than this will do for a while
+BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
+GROWTH = 3.0  # of E, where it was larger to begin with
+EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,16 +165,22 @@ class Looped(Traced):
         return y
 
     def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
-        """By partition: a run joins the first whose dependent coordinates suit it."""
+        """By partition."""
         if self.form != "minimal":
             return {self: list(range(state.shape[1]))}
         found: dict[Traced, list[int]] = {}
         for k in range(state.shape[1]):
             C = closed(self._plain_tree(parameters[k]), state[y, k][: self.system.mechanism.nq]).C[list(self.kept)]
-            suits = next((t for t in found if isinstance(t, Looped) and size_of_E(C, t.dependent) < EASY), None)
-            suits = suits or self._by(tuple(pivots(C, analysis(self.system.mechanism).pattern)[0]))
-            found.setdefault(suits, []).append(k)
+            found.setdefault(self._suited(C), []).append(k)
         return found
+
+    def _suited(self, C: Array) -> Looped:
+        """By the best partition there, or by one that is compiled already and nearly as good."""
+        best = tuple(pivots(C, analysis(self.system.mechanism).pattern)[0])
+        limit = max(EASY, NEARLY * size_of_E(C, [c for _, c in best]))
+        known = [(size_of_E(C, x.dependent), k) for k, x in enumerate(self.others.values()) if stable(C, x.order)]
+        size, k = min(known, default=(np.inf, 0))
+        return list(self.others.values())[k] if size <= limit else self._by(best)
 
     def bounds(self, y: Array, parameters: Array) -> Array:
         """Where even the best partition has a large E, it may grow further: perhaps the worst will pass."""
@@ -182,7 +189,7 @@ class Looped(Traced):
             size_of_E(closed(self._plain_tree(p), x[:nq]).C[list(self.kept)], self.dependent)
             for x, p in zip(y, parameters, strict=True)
         ]
-        return np.maximum(BOUND, 10.0 * np.array(found))
+        return np.maximum(BOUND, GROWTH * np.array(found))
 
     def told(self, widest: float, switched: int) -> dict[str, Any]:
         return {"form": self.form, "loops open by at most": float(widest), "partitions changed": switched}
@@ -206,21 +213,17 @@ class Looped(Traced):
         assert self.part is not None
         return self.part.dependent
 
+    @property
+    def order(self) -> tuple[tuple[int, int], ...]:
+        assert self.part is not None
+        return self.part.order
+
     def _by(self, order: tuple[tuple[int, int], ...]) -> Looped:
         """The same system by another partition; made once."""
         assert self.part is not None
         if order not in self.others:
             self.others[order] = replace(self, part=replace(self.part, order=order))
         return self.others[order]
-
-
-def size_of_E(C: Array, dependent: Sequence[int]) -> float:
-    free = [k for k in range(C.shape[1]) if k not in dependent]
-    try:
-        E = np.linalg.solve(C[:, list(dependent)], C[:, free])
-    except np.linalg.LinAlgError:
-        return np.inf
-    return float(np.abs(E).max(initial=0.0))
 
 
 def method_for(form: str, method: str) -> str:
@@ -260,6 +263,6 @@ def looped(traced: Traced, form: str, baumgarte: float, order: int, wrt: Sequenc
     found = analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
     scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
-    order, _ = pivots(C[0], found.pattern)
-    part = forms.Partition(found.kept, tuple(order), scale)
+    by, _ = pivots(C[0], found.pattern)
+    part = forms.Partition(found.kept, tuple(by), scale)
     return Looped(traced.system, traced.method, (), form, part, baumgarte, rounds_for(order))
