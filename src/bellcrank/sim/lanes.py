@@ -72,7 +72,8 @@ def run_lanes(
             final[:, part] = block.state[:, : len(part)]
             for lane, run in enumerate(part):
                 pieces[run].append(block.rows[lane, : block.counts[lane]])
-        if len(groups) == 1 and len(waiting) == runs and blocks[0][0].code.program.observe is None:
+        alone = len(groups) == 1 and all(len(x) == 1 for x in pieces)  # in the first pass
+        if alone and blocks[0][0].code.program.observe is None:
             counts = np.concatenate([b.counts for b, _ in blocks])[:runs]
             if (counts == counts[0]).all() and counts[0] <= kept.shape[1]:
                 whole = kept[:runs, : counts[0]]

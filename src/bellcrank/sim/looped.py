@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank import build
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
-from bellcrank.integrate.problem import State
+from bellcrank.integrate.problem import Integrator, State
 from bellcrank.methods import METHODS
 from bellcrank.methods.closure import analysis, forms
 from bellcrank.methods.closure.assembly import assembled, summary
@@ -27,7 +27,8 @@ from bellcrank.methods.closure.rows import equations, names
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
-from bellcrank.sim.traced import Traced, turned
+from bellcrank.sim.systems import System
+from bellcrank.sim.traced import Traced, chosen, turned
 
 FORMS = ("minimal", "projected", "lagrange")
 FINAL = 2  # rounds of Newton's method at the end of a step
@@ -226,18 +227,18 @@ class Looped(Traced):
         return self.others[order]
 
 
-def method_for(form: str, method: str) -> str:
-    """The method whose terms a form takes."""
+def by_form(system: System, form: str, method: str) -> Traced:
+    """The system by the method whose terms a form takes."""
     if form not in FORMS:
         raise InputError(unknown("form", form, FORMS))
     if form != "minimal":
-        return method
+        return chosen(system, method, "float64")
     if method not in ("auto", "crba"):
         raise InputError(
             f'method "{method}": the minimal form of a mechanism with loops takes the mass matrix of composite bodies '
             "(crba) and inverse dynamics; give form=projected or form=lagrange to choose a method."
         )
-    return "crba"
+    return Traced(system, METHODS["crba"])
 
 
 def rounds_for(order: int) -> int:
@@ -248,21 +249,22 @@ def rounds_for(order: int) -> int:
     return 1 if order <= 4 else 2
 
 
-def looped(traced: Traced, form: str, baumgarte: float, order: int, wrt: Sequence[str] = ()) -> Looped:
-    """The system by one of the forms, for an integrator of that order.
-
-    Its partition is chosen by the first configuration that it sees.
-    """
-    m = traced.system.mechanism
+def looped(
+    system: System, form: str, method: str, baumgarte: float, integrator: Integrator, wrt: Sequence[str]
+) -> Looped:
+    """The system by one of the forms; its first partition suits the configuration that the analysis began with."""
+    m = system.mechanism
     if wrt:
         raise InputError(
             f'sensitivities: "{m.name}" has closed loops, and for those there are none: where one element of the start '
             "moves, or a length, others must move along, and nobody says which. Run a batch with parameters or starts "
             "that differ a little, and take differences."
         )
-    found = analysis(m)
+    by, found = by_form(system, form, method), analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
     scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
-    by, _ = pivots(C[0], found.pattern)
-    part = forms.Partition(found.kept, tuple(by), scale)
-    return Looped(traced.system, traced.method, (), form, part, baumgarte, rounds_for(order))
+    order = tuple(pivots(C[0], found.pattern)[0])
+    part = forms.Partition(found.kept, order, scale)
+    made = Looped(system, by.method, (), form, part, baumgarte, rounds_for(integrator.order))
+    made.others[order] = made
+    return made

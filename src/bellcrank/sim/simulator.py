@@ -25,7 +25,7 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
-from bellcrank.sim.looped import BAUMGARTE, looped, method_for
+from bellcrank.sim.looped import BAUMGARTE, looped
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
@@ -70,11 +70,10 @@ class Simulator:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(integrator)
         wrt = listed("sensitivities", sensitivities, "names")
-        if not self.system.mechanism.loops:
-            self.traced = chosen(self.system, method, "float64", wrt)
+        if self.system.mechanism.loops:
+            self.traced: Traced = looped(self.system, form, method, baumgarte, self.integrator, wrt)
         else:
-            found = chosen(self.system, method_for(form, method), "float64")
-            self.traced = looped(found, form, baumgarte, self.integrator.order, wrt)
+            self.traced = chosen(self.system, method, "float64", wrt)
         self._programs: dict[Any, Any] = {}
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
