@@ -20,21 +20,20 @@ from bellcrank.graph import Graph, Node
 from bellcrank.integrate.problem import Integrator, State
 from bellcrank.methods import METHODS
 from bellcrank.methods.closure import analysis, forms
-from bellcrank.methods.closure.assembly import assembled, summary
 from bellcrank.methods.closure.numbers import Array, closed
 from bellcrank.methods.closure.partition import pivots, size_of_E, stable
-from bellcrank.methods.closure.rows import equations, names
+from bellcrank.methods.closure.rows import equations
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.sim import closing
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
 from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Traced, chosen, turned
 
 FORMS = ("minimal", "projected", "lagrange")
 FINAL = 2  # rounds of Newton's method at the end of a step
-CLOSED = 1e-9  # metres, or radians: a step that ends with more has failed
+CLOSED, LOOSE = 1e-9, 1e-2  # metres, or radians: a step that ends with more has failed; where only springs hold it
 BAUMGARTE = 20.0  # 1/s
-GAP = 1e-6  # metres, or radians: a start that is open by more is a mistake
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
 GROWTH = 3.0  # of E, where it was larger to begin with
 EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
@@ -119,18 +118,25 @@ class Looped(Traced):
         """Fields of the loop's state beside those of every run: the worst that loops were open, and a bound for E."""
         return ("open", "bound")
 
-    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def _corrected(self, y: State) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
         if self.system.parameters:
             tape = next(x.tape for x in y if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        found = self.correction.call(**given)
+        return self.correction.call(**given)
+
+    def rejoined(self, y: State) -> State:
+        """What is taken from a velocity is what a blow through the loops would take."""
+        return list(self._corrected(y)["y"])
+
+    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        found = self._corrected(y)
         worst, size = found["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
-        if self.form != "lagrange":
-            trouble = where(worst < CLOSED, trouble, float(NOT_CLOSED))
+        limit = LOOSE if self.form == "lagrange" else CLOSED
+        trouble = where(worst < limit, trouble, float(NOT_CLOSED))
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"]}
 
     # -- numbers
@@ -143,26 +149,12 @@ class Looped(Traced):
         return m.at({name: float(p[names.index(name)]) for name in m.parameters}).tree
 
     def checked(self, y: Array, parameters: Array) -> Array:
-        """Small gaps are closed; where they are not small, the start is not what the user thinks."""
         m, y = self.system.mechanism, np.array(y)
-        what = names(m.tree)
         for k in range(len(y)):
-            tree = self._plain_tree(parameters[k])
+            tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
             q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
-            now = closed(tree, q)
-            run = f" (run {k})" if len(y) > 1 else ""
-            if np.abs(now.value).max(initial=0.0) > GAP:
-                raise InputError(
-                    f'q0{run} does not close the loops of "{m.name}": {summary(what, now.value)} (m, or 1 for '
-                    "directions). mechanism.assemble(q0) gives the nearest configuration that does."
-                )
-            speed = now.C @ v
-            if np.abs(speed).max(initial=0.0) > GAP:
-                raise InputError(
-                    f'v0{run} opens the loops of "{m.name}": {summary(what, speed)} (m/s, or rad/s). '
-                    "mechanism.assemble(q0, v0) gives the nearest velocity that does not."
-                )
-            y[k, : m.nq] = assembled(tree, q)[0]
+            assert self.part is not None
+            y[k, : m.nq] = closing.started(m, tree, self.part, q, v, run)
         return y
 
     def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
@@ -195,19 +187,18 @@ class Looped(Traced):
     def told(self, widest: float, switched: int) -> dict[str, Any]:
         return {"form": self.form, "loops open by at most": float(widest), "partitions changed": switched}
 
-    def why_open(self, y: Array, parameters: Array, t: float) -> str:
-        """Which loop is worst, and how close to a singular configuration the mechanism is."""
+    def condition(self, y: Array, parameters: Array) -> closing.Condition:
+        assert self.part is not None
         m = self.system.mechanism
-        now = closed(self._plain_tree(parameters), y[: m.nq])
-        C = now.C[list(self.kept)]
-        s = np.linalg.svd(C, compute_uv=False)
-        _, _, V = np.linalg.svd(C[:, :])
-        weak = m.columns[1][int(np.argmax(np.abs(V[len(s) - 1])))]
-        return (
-            f"the loops could not be kept closed in the step after {t:.6g} s; C has the condition number "
-            f'{s[0] / max(s[-1], 1e-300):.3g}, and it is worst for "{weak}". A singular configuration? Try a smaller '
-            "step, or form=projected."
-        )
+        return closing.condition(m, self._plain_tree(parameters), self.part, y[: m.nq])
+
+    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        m = self.system.mechanism
+        return closing.why_open(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.form, t)
+
+    def near(self, y: Array, parameters: Array) -> str:
+        found = self.condition(y, parameters)
+        return found.words if found.number > closing.NEAR else ""
 
     @property
     def dependent(self) -> tuple[int, ...]:
