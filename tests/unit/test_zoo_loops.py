@@ -26,6 +26,7 @@ MECHANISMS = {
     "stewart": (21, 15, 6),
     "delta": (18, 15, 3),
     "double_wishbone": (5, 4, 1),
+    "excavator_linkage": (12, 20, 4),
 }
 
 

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from bellcrank.actuators.actuator import Actuator, StateVariable
 from bellcrank.actuators.dc_motor import DCMotor
+from bellcrank.actuators.hydraulic_cylinder import HydraulicCylinder
+from bellcrank.actuators.hydraulic_motor import HydraulicMotor
 from bellcrank.actuators.ideal_torque import IdealTorque
 from bellcrank.actuators.pd import PD
 from bellcrank.actuators.pid import PID
+from bellcrank.actuators.proportional_valve import ProportionalValve
 from bellcrank.actuators.rotary_hydraulics import RotaryHydraulics
 from bellcrank.actuators.spring_damper import SpringDamper
 from bellcrank.actuators.stribeck_friction import StribeckFriction
 
 # In the order a newcomer should meet them.
 ACTUATORS: dict[str, type[Actuator]] = {
-    kind.__name__: kind for kind in (IdealTorque, PD, PID, DCMotor, SpringDamper, StribeckFriction, RotaryHydraulics)
+    kind.__name__: kind
+    for kind in (
+        IdealTorque,
+        PD,
+        PID,
+        DCMotor,
+        SpringDamper,
+        StribeckFriction,
+        RotaryHydraulics,
+        HydraulicCylinder,
+        HydraulicMotor,
+    )
 }
 
 __all__ = [
@@ -22,7 +36,10 @@ __all__ = [
     "PID",
     "Actuator",
     "DCMotor",
+    "HydraulicCylinder",
+    "HydraulicMotor",
     "IdealTorque",
+    "ProportionalValve",
     "RotaryHydraulics",
     "SpringDamper",
     "StateVariable",

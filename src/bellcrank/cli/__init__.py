@@ -1,7 +1,7 @@
 """The command line. Thin: each command makes one noun of the design and stops there.
 
     Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
-    Record: simulate, report
+    Record: simulate, report, drive
 
 And the papers: experiment, papers, methods, cite. Here is what they share; each file beside has a command or two.
 """
@@ -27,7 +27,8 @@ from bellcrank.read import SUFFIXES
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "experiment", "costs", "cite"),
+    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "drive", "experiment", "costs"),
+    "cite",
 )
 
 

@@ -38,7 +38,9 @@ class Times:
         return {
             "count": self.count, "min": self.least, "mean": self.mean, "p50": self.percentile(0.5),
             "p99": self.percentile(0.99), "max": self.most,
-            "edges": self.edges[first : last + 1].tolist(), "counts": self.counts[first:last].tolist(),
+            "histogram": {
+                "edges": self.edges[first : last + 1].tolist(), "counts": self.counts[first:last].tolist(),
+            },
         }  # fmt: skip
 
 
@@ -59,7 +61,7 @@ class Deadlines:
 
     def plain(self) -> dict[str, Any]:
         return {
-            "period": self.period, "predicted": self.predicted, "cost": self.cost.plain(),
+            "period": self.period, "predicted": self.predicted, "measured": self.cost.plain(),
             "jitter": self.jitter.plain(), "steps": self.steps, "overruns": self.overruns, "skipped": self.skipped,
             "caught_up": self.caught_up, "lost_rows": self.lost, "real_time_factor": self.real_time_factor,
             "log": list(self.log), "notes": list(self.notes),

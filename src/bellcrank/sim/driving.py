@@ -57,6 +57,7 @@ class Snapshot:
     y: Array
     u: Array
     status: str
+    outputs: Mapping[str, float]
 
 
 class Drive:
@@ -272,7 +273,17 @@ class Drive:
         y = state[self._places.places["y"]]
         n, status = state[self._places.place("n")], int(state[self._places.place("status")])
         word = "running" if self.running and not self.paused else "paused" if self.running else "stopped"
-        return Snapshot(int(n), float(state[self._places.place("t")]), y, u, word if status == RUNNING else "failed")
+        t = float(state[self._places.place("t")])
+        return Snapshot(int(n), t, y, u, word if status == RUNNING else "failed", self._seen(t, y, u))
+
+    def _seen(self, t: float, y: Array, u: Array) -> dict[str, float]:
+        """The user's outputs, worked out by whoever looks and not by the loop."""
+        if not self.system.outputs:
+            return {}
+        graph = self.simulator.traced.outputs
+        given = {"t": t, "y": y, "u": u, "p": self._p[0]}
+        found = graph.evaluate(**{key: given[key] for key in graph.inputs})["output"]
+        return dict(zip(self.system.outputs, (float(x) for x in found), strict=False))
 
     def report(self) -> dict[str, Any]:
         """Deadlines so far, as plain data; see `deadlines` for an object that prints itself."""

@@ -133,6 +133,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
         **counts,
         **o.traced.told(o.of_state("open").max() if "open" in o.layout.places else 0.0, int(o.done.switched.sum())),
         "actuators": list(s.descriptions),
+        **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
         "events": happened,

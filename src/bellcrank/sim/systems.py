@@ -2,7 +2,8 @@
 
 y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state
 and inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are
-the forces on all joints. Everything is plain Python over scalars, and nothing here knows of graphs.
+the forces on all joints. Forces from outside act on frames (wrenches.py). Everything is plain Python over scalars, and
+nothing here knows of graphs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from bellcrank.scalar import Scalar
 from bellcrank.sim.checked import listed, number, unique
 from bellcrank.sim.named import Named
 from bellcrank.sim.user import called, vector
+from bellcrank.sim.wrenches import Wrench, torques
+from bellcrank.sim.wrenches import checked as checked_forces
 
 Control = Callable[..., Any]
 Vector = Sequence[Scalar]
@@ -33,6 +36,7 @@ class System:
     inputs: tuple[str, ...] = ()
     outputs: Mapping[str, Callable[..., Scalar]] = field(default_factory=dict)
     control_states: tuple[StateVariable, ...] = ()
+    wrenches: Mapping[str, Wrench] = field(default_factory=dict)  # forces from outside, by frame
     free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
 
     @cached_property
@@ -40,7 +44,7 @@ class System:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        return Parameters(*parts, self.actuators, self.control, self.free)
+        return Parameters(*parts, self.actuators, self.control, tuple(self.wrenches.values()), self.free)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -93,11 +97,11 @@ class System:
         return vector(what, found, self.commands), vector(f"rates of {what}", rates, names) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Forces on the joints, and the rates of the actuators' states."""
-        if not self.actuators:
-            return list(commands), []
+        """Forces on the joints, those from outside among them, and the rates of the actuators' states."""
         q, v, x = self.split(y)
-        tau: list[Scalar] = [0.0] * len(v)
+        tau: list[Scalar] = torques(self.mechanism, self.wrenches, t, list(q), list(v))
+        if not self.actuators:
+            return [a + b for a, b in zip(commands, tau, strict=True)] if self.wrenches else list(commands), []
         rates: list[Scalar] = []
         given, at = iter(commands), 0
         for a in self.actuators:
@@ -129,6 +133,7 @@ class System:
         lines += [f"  {a}" for a in self.actuators]
         if self.control is not None:
             lines.append(f"  control: {_called(self.control)}")
+        lines += [f"  force on {frame}: {_called(f)}" for frame, f in self.wrenches.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
         return "\n".join(lines)
@@ -146,6 +151,7 @@ def system(
     outputs: Mapping[str, Callable[..., Scalar]] | None = None,
     states: Mapping[str, float] | Sequence[StateVariable] = (),
     parameters: Sequence[Any] = (),
+    forces: Mapping[str, Wrench] | None = None,
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -154,11 +160,12 @@ def system(
     control(t, q, v, x, u) gives the commands, one for each actuator that takes one (or, without actuators, the forces
     on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it
     has states of its own (states=..., or an attribute of that name), it gives (commands, rates of its states), and
-    finds them in x. inputs are the names of u. outputs are functions of (t, q, v, x, u), by name. parameters: those
-    that only a function of the user knows.
+    finds them in x. inputs are the names of u. outputs are functions of (t, q, v, x, u), by name. forces from
+    outside are functions of (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
+    parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):
-        if actuators or control is not None or inputs or outputs or states or parameters:
+        if actuators or control is not None or inputs or outputs or states or parameters or forces:
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
@@ -185,7 +192,8 @@ def system(
         raise InputError(f"there are states ({', '.join(z.name for z in own)}) but no control that would move them.")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    made = System(mechanism, actuators, control, inputs, dict(outputs or {}), tuple(own), parameters)
+    outside = checked_forces(mechanism, forces or {})
+    made = System(mechanism, actuators, control, inputs, dict(outputs or {}), tuple(own), outside, parameters)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     m = mechanism

@@ -27,9 +27,9 @@ ADVICE = (
 LONG = 100  # characters of a line of the user's that a message shows
 
 
-def called(what: str, function: Callable[..., Any], *args: Any) -> Any:
+def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
     """function(*args), or an error at the user's line."""
-    _takes(what, function, len(args))
+    _takes(what, function, len(args), expected)
     try:
         return function(*args)
     except InputError as error:
@@ -38,7 +38,7 @@ def called(what: str, function: Callable[..., Any], *args: Any) -> Any:
         raise TraceError(f"{what}: {_where(error)}{_said(error)}") from error
 
 
-def _takes(what: str, function: Callable[..., Any], count: int) -> None:
+def _takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
     """Says so where the function has not as many arguments as it will be given."""
     try:
         signature = inspect.signature(function)
@@ -47,7 +47,7 @@ def _takes(what: str, function: Callable[..., Any], count: int) -> None:
     try:
         signature.bind(*[None] * count)
     except TypeError:
-        raise InputError(f"{what} takes {signature}; expected {count} arguments: (t, q, v, x, u).") from None
+        raise InputError(f"{what} takes {signature}; expected {count} arguments: {expected}.") from None
 
 
 def _where(error: BaseException) -> str:

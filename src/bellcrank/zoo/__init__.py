@@ -10,6 +10,7 @@ from typing import Any
 
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.zoo.excavator_linkage import excavator_linkage
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.loops import (
     andrews,
@@ -46,6 +47,7 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
         stewart,
         delta,
         double_wishbone,
+        excavator_linkage,
         chain,
         tree,
         random_tree,
@@ -60,6 +62,7 @@ __all__ = [
     "delta",
     "double_wishbone",
     "excavator",
+    "excavator_linkage",
     "four_bar",
     "load",
     "n_four_bar",

@@ -1,0 +1,47 @@
+"""`python -m bench.picture FILE.jpg`: the cockpit's page with the excavator at work, from a headless Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import threading
+
+from playwright.sync_api import sync_playwright
+
+from bellcrank.cli import drive
+from bellcrank.cockpit import excavator
+from bellcrank.cockpit.guard import Guard
+from bellcrank.cockpit.serve import bound, serving
+from bellcrank.cockpit.session import Session
+
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+SIZE = {"width": 1280, "height": 720}
+SECONDS = 20.0  # of simulation: the bucket is full and on its way
+
+
+def main(path: str) -> None:
+    listening, end = bound("127.0.0.1", 0), threading.Event()
+    session = Session(excavator.machine(), drive.maker())
+    session.fly("dig")
+    job = serving(session, Guard(), listening, lambda: not end.is_set())
+    thread = threading.Thread(target=lambda: asyncio.run(job))
+    thread.start()
+    try:
+        with sync_playwright() as p:
+            found = shutil.which("chromium") or p.chromium.executable_path
+            browser = p.chromium.launch(executable_path=found, args=FLAGS)
+            page = browser.new_page(viewport=SIZE)
+            page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?quality=high")
+            while not (t := page.evaluate("cockpit.state()?.t ?? 0")) or t < SECONDS:
+                page.wait_for_timeout(200)
+            page.screenshot(path=path, type="jpeg", quality=86)
+            browser.close()
+    finally:
+        end.set()
+        thread.join()
+        listening.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

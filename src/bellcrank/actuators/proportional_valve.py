@@ -1,0 +1,96 @@
+"""A 4/3 proportional valve, the pump before it, and the port valves behind it, between tank and two chambers A and B.
+
+    o = (s less the overlap) / (1 - overlap)                          opening: -1 ... 1, from the spool's place s
+    o > 0: Q_A = o k_in root(dp),   Q_B = -o k_B root(p_B)            A is filled, B drains to the tank
+    o < 0: Q_A =  o k_A root(p_A),  Q_B = -o k_in root(dp)
+    dp = min(margin, p_pump - p_load), at least 0                     a load-sensing pump, and a check valve
+    root(dp) = dp / (dp^2 + laminar^2)^(1/4)                          sqrt far from 0, a straight line through it
+    Q -= flow max(p - relief, 0) / 3 MPa                              relief valve of each port
+    Q += flow max(-p, 0) / 0.03 MPa                                   make-up valve of each port, from the tank
+
+k_in gives the rated `flow` at the pump's margin: that is the most that the function can ask for. Above the load the
+pump keeps `margin` until it reaches `p_pump`; then the flow dies away. k_A and k_B give the rated flow at `drops`.
+Pressures are above the tank's, flows into the chambers.
+
+Source: H. E. Merritt. Hydraulic Control Systems. Wiley, 1967, chapters 3 (orifices, laminar and turbulent) and 5
+(four-way spool valves). Load sensing and flow sharing: P. Krus. On load sensing fluid power systems. Dissertation 198,
+Linkoeping University, 1988. The smooth root: A. Ellman, R. Piche. A two regime orifice flow formula for numerical
+simulation. ASME Journal of Dynamic Systems, Measurement, and Control 121(4), 721-724, 1999 (theirs is a polynomial;
+ours has all derivatives).
+
+Departs: every function has a pump of its own, as strong as the machine's; that they share one is the control's business
+(control/linkage_modes.py shares the flow). How the pump itself moves is left out: it is faster than the spool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.actuators.actuator import known
+from bellcrank.errors import InputError
+from bellcrank.scalar import Scalar, clip, maximum, minimum, sqrt
+
+RELIEVED = 3.0e6  # Pa above its setting, at which a relief valve passes the rated flow
+SUCKED = 3.0e4  # Pa below the tank's, at which a make-up valve does
+
+
+@dataclass(frozen=True)
+class ProportionalValve:
+    flow: Scalar  # m3/s, fully open
+    p_pump: Scalar  # Pa
+    relief: Scalar  # Pa, of both ports
+    drops: tuple[Scalar, Scalar] = (2.0e6, 2.0e6)  # Pa, over the return edges of A and B at the rated flow
+    margin: Scalar = 2.0e6  # Pa
+    overlap: Scalar = 0.05
+    lag: Scalar = 0.03  # s, of the spool behind its command
+    laminar: Scalar = 5.0e5  # Pa
+
+    def __post_init__(self) -> None:
+        for name in ("flow", "p_pump", "relief", "margin", "lag", "laminar"):
+            x = getattr(self, name)
+            if known(x) and not x > 0:
+                raise InputError(f"ProportionalValve: {name} is {x!r}; expected a number above zero.")
+        if known(self.overlap) and not 0 <= self.overlap < 1:
+            raise InputError(f"ProportionalValve: overlap is {self.overlap!r}; expected 0 or more, and less than 1.")
+        if len(self.drops) != 2:
+            raise InputError(f"ProportionalValve: drops is {self.drops!r}; expected two pressures, of A and of B.")
+
+    def __str__(self) -> str:
+        shown = (f"{x:g}" if known(x) else str(x) for x in (self.flow, self.p_pump))
+        return " m3/s and ".join(shown) + " Pa"
+
+    def moved(self, s: Scalar, command: Scalar) -> Scalar:
+        """ds/dt of the spool: a first-order lag behind a command that ends at -1 and 1."""
+        return (clip(command, -1.0, 1.0) - s) * (1.0 / self.lag)
+
+    def opening(self, s: Scalar) -> Scalar:
+        return (s - clip(s, -self.overlap, self.overlap)) / (1.0 - self.overlap)
+
+    def command(self, opening: Scalar) -> Scalar:
+        """Where the spool must be for an opening; within a hundredth of closed it steps over the overlap smoothly."""
+        return opening * (1.0 - self.overlap) + clip(opening * 100.0, -1.0, 1.0) * self.overlap
+
+    def root(self, drop: Scalar) -> Scalar:
+        return drop / sqrt(sqrt(drop * drop + self.laminar * self.laminar))
+
+    def supplied(self, p: Scalar) -> Scalar:
+        """What the open inlet passes into a chamber at pressure p."""
+        drop = maximum(minimum(self.margin, self.p_pump - p), 0.0)
+        return self.flow / self.root(self.margin) * self.root(drop)
+
+    def returned(self, p: Scalar, drop: Scalar) -> Scalar:
+        """What an open return edge passes to the tank."""
+        return self.flow / self.root(drop) * self.root(p)
+
+    def ports(self, p: Scalar) -> Scalar:
+        """Into a chamber, through its relief and make-up valves."""
+        out, back = maximum(p - self.relief, 0.0), maximum(-p, 0.0)
+        return back * (self.flow / SUCKED) - out * (self.flow / RELIEVED)
+
+    def flows(self, s: Scalar, p_A: Scalar, p_B: Scalar) -> tuple[Scalar, Scalar]:
+        """(Q_A, Q_B) into the chambers at the spool's place s."""
+        o = self.opening(s)
+        fill, drain = maximum(o, 0.0), maximum(-o, 0.0)
+        Q_A = fill * self.supplied(p_A) - drain * self.returned(p_A, self.drops[0]) + self.ports(p_A)
+        Q_B = drain * self.supplied(p_B) - fill * self.returned(p_B, self.drops[1]) + self.ports(p_B)
+        return Q_A, Q_B

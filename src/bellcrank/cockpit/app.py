@@ -1,0 +1,144 @@
+"""The web server: the page, its files, the websocket, the record as a file. Starlette does the talking."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+
+from bellcrank.cockpit.guard import Guard
+from bellcrank.cockpit.hub import Hub, tell_failure
+from bellcrank.cockpit.session import Session
+from bellcrank.errors import BellcrankError
+
+STATIC = Path(__file__).with_name("static")
+BUILD = "make page"
+FILES = {"cockpit.js": "text/javascript", "cockpit.css": "text/css"}
+FORMATS = ("csv", "npz", "parquet", "mcap")
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:"
+HEADERS = {
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+NOT_BUILT = f"""<!doctype html><title>Bellcrank</title><h1>The page is not built</h1>
+<p>The drive runs and the websocket at <code>/live</code> works. To build the page, in Bellcrank's source folder:</p>
+<pre>{BUILD}</pre><p>then load this page again.</p>"""
+
+
+class Files:
+    """What a browser may fetch."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._one = asyncio.Semaphore(1)  # a record is large: one at a time
+
+    async def index(self, request: Request) -> Response:
+        page = STATIC / "index.html"
+        return FileResponse(page, media_type="text/html") if page.exists() else HTMLResponse(NOT_BUILT, 503)
+
+    async def file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in FILES or not (STATIC / name).exists():
+            return PlainTextResponse("There is no such file.\n", 404)
+        return FileResponse(STATIC / name, media_type=FILES[name])
+
+    async def replay(self, request: Request) -> Response:
+        begin, end = (_seconds(request.query_params.get(key)) for key in ("from", "to"))
+        async with self._one:
+            content = await run_in_threadpool(self.session.replay, begin or 0.0, end if end is not None else 1e12)
+        return Response(content, media_type="application/octet-stream")
+
+    async def record(self, request: Request) -> Response:
+        suffix = request.path_params["suffix"]
+        if suffix not in FORMATS:
+            return PlainTextResponse(f"There is no such format; there are {', '.join(FORMATS)}.\n", 404)
+        name = f"{self.session.machine.mechanism.name}.{suffix}"
+
+        def saved() -> bytes:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"record.{suffix}"
+                self.session.recorded().save(path)
+                return path.read_bytes()
+
+        async with self._one:
+            try:
+                content = await run_in_threadpool(saved)
+            except BellcrankError as error:
+                return PlainTextResponse(f"{error}\n", 400)
+        safe = "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else "_" for c in name)
+        headers = {"Content-Disposition": f'attachment; filename="{safe}"'}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+class Checked:
+    """Around the whole application: the Host header, and headers on every answer."""
+
+    def __init__(self, app: Any, guard: Guard) -> None:
+        self.app, self.guard = app, guard
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+        if not self.guard.host(headers.get("host")):
+            await PlainTextResponse("This computer does not answer to that name.\n", 421)(scope, receive, send)
+            return
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+def application(session: Session, guard: Guard | None = None, clock: Callable[[], float] = time.monotonic) -> Starlette:
+    """The whole of it, to be served; the session is started by it and stopped with it."""
+    guard = guard or Guard()
+    hub, files = Hub(session, guard, clock), Files(session)
+
+    @contextlib.asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        session.start()
+        task = asyncio.create_task(hub.run())
+        task.add_done_callback(tell_failure)
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            session.stop()
+
+    routes = [
+        Route("/", files.index),
+        Route("/replay", files.replay),
+        Route("/record.{suffix}", files.record),
+        Route("/{name}", files.file),
+        WebSocketRoute("/live", hub.meet),
+    ]
+    app = Starlette(routes=routes, lifespan=life)
+    app.state.hub = hub
+    app.add_middleware(Checked, guard=guard)
+    return app

@@ -1,0 +1,121 @@
+"""The excavator of Wong's chapter 5 as a person drives it: two sticks, JOINT or RESOLVED, ISO or SAE.
+
+Mechanism, hydraulics and control are the paper's (control/wong_experiments.py). Assumed here, for the paper does not
+print them: the bucket's teeth (TIP), the height of the ground under the cab's bearing, the stops of the desired angles,
+and how fast a full stick asks for: about what the paper's pumps can give, so that the desired angles do not run away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from bellcrank.cockpit.machines import Axes, Lever, Machine, Plot
+from bellcrank.cockpit.pilots import Tour
+from bellcrank.control.excavator import JOINTS, EitherMode
+from bellcrank.control.excavator_arm import ExcavatorArm
+from bellcrank.control.wong_experiments import hydraulics
+from bellcrank.scalar import Scalar
+from bellcrank.sim.systems import system
+from bellcrank.zoo import data, excavator
+
+TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
+GROUND = -1.0  # m, below the cab's bearing
+STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
+RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
+SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
+START = (5.6, 0.0, 0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
+# Which lever an axis moves, and which way: x to the right, y away from the operator. JOINT: cab, boom, stick, bucket.
+JOINT: Axes = {
+    "left.x": ("first", -1.0),  # left: the cab turns left
+    "left.y": ("third", 1.0),  # away: stick out
+    "right.x": ("fourth", 1.0),  # left: the bucket curls in
+    "right.y": ("second", -1.0),  # away: boom down
+}
+# RESOLVED: radius, arc, height, bucket. The same hand does the same kind of thing.
+RESOLVED: Axes = {
+    "left.x": ("second", -1.0),
+    "left.y": ("first", 1.0),
+    "right.x": ("fourth", 1.0),
+    "right.y": ("third", -1.0),
+}
+# What a lever is called, and what it does below and above zero.
+WORDS = {
+    "JOINT": {
+        "first": ("cab", "right", "left"),
+        "second": ("boom", "down", "up"),
+        "third": ("stick", "in", "out"),
+        "fourth": ("bucket", "curl", "open"),
+    },
+    "RESOLVED": {
+        "first": ("radius", "in", "out"),
+        "second": ("arc", "right", "left"),
+        "third": ("height", "down", "up"),
+        "fourth": ("bucket", "curl", "open"),
+    },
+}
+DEG = 180.0 / math.pi
+
+
+def swapped(axes: Axes) -> Axes:
+    """SAE: what the sticks do away from and towards the operator changes hands."""
+    return {**axes, "left.y": axes["right.y"], "right.y": axes["left.y"]}
+
+
+def machine() -> Machine:
+    m = excavator()
+    arm = ExcavatorArm.of(m, tip=TIP)
+    start = [float(x) for x in arm.inverse(START)]
+    gains, actuators = data("excavator")["control"], hydraulics()
+    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, arm=arm)
+
+    def spool(i: int) -> Callable[..., Scalar]:
+        def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+            return actuators[i].spool(control(t, q, v, x, u)[0][i])
+
+        return opening
+
+    def tip(k: int) -> Callable[..., Scalar]:
+        return lambda t, q, v, x, u: arm.forward(list(q))[k]
+
+    outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
+    made = system(m, actuators=actuators, control=control, inputs=EitherMode.inputs, outputs=outputs)
+    pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
+    levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
+    return Machine(
+        made,
+        (*levers, Lever("resolved", "", 0.0, 1.0, None)),
+        (
+            Plot("Joint angles", "deg", tuple(f"{j}.q" for j in JOINTS), DEG),
+            Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in JOINTS), DEG),
+            Plot("Pressures", "psi", tuple(f"{j}.{p}" for j in JOINTS for p in ("p_in", "p_out"))),
+            Plot("Spools", "cm", tuple(f"{j}.spool" for j in JOINTS)),
+            Plot("Teeth", "m", ("tip.radius", "tip.height")),
+        ),
+        start=tuple(start),
+        patterns={
+            "ISO": {"JOINT": JOINT, "RESOLVED": RESOLVED},
+            "SAE": {"JOINT": swapped(JOINT), "RESOLVED": swapped(RESOLVED)},
+        },
+        mode="resolved",
+        modes=("JOINT", "RESOLVED"),
+        words=WORDS,
+        spans={
+            "JOINT": dict(zip(EitherMode.inputs, RATES, strict=False)),
+            "RESOLVED": dict(zip(EitherMode.inputs, SPEEDS, strict=False)),
+        },
+        look="excavator",
+        ground=GROUND,
+        trace=("bucket", (*TIP, 0.0)),
+        pilots={"dig": lambda: Tour(arm, made.size - 4, SPEEDS, RATES[0])},
+    )
+
+
+def _linkage() -> Machine:
+    from bellcrank.cockpit import linkage
+
+    return linkage.machine()
+
+
+MACHINES: dict[str, Callable[[], Machine]] = {"excavator": machine, "excavator_linkage": _linkage}

@@ -1,0 +1,217 @@
+"""All pages and the one session: pictures go out, messages come in, one page drives.
+
+One task sends pictures, RATE times a second: a snapshot becomes one message, and each page has a slot for it. Each page
+has a task that empties its slots as fast as the page reads, and one that listens. Nothing here can hold up the drive:
+it runs in a thread of its own and is only ever asked for its newest state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from bellcrank.cockpit import messages as m
+from bellcrank.cockpit.guard import ENOUGH, Guard, Pace
+from bellcrank.cockpit.helm import Helm
+from bellcrank.cockpit.outbox import FullError, Outbox
+from bellcrank.cockpit.session import Session
+from bellcrank.errors import BellcrankError
+from bellcrank.record.plain import plain
+
+RATE = 60.0  # pictures per second
+REPORTS = 0.5  # s between deadline reports
+VIEWERS = 64  # at once
+LINE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
+log = logging.getLogger("bellcrank.cockpit")
+
+
+@dataclass(eq=False)
+class Viewer:
+    id: int
+    may_drive: bool
+    outbox: Outbox = field(default_factory=Outbox)
+    pace: Pace = field(default_factory=Pace)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Hub:
+    """All pages and the one session."""
+
+    def __init__(self, session: Session, guard: Guard, clock: Callable[[], float] = time.monotonic) -> None:
+        self.session, self.guard, self.clock = session, guard, clock
+        self.helm, self.viewers = Helm(), dict[int, Viewer]()
+        self._next, self._serial, self._roles = 1, 0, ""
+        self._was_neutral = True
+
+    # -- the picture
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        due, report_due = self.clock(), 0.0
+        while True:
+            self.look()
+            now = self.clock()
+            if now >= report_due and self.viewers:
+                report_due = now + REPORTS
+                drive = self.session.drive
+                text = m.said("report", **plain({**drive.report(), "status": drive.snapshot().status}))
+                for viewer in self.viewers.values():
+                    viewer.outbox.report(text)
+            due = max(due + 1.0 / RATE, now)
+            await asyncio.sleep(due - now)
+
+    def look(self) -> None:
+        """One picture for everybody, and a look at who holds the levers."""
+        now, s = self.clock(), self.session
+        self.helm.tick(now)
+        held = self.helm.held(now)
+        if s.pilot:
+            s.piloted()
+        elif not held and not self._was_neutral:
+            s.let_go()
+        self._was_neutral = not held
+        if self.viewers:
+            flags = (0 if held else m.NEUTRAL) | (m.DRIVEN if self.helm.driver is not None else 0)
+            self._serial = (self._serial + 1) % 2**32
+            frame = s.frame(flags, self._serial)
+            for viewer in self.viewers.values():
+                viewer.outbox.state(frame, self._serial)
+        self.tell_roles()
+
+    # -- words
+
+    def say(self, viewer: Viewer, kind: str, **content: Any) -> None:
+        try:
+            viewer.outbox.say(m.said(kind, **content))
+        except FullError:
+            viewer.gone.set()
+
+    def tell(self, kind: str, **content: Any) -> None:
+        for viewer in self.viewers.values():
+            self.say(viewer, kind, **content)
+
+    def tell_roles(self) -> None:
+        """To everybody, when they have changed."""
+        for who in self.helm.refused:
+            if who in self.viewers:
+                self.say(self.viewers[who], "note", text="The driver keeps the controls for now.", bad=True)
+        self.helm.refused.clear()
+        roles = {"driver": self.helm.driver, "asking": self.helm.asking, "viewers": len(self.viewers)}
+        if str(roles) != self._roles:
+            self._roles = str(roles)
+            for viewer in self.viewers.values():
+                self.say(viewer, "roles", **roles, you=viewer.id, may_drive=viewer.may_drive)
+
+    # -- one page
+
+    async def meet(self, socket: WebSocket) -> None:
+        peer = socket.client.host if socket.client else ""
+        host, origin = socket.headers.get("host"), socket.headers.get("origin")
+        if not self.guard.host(host) or not self.guard.origin(origin, host, peer):
+            log.warning("refused a websocket from %s, origin %s, host %s", peer, origin, host)
+            await socket.close(1008)
+            return
+        if len(self.viewers) >= VIEWERS:
+            await socket.close(1013)
+            return
+        await socket.accept()
+        viewer = Viewer(self._next, self.guard.drives(peer, socket.query_params.get("token", "")))
+        self._next += 1
+        self.say(viewer, "welcome", **plain(self.session.welcome()), you=viewer.id)
+        self.say(viewer, "settings", **self.session.now())
+        self.viewers[viewer.id] = viewer
+        if self.helm.driver is None and viewer.may_drive:
+            self.helm.ask(viewer.id, self.clock())
+        self.tell_roles()
+        jobs: list[asyncio.Task[Any]] = [
+            asyncio.create_task(_deliver(viewer, socket)),
+            asyncio.create_task(self._listen(viewer, socket)),
+            asyncio.create_task(viewer.gone.wait()),
+        ]
+        for job in jobs:
+            job.add_done_callback(tell_failure)
+        try:
+            await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+            with contextlib.suppress(*LINE):
+                await socket.close(1008 if viewer.gone.is_set() else 1000)
+        finally:
+            del self.viewers[viewer.id]
+            self.helm.leave(viewer.id, self.clock())
+            for job in jobs:
+                job.cancel()
+
+    async def _listen(self, viewer: Viewer, socket: WebSocket) -> None:
+        while True:
+            got = await socket.receive()
+            if got["type"] == "websocket.disconnect":
+                return
+            text = got.get("text")
+            if not viewer.pace.allows(self.clock()):
+                if viewer.pace.dropped > ENOUGH:
+                    viewer.gone.set()
+                continue
+            try:
+                await self.obey(viewer, m.parsed(text if text is not None else got.get("bytes") or b""))
+            except BellcrankError as error:
+                self.say(viewer, "note", text=str(error), bad=True)
+
+    async def obey(self, viewer: Viewer, message: m.Message) -> None:
+        now, helm, s = self.clock(), self.helm, self.session
+        match message:
+            case m.Input():
+                values = s.machine.values(message.values)
+                if helm.hand(viewer.id, now) and not (s.pilot and values == s.machine.neutral(values)):
+                    flying = bool(s.pilot)
+                    s.move(values, message.n)
+                    self._was_neutral = False
+                    if flying:
+                        self.tell("settings", **s.now())
+            case m.Seen():
+                viewer.outbox.seen(message.serial)
+            case m.Blur():
+                helm.let_go(viewer.id)
+            case m.Ask():
+                if viewer.may_drive:
+                    helm.ask(viewer.id, now)
+                else:
+                    self.say(viewer, "note", text="To drive from here, open the address with the token.", bad=True)
+            case m.Answer():
+                helm.answer(viewer.id, message.grant, now)
+            case m.Release():
+                helm.leave(viewer.id, now)
+            case _ if helm.driver != viewer.id:
+                self.say(viewer, "note", text="Only the driver can do this; ask for the controls.", bad=True)
+            case m.Pause():
+                s.pause()
+            case m.Resume():
+                s.resume()
+            case m.Reset():
+                await run_in_threadpool(s.reset)
+            case m.Slow():
+                s.slow(message.factor)
+            case m.Pilot():
+                s.fly(message.name)
+            case m.Switch():
+                self.tell("note", text="Compiling ...", bad=False)
+                await run_in_threadpool(s.switch, message.rate, message.integrator, message.method)
+                self.tell("note", text="", bad=False)
+        if not isinstance(message, (m.Input, m.Seen, m.Blur)):
+            self.tell("settings", **s.now())
+
+
+def tell_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a task of the cockpit failed", exc_info=error)
+
+
+async def _deliver(viewer: Viewer, socket: WebSocket) -> None:
+    with contextlib.suppress(*LINE):
+        await viewer.outbox.deliver(socket.send_text, socket.send_bytes)

@@ -1,0 +1,44 @@
+"""excavator_linkage as a person drives it: cylinders, bucket linkage and soil, by the two sticks of Wong's machine.
+
+How fast a full stick asks for is assumed, about what the pump can give.
+"""
+
+from __future__ import annotations
+
+from bellcrank.cockpit.excavator import DEG, JOINT, RESOLVED, WORDS, swapped
+from bellcrank.cockpit.machines import Lever, Machine, Plot
+from bellcrank.control.linkage import JOINTS
+from bellcrank.control.linkage_machine import parts
+from bellcrank.sim.systems import system
+
+RATES = (0.5, 0.3, 0.5, 0.7)  # rad/s of a full stick, JOINT
+SPEEDS = (1.0, 1.5, 0.8, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
+
+
+def machine() -> Machine:
+    made = system(**parts())
+    names = made.inputs[:4]
+    levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
+    angles = (JOINTS[0], "boom", "stick", "bucket")
+    states = [s.name for s in made.states]
+    return Machine(
+        made,
+        (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0, None)),
+        (
+            Plot("Joint angles", "deg", tuple(f"{j}.q" for j in angles), DEG),
+            Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in angles), DEG),
+            Plot("Pressures", "bar", tuple(s for s in states if s.rpartition(".")[2].startswith("p_")), 1e-5),
+            Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
+            Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
+        ),
+        patterns={
+            "ISO": {"JOINT": JOINT, "RESOLVED": RESOLVED},
+            "SAE": {"JOINT": swapped(JOINT), "RESOLVED": swapped(RESOLVED)},
+        },
+        mode="resolved",
+        modes=("JOINT", "RESOLVED"),
+        words=WORDS,
+        spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
+        ground=0.0,
+        trace=("bucket", tuple(made.mechanism.frame("tip").point)),
+    )

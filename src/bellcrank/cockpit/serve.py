@@ -1,0 +1,111 @@
+"""Puts the cockpit on a port and opens a browser, until Ctrl-C or for so many seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import secrets
+import socket
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from bellcrank.cockpit.app import application
+from bellcrank.cockpit.guard import Guard, loopback
+from bellcrank.cockpit.messages import LARGEST
+from bellcrank.cockpit.session import Session
+from bellcrank.errors import InputError
+
+PORT = 8731
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens, or a word about why not."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(64)
+    except (OSError, OverflowError) as error:
+        made.close()
+        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "another program has it (perhaps another `bellcrank drive`)" if taken else str(error)
+        raise InputError(
+            f"port {port} on {host} cannot be used: {why}. Take another one: --port {port + 1}, or --port 0 for any."
+        ) from None
+    return made
+
+
+class Server(uvicorn.Server):
+    """Leaves Ctrl-C to who started it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+def server(session: Session, guard: Guard) -> Server:
+    config = uvicorn.Config(
+        application(session, guard),
+        log_level="warning",
+        ws="websockets-sansio",
+        ws_max_size=LARGEST,
+        ws_per_message_deflate=False,  # states are small and numbers do not shrink
+        ws_ping_interval=5.0,
+        ws_ping_timeout=20.0,
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    return Server(config)
+
+
+async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
+    """Serves pages as long as `goes_on` says so; it is asked four times a second."""
+    made = server(session, guard)
+    task = asyncio.create_task(made.serve([listening]))
+    try:
+        while not task.done() and goes_on():
+            await asyncio.wait([task], timeout=0.25)
+    finally:
+        made.should_exit = True
+        await task
+
+
+def serve(
+    session: Session,
+    listening: socket.socket,
+    host: str = "127.0.0.1",
+    browser: bool = True,
+    seconds: float | None = None,
+    ready: Callable[[str], None] = print,
+    each: Callable[[Session], None] = lambda session: None,
+) -> None:
+    """Blocks. listening: from `bound`. `ready` is told the address; `each` is called four times a second."""
+    near = loopback(host)
+    guard = Guard(host, "" if near else secrets.token_urlsafe(12))
+    shown = host if near else socket.gethostname() if host in ("0.0.0.0", "::") else host
+    shown = f"[{shown}]" if ":" in shown else shown
+    address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={guard.token}" if guard.token else "")
+
+    began: float | None = None
+
+    def goes_on() -> bool:
+        nonlocal began
+        if began is None:
+            began = time.monotonic()
+            ready(address)
+            if browser:
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        each(session)
+        return seconds is None or time.monotonic() - began < seconds
+
+    try:
+        asyncio.run(serving(session, guard, listening, goes_on))
+    finally:
+        listening.close()

@@ -1,0 +1,211 @@
+"""The running drive: its settings, what the levers say, and its newest picture as a message.
+
+Changing rate, integrator or method means other machine code. It is compiled beside the running drive, and the motion
+goes on from the state at that moment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.cockpit import messages, stage
+from bellcrank.cockpit.driven import Driven, Make
+from bellcrank.cockpit.machines import Machine, Pilot
+from bellcrank.errors import InputError, unknown
+from bellcrank.integrate import INTEGRATORS
+from bellcrank.methods import candidates
+from bellcrank.record import Record
+from bellcrank.version import __version__
+
+RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
+SLOWEST, FASTEST = 0.01, 2.0
+ROWS = 3600  # of a replay: a minute at the rate of a screen
+
+
+@dataclass(frozen=True)
+class Settings:
+    rate: float = 1000.0
+    integrator: str = "rk4"
+    method: str = "auto"
+
+
+class Session:
+    def __init__(self, machine: Machine, make: Make, settings: Settings | None = None) -> None:
+        self.machine, self.make = machine, make
+        self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
+        self.epoch, self.slowness, self.running = 0, 1.0, False
+        self.pilot = ""
+        self._pilot: Pilot | None = None
+        self.levers = machine.first()
+        self.number = 0  # of the driver's newest message
+        self.poses = stage.pose_kernel(machine.mechanism)
+        self._switching = threading.Lock()
+        self.drive: Driven = self._made(self.settings)
+        self.drive.reset(q0=self._start())
+        self.drive.input(self.levers)
+
+    # -- what a person may do
+
+    def start(self) -> None:
+        self.drive.start()
+        self.running = True
+
+    def stop(self) -> None:
+        self.drive.stop()
+        self.running = False
+
+    def pause(self) -> None:
+        self.drive.pause()
+        self.running = False
+
+    def resume(self) -> None:
+        self.drive.resume()
+        self.running = True
+
+    def reset(self) -> None:
+        self.pilot = ""
+        pairs = zip(self.machine.levers, self.levers, self.machine.first(), strict=True)
+        self.levers = [now if lever.name == self.machine.mode else first for lever, now, first in pairs]
+        self.drive.input(self.levers)
+        self.drive.reset(q0=self._start())
+
+    def slow(self, factor: float) -> None:
+        if not SLOWEST <= factor <= FASTEST:
+            raise InputError(f"slow motion of {factor:g}; expected {SLOWEST:g} to {FASTEST:g}, 1 is real time.")
+        self.drive.slow(factor)
+        self.slowness = factor
+
+    def move(self, values: Sequence[float], number: int = 0) -> None:
+        self.levers = self.machine.values(values)
+        self.number = number
+        self.pilot = ""
+        self.drive.input(self.levers)
+
+    def let_go(self) -> None:
+        """All levers to neutral; those that stay where they are stay."""
+        neutral = self.machine.neutral(self.levers)
+        if neutral != self.levers:
+            self.levers = neutral
+            self.drive.input(neutral)
+
+    def fly(self, name: str) -> None:
+        if name and name not in self.machine.pilots:
+            raise InputError(unknown("program", name, self.machine.pilots))
+        self.pilot = name
+        self._pilot = self.machine.pilots[name]() if name else None
+
+    def switch(self, rate: float = 0.0, integrator: str = "", method: str = "") -> None:
+        """Slow: compiles. One at a time."""
+        wanted = replace(
+            self.settings,
+            rate=rate or self.settings.rate,
+            integrator=integrator or self.settings.integrator,
+            method=method or self.settings.method,
+        )
+        if self.checked(wanted) == self.settings:
+            return
+        if not self._switching.acquire(blocking=False):
+            raise InputError("another change is being compiled; wait for it.")
+        try:
+            made = self._made(wanted)
+            old, m = self.drive, self.machine.mechanism
+            old.pause()
+            y = np.array(old.snapshot().y)
+            old.stop()
+            made.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
+            made.slow(self.slowness)
+            made.input(self.levers)
+            self.drive, self.settings, self.epoch = made, wanted, self.epoch + 1
+            made.start()
+            if not self.running:
+                made.pause()
+        finally:
+            self._switching.release()
+
+    def checked(self, s: Settings) -> Settings:
+        if s.rate not in RATES:
+            raise InputError(f"rate is {s.rate:g}; expected one of {', '.join(map(str, RATES))} steps per second.")
+        for what, name, known in (("integrator", s.integrator, INTEGRATORS), ("method", s.method, self.methods)):
+            if name not in known:
+                raise InputError(unknown(what, name, known))
+        return s
+
+    @property
+    def methods(self) -> list[str]:
+        return ["auto", *(by.name for by in candidates("forward_dynamics", self.machine.mechanism.tree))]
+
+    # -- what the page is told
+
+    def welcome(self) -> dict[str, Any]:
+        """Everything that does not change, for a page that has just come."""
+        m = self.machine
+        return {
+            "protocol": messages.PROTOCOL,
+            "version": __version__,
+            "name": m.mechanism.name,
+            "scene": stage.described(m.mechanism, np.asarray(self._start()), alone=bool(m.look)),
+            "names": m.names,
+            "sizes": [len(m.mechanism.bodies), m.system.size, len(m.system.inputs), len(m.system.outputs)],
+            "levers": [asdict(lever) | {"label": lever.label or lever.name} for lever in m.levers],
+            "first": m.first(),
+            "plots": [asdict(p) for p in m.plots],
+            "patterns": {name: {mode: dict(axes) for mode, axes in p.items()} for name, p in m.patterns.items()},
+            "mode": m.mode,
+            "modes": list(m.modes),
+            "words": {name: dict(x) for name, x in m.words.items()},
+            "spans": {name: dict(x) for name, x in m.spans.items()},
+            "look": m.look,
+            "ground": m.ground,
+            "trace": m.trace,
+            "pilots": list(m.pilots),
+            "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
+        }
+
+    def now(self) -> dict[str, Any]:
+        """What a person may have changed."""
+        return asdict(self.settings) | {"running": self.running, "slow": self.slowness, "pilot": self.pilot}
+
+    def frame(self, flags: int, serial: int) -> bytes:
+        drive = self.drive
+        shot = drive.snapshot()
+        y = np.asarray(shot.y)
+        flags |= messages.RUNNING if self.running else 0
+        outputs = np.fromiter(shot.outputs.values(), float) if self.machine.system.outputs else np.empty(0)
+        poses = self.poses(np.ascontiguousarray(y[: self.machine.mechanism.nq]))
+        numbers = poses, y, np.asarray(shot.u), outputs
+        return messages.state(flags, self.epoch, self.number, shot.n, shot.t, self.slowness, serial, numbers)
+
+    def piloted(self) -> None:
+        """Lets the program at the levers move them."""
+        if self._pilot is not None and self.pilot:
+            self.levers = self.machine.values(self._pilot(self.drive.snapshot()))
+            self.drive.input(self.levers)
+
+    def recorded(self) -> Record:
+        return self.drive.record()
+
+    def replay(self, begin: float, end: float) -> bytes:
+        """What was recorded between two times, thinned out: u32 rows, u32 width; t as f64; rows as f32."""
+        run = self.recorded()
+        inside = np.flatnonzero((run.t >= begin) & (run.t <= end))
+        kept = inside[:: max(1, -(-len(inside) // ROWS))]
+        t = np.ascontiguousarray(run.t[kept], "<f8")
+        poses = self.poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
+        columns = [run[name][kept] for name in self.machine.names if name in run.names]
+        rows = np.concatenate([poses, np.stack(columns, -1)], axis=1) if len(kept) else poses
+        head = np.array([len(kept), rows.shape[1]], "<u4").tobytes()
+        return head + t.tobytes() + np.ascontiguousarray(rows, "<f4").tobytes()
+
+    # -- inside
+
+    def _made(self, s: Settings) -> Driven:
+        return self.make(self.machine.system, s.rate, s.integrator, s.method)
+
+    def _start(self) -> list[float]:
+        start = self.machine.start
+        return [float(x) for x in (start if start is not None else self.machine.mechanism.neutral())]

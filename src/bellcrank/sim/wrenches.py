@@ -1,0 +1,58 @@
+"""Forces from outside: of soil, wind or a hand, on a frame of the mechanism, as forces on its joints.
+
+    tau = J^T [f, n]        J: how the frame moves for each unit of v
+
+A force is a function of (t, pose, velocity) that gives (force, moment), all at the frame's origin and in world axes:
+pose is 4x4, velocity [linear, angular], force and moment have three components each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.methods import kinematics
+from bellcrank.model import Mechanism
+from bellcrank.scalar import Scalar
+from bellcrank.sim.user import called, vector
+
+Wrench = Callable[..., Any]
+AXES = ("x", "y", "z")
+
+
+def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
+    if not isinstance(forces, Mapping):
+        raise InputError(f"forces is {forces!r}; expected functions of (t, pose, velocity) by the name of a frame.")
+    for frame, f in forces.items():
+        if frame not in mechanism.frames:
+            raise InputError(f'forces on "{mechanism.name}": {unknown("frame", frame, mechanism.frames)}')
+        if not callable(f):
+            raise InputError(f'force on "{frame}" is {f!r}; expected a function of (t, pose, velocity).')
+    return dict(forces)
+
+
+def torques(
+    mechanism: Mechanism, wrenches: Mapping[str, Wrench], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> list[Scalar]:
+    """What all of them do to each element of v."""
+    tree = mechanism.tree
+    tau: list[Scalar] = [0.0] * len(v)
+    for frame, f in wrenches.items():
+        what = f'force on "{frame}"'
+        given = _array(kinematics.pose(tree, q, frame)), _array(kinematics.velocity(tree, q, v, frame))
+        found = called(what, f, t, *given, expected="(t, pose, velocity)")
+        if not isinstance(found, Sequence | np.ndarray) or len(found) != 2:
+            raise InputError(f"{what} returned {found!r}; expected the pair (force, moment).")
+        force, moment = found
+        wrench = vector(what, force, AXES) + vector(f'moment on "{frame}"', moment, AXES)
+        for row, w in zip(kinematics.jacobian(tree, q, frame), wrench, strict=True):
+            tau = [x + j * w for x, j in zip(tau, row, strict=True)]
+    return tau
+
+
+def _array(rows: list[Any]) -> Any:
+    """Of scalars, whatever they are: pose[2, 3] and pose[:3, 3] work as with numbers."""
+    return np.array(rows, object)

@@ -1,0 +1,474 @@
+"""The cockpit's protocol, helm, guard, levers and session, with a drive that does only what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prose import ROOT
+
+import bellcrank as bc
+from bellcrank.cockpit import excavator, messages, stage
+from bellcrank.cockpit.guard import BURST, Guard, Pace
+from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE, SILENT, Helm
+from bellcrank.cockpit.machines import Machine, generic
+from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parsed
+from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
+from bellcrank.cockpit.session import ROWS, Session, Settings
+from bellcrank.record import Record, state_columns
+from bellcrank.record import scene as record_scene
+from python_drive import Shot
+
+
+class FakeDrive:
+    """Counts what it is asked for; its state is what a test sets."""
+
+    def __init__(self, system: bc.System, rate: float = 1000.0, integrator: str = "rk4", method: str = "auto") -> None:
+        self.system, self.rate, self.integrator, self.method = system, rate, integrator, method
+        self.calls: list[Any] = []
+        self.y, self.n, self.t = np.zeros(system.size), 0, 0.0
+        self.u = np.zeros(len(system.inputs))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("start", "pause", "resume", "stop", "slow"):
+            raise AttributeError(name)
+        return lambda *args: self.calls.append((name, *args))
+
+    def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
+        m = self.system.mechanism
+        self.calls.append(("reset",))
+        v, x = (np.zeros(n) if a is None else a for n, a in ((m.nv, v0), (self.system.nx, x0)))
+        self.y = np.concatenate([m.neutral() if q0 is None else q0, v, x])
+
+    def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
+        self.u = np.array([values[n] for n in self.system.inputs] if isinstance(values, Mapping) else values, float)
+
+    def snapshot(self) -> Shot:
+        return Shot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
+
+    def report(self) -> dict[str, Any]:
+        return {"overruns": 0, "jitter": {"max": float("inf")}}
+
+    def record(self) -> Record:
+        m, t = self.system.mechanism, np.arange(10000) * 1e-3
+        q = np.tile(m.neutral(), (len(t), 1))
+        q[:, 0] = t
+        return Record(state_columns(m, t, q=q, v=np.zeros((len(t), m.nv))), mechanism=m)
+
+
+@pytest.fixture(scope="module")
+def digger() -> Machine:
+    return excavator.machine()
+
+
+@pytest.fixture
+def session(digger: Machine) -> Session:
+    return Session(digger, FakeDrive)
+
+
+# -- the protocol
+
+
+def test_messages_are_understood() -> None:
+    assert parsed('{"type": "input", "values": [1, -0.5], "n": 7}') == Input((1.0, -0.5), 7)
+    assert parsed('{"type": "switch", "rate": 500}') == Switch(500.0)
+    for name in ("blur", "ask", "release", "pause", "resume", "reset"):
+        assert type(parsed(json.dumps({"type": name}))) is MESSAGES[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[", "null", "[1]", "{}", '{"type": 3}', '{"type": "exec"}', '{"type": "input"}', "[" * 4000,
+        '{"type": "input", "values": 3}', '{"type": "input", "values": ["x"]}', '{"type": "input", "values": [NaN]}',
+        '{"type": "input", "values": [Infinity]}', '{"type": "input", "values": [1e300]}',
+        '{"type": "input", "values": [true]}', '{"type": "input", "values": [], "n": -1}',
+        '{"type": "input", "values": [], "n": 1.5}', '{"type": "input", "values": [], "path": "/etc"}',
+        '{"type": "answer", "grant": 1}', '{"type": "slow", "factor": null}', '{"type": "pilot", "name": {}}',
+        json.dumps({"type": "switch", "method": "x" * 65}), json.dumps({"type": "input", "values": [0] * 257}),
+        json.dumps({"type": "pilot", "name": "x" * 5000}), '{"type": "input", "values": [1' + "0" * 400 + "]}",
+    ],
+)  # fmt: skip
+def test_what_is_no_message_is_refused(text: str) -> None:
+    with pytest.raises(MessageError):
+        parsed(text)
+    with pytest.raises(MessageError):
+        parsed(text.encode())
+
+
+@given(st.text(max_size=200) | st.binary(max_size=50))
+def test_no_text_does_harm(text: str | bytes) -> None:
+    with pytest.raises(MessageError):
+        parsed(text)
+
+
+def test_the_page_has_the_same_protocol() -> None:
+    text = (ROOT / "web/src/messages.ts").read_text("utf-8")
+    ours = text[text.index("export type Message") : text.index("// From the server")]
+    assert set(re.findall(r'type: "(\w+)"', ours)) == set(MESSAGES)
+    for name, kind in MESSAGES.items():
+        line = re.search(rf'\{{ type: "{name}"(.*?)\}}', ours)
+        assert line is not None
+        assert re.findall(r"(\w+)\??: ", line[1]) == list(kind.__dataclass_fields__)
+    assert f"PROTOCOL = {messages.PROTOCOL};" in text
+    assert f"HEADER = {messages.HEADER.size};" in text
+    flags = f"RUNNING = {messages.RUNNING}, NEUTRAL = {messages.NEUTRAL}, DRIVEN = {messages.DRIVEN};"
+    assert flags in text
+
+
+# -- who drives
+
+
+def test_the_first_drives_and_a_second_asks() -> None:
+    helm = Helm()
+    helm.ask(1, 0.0)
+    assert helm.driver == 1
+    helm.hand(1, 0.1)
+    helm.ask(2, 0.2)
+    assert (helm.driver, helm.asking) == (1, 2)
+    assert not helm.hand(2, 0.2)  # asking is not driving
+    helm.ask(3, 0.3)
+    assert helm.refused == {3}
+    helm.answer(2, True, 0.3)  # nor does it answer itself
+    assert helm.driver == 1
+    helm.answer(1, False, 0.4)
+    assert (helm.driver, helm.asking, helm.refused) == (1, None, {2, 3})
+    helm.ask(2, 0.5)
+    helm.answer(1, True, 0.6)
+    assert (helm.driver, helm.asking) == (2, None)
+    assert not helm.held(0.6)  # a new driver has to touch the levers first
+
+
+def test_no_answer_is_a_yes() -> None:
+    helm = Helm()
+    helm.ask(1, 0.0)
+    helm.ask(2, 1.0)
+    now = 1.0
+    while now < 1.0 + PATIENCE:
+        helm.hand(1, now)
+        helm.tick(now)
+        assert helm.driver == 1
+        now += 0.1
+    helm.tick(now + 0.1)
+    assert helm.driver == 2
+
+
+def test_the_silent_lose_it() -> None:
+    helm = Helm()
+    helm.ask(1, 0.0)
+    helm.hand(1, 0.0)
+    helm.ask(2, SILENT + 0.1)
+    assert helm.driver == 2
+    helm.ask(1, SILENT + 1.0)
+    assert helm.asking == 1
+    helm.tick(2 * SILENT + 0.2)
+    assert helm.driver == 1
+
+
+def test_who_leaves_gives_way() -> None:
+    helm = Helm()
+    helm.ask(1, 0.0)
+    helm.ask(2, 0.1)
+    helm.leave(1, 0.2)
+    assert helm.driver == 2
+    helm.ask(3, 0.3)
+    helm.leave(3, 0.4)
+    assert helm.asking is None
+    helm.leave(2, 0.5)
+    assert helm.driver is None
+
+
+def test_dead_man() -> None:
+    helm = Helm()
+    helm.ask(1, 0.0)
+    helm.hand(1, 1.0)
+    assert helm.held(1.0 + 0.99 * DEAD_MAN)
+    assert not helm.held(1.0 + 1.01 * DEAD_MAN)
+    helm.hand(1, 2.0)
+    helm.let_go(2)
+    assert helm.held(2.0)
+    helm.let_go(1)
+    assert not helm.held(2.0)
+    assert DEAD_MAN == 0.2  # as promised
+
+
+# -- who comes in
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "peer", "welcome"),
+    [
+        ("127.0.0.1:8731", "http://127.0.0.1:8731", "127.0.0.1", True),
+        ("localhost:8731", "http://localhost:8731", "127.0.0.1", True),
+        ("[::1]:8731", "http://[::1]:8731", "::1", True),
+        ("127.0.0.1:8731", None, "127.0.0.1", True),  # no browser
+        ("127.0.0.1:8731", None, "192.168.1.9", False),
+        ("127.0.0.1:8731", "https://evil.example", "127.0.0.1", False),
+        ("127.0.0.1:8731", "http://127.0.0.1:9999", "127.0.0.1", False),  # another program's page
+        ("127.0.0.1:8731", "null", "127.0.0.1", False),
+        ("127.0.0.1:8731", "file://127.0.0.1:8731", "127.0.0.1", False),
+        ("127.0.0.1:8731", "http://[", "127.0.0.1", False),
+        ("evil.example:8731", "http://evil.example:8731", "127.0.0.1", False),  # a name that points here
+        ("192.168.1.5:8731", "http://192.168.1.5:8731", "192.168.1.9", False),
+        ("", None, "127.0.0.1", False),
+        ("[", "http://[", "127.0.0.1", False),
+    ],
+)
+def test_hosts_and_origins(host: str, origin: str | None, peer: str, welcome: bool) -> None:
+    guard = Guard()
+    assert (guard.host(host) and guard.origin(origin, host, peer)) is welcome
+
+
+def test_other_computers_need_the_token() -> None:
+    guard = Guard("0.0.0.0", "secret")
+    assert guard.host("192.168.1.5:8731")
+    assert not guard.host("evil.example")
+    assert guard.drives("127.0.0.1", "")
+    assert not guard.drives("192.168.1.9", "")
+    assert not guard.drives("192.168.1.9", "guess")
+    assert guard.drives("192.168.1.9", "secret")
+    assert not Guard("0.0.0.0", "").drives("192.168.1.9", "")
+
+
+def test_pace() -> None:
+    pace = Pace()
+    allowed = sum(pace.allows(100.0) for _ in range(1000))
+    assert allowed == BURST
+    assert pace.dropped == 1000 - BURST
+    assert pace.allows(100.1)
+
+
+# -- what is on its way
+
+
+def test_the_newest_state_wins() -> None:
+    async def main() -> tuple[list[Any], int]:
+        now, got = 0.0, list[Any]()
+        box = Outbox(lambda: now)
+        gate = asyncio.Event()
+
+        async def send(x: Any) -> None:
+            await gate.wait()
+            got.append(x)
+
+        job = asyncio.create_task(box.deliver(send, send))
+        for k in range(1, 10):
+            box.state(b"%d" % k, k)
+            await asyncio.sleep(0)
+        box.say("word")
+        box.report("first")
+        box.report("second")
+        gate.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        for k in range(10, 30):  # the page says nothing: only a few are on their way
+            box.state(b"%d" % k, k)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        few = len(got)
+        now = 2 * ANYWAY
+        box.state(b"late", 30)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        box.seen(30)
+        box.state(b"31", 31)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        job.cancel()
+        return got, few
+
+    got, few = asyncio.run(main())
+    assert got[:4] == [b"1", "word", "second", b"9"]
+    assert few == 4 + WINDOW - 2
+    assert got[few:] == [b"late", b"31"]
+
+
+def test_a_page_that_does_not_read() -> None:
+    async def main() -> None:
+        box = Outbox()
+        for _ in range(WAITING):
+            box.say("word")
+        with pytest.raises(FullError):
+            box.say("word")
+
+    asyncio.run(main())
+
+
+# -- levers and session
+
+
+def test_levers_stay_within_their_bounds(session: Session) -> None:
+    session.move([9.0, -9.0, 0.1, 0.0, 1.0], 5)
+    levers = session.machine.levers
+    assert session.drive.snapshot().u.tolist() == [levers[0].high, levers[1].low, 0.1, 0.0, 1.0]
+    session.let_go()
+    assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]  # the mode stays
+    with pytest.raises(bc.InputError, match="3 values for 5 levers: first, second"):
+        session.move([0.0, 0.0, 0.0])
+
+
+def test_the_state_message(session: Session) -> None:
+    drive: Any = session.drive
+    drive.n, drive.t = 12, 0.25
+    session.move([0.1, 0.0, 0.0, 0.0, 1.0], 99)
+    data = session.frame(messages.NEUTRAL, 3)
+    kind, flags, epoch, number, n, t, slow, serial = messages.HEADER.unpack_from(data)
+    assert (kind, flags, epoch, number, n, t, slow, serial) == (1, messages.NEUTRAL, 0, 99, 12, 0.25, 1.0, 3)
+    values = np.frombuffer(data, "<f4", offset=messages.HEADER.size)
+    bodies, *rest = session.welcome()["sizes"]
+    assert len(values) == 12 * bodies + sum(rest)
+    assert sum(rest) == len(session.welcome()["names"])
+    by_name = dict(zip(session.machine.names, values[12 * bodies :], strict=True))
+    assert by_name["boom.q"] == pytest.approx(session.machine.start[1])  # type: ignore[index]
+    assert by_name["input.first"] == pytest.approx(0.1)
+    assert by_name["bucket.spool"] == 7.0
+    json.dumps(session.welcome(), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", ["excavator", "puma600", "stanford", "torso", "tree:12"])
+def test_poses_are_those_of_the_scene(name: str) -> None:
+    m = bc.zoo.load(name)
+    q = np.stack([m.random(seed)[0] for seed in range(3)])
+    found = stage.pose_kernel(m)(q).reshape(3, len(m.bodies), 3, 4)
+    wanted = record_scene.poses(m, q)
+    np.testing.assert_allclose(found[..., 3], wanted[..., :3], atol=1e-12)
+    u, w, R = wanted[..., 3:6], wanted[..., 6:], found[..., :3]
+    for k, e in enumerate(np.eye(3)):
+        turned = e + 2.0 * np.cross(u, np.cross(u, e) + w * e)
+        np.testing.assert_allclose(R[..., k], turned, atol=1e-12)
+
+
+def test_a_switch_goes_on_from_the_state(session: Session) -> None:
+    old: Any = session.drive
+    session.start()
+    session.slow(0.5)
+    session.move([0.1, 0.0, 0.0, 0.0, 0.0])
+    old.y = np.arange(float(session.machine.system.size))
+    session.switch(rate=500.0, integrator="euler")
+    new: Any = session.drive
+    assert new is not old
+    assert (new.rate, session.epoch) == (500.0, 1)
+    np.testing.assert_array_equal(new.y, old.y)
+    assert old.calls[-2:] == [("pause",), ("stop",)]
+    assert new.calls == [("reset",), ("slow", 0.5), ("start",)]
+    assert new.u[0] == 0.1
+    session.pause()
+    session.switch(method="aba")
+    assert session.drive.calls[-1] == ("pause",)  # type: ignore[attr-defined]
+    session.switch(method="aba")
+    assert session.epoch == 2  # nothing changed
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"rate": 999.0}, "rate is 999; expected one of 100, 200"),
+        ({"integrator": "rk5"}, 'no integrator "rk5"'),
+        ({"method": "abba"}, 'no method "abba". Did you mean "aba"'),
+    ],
+)
+def test_a_bad_switch_changes_nothing(session: Session, change: dict[str, Any], text: str) -> None:
+    drive = session.drive
+    with pytest.raises(bc.InputError, match=re.escape(text)):
+        session.switch(**change)
+    assert session.drive is drive
+    with pytest.raises(bc.InputError):
+        session.slow(0.0)
+
+
+def test_reset_keeps_the_mode(session: Session) -> None:
+    session.move([0.1, 0.0, 0.0, 0.0, 1.0])
+    session.reset()
+    assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+def test_replay_is_thinned(session: Session) -> None:
+    data = session.replay(2.0, 9.5)
+    rows, width = np.frombuffer(data, "<u4", 2)
+    t = np.frombuffer(data, "<f8", rows, 8)
+    values = np.frombuffer(data, "<f4", offset=8 + 8 * rows).reshape(rows, width)
+    assert 2.0 <= t[0] <= t[-1] <= 9.5
+    assert ROWS / 2 < rows <= ROWS
+    np.testing.assert_allclose(values[:, 0], np.cos(t), atol=1e-6)  # the cab turns by t
+    assert np.frombuffer(session.replay(50.0, 60.0), "<u4", 2)[0] == 0
+
+
+def test_patterns_name_every_lever_once(digger: Machine) -> None:
+    names = {lever.name for lever in digger.levers} - {digger.mode}
+    for pattern in digger.patterns.values():
+        assert set(pattern) == set(digger.modes)
+        for axes in pattern.values():
+            assert {lever for lever, _ in axes.values()} == names
+            assert set(axes) == {"left.x", "left.y", "right.x", "right.y"}
+    assert digger.patterns["ISO"]["JOINT"]["right.y"] == ("second", -1.0)  # ISO: boom on the right hand
+    assert digger.patterns["SAE"]["JOINT"]["left.y"] == ("second", -1.0)  # SAE: boom on the left
+
+
+@pytest.mark.parametrize("name", ["puma600", "stanford", "pendulum", "tree:12"])
+@pytest.mark.parametrize("by", ["position", "torque"])
+def test_any_mechanism_can_be_driven(name: str, by: str) -> None:
+    made = generic(bc.zoo.load(name), by)
+    assert len(made.levers) == made.mechanism.nv
+    assert all(lever.low < lever.high for lever in made.levers)
+    assert made.values(made.first()) == made.first()
+    assert set(made.plots[0].columns) <= set(made.names)
+
+
+def test_servos_hold_and_follow() -> None:
+    made = generic(bc.zoo.puma600())
+    target = [0.5, -0.4, 0.3, 0.2, -0.3, 0.1]
+    inputs = dict(zip(made.system.inputs, target, strict=True))
+    run = bc.simulate(made.system, 3.0, inputs=inputs, progress=False)
+    np.testing.assert_allclose(run.q[-1], target, atol=0.06)
+    assert np.abs(run.v[-1]).max() < 0.05
+
+
+def test_what_cannot_be_driven_says_so() -> None:
+    b = bc.Builder("ball")
+    b.body("ball", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
+    b.joint("free", "floating", "ground", "ball")
+    with pytest.raises(bc.InputError, match="nothing for a slider to move"):
+        generic(b.build())
+    with pytest.raises(bc.InputError, match='no way to drive "wish"'):
+        generic(bc.zoo.pendulum(), "wish")
+    with pytest.raises(bc.InputError, match="rate is 3"):
+        Session(generic(bc.zoo.pendulum()), FakeDrive, Settings(rate=3.0))
+
+
+def test_the_program_digs(digger: Machine) -> None:
+    """A whole round in simulated time: the teeth go into the ground, up, round and back."""
+    made, s = digger.pilots["dig"](), digger.system
+    simulator, y, t, span = bc.Simulator(s), None, 0.0, 0.05
+    q, v, x = np.array(digger.start), np.zeros(4), np.array([z.initial for z in s.states])
+    height, swing, places = [], [], set()
+    while t < 90.0:
+        y = np.concatenate([q, v, x])
+        u = digger.values(made(Shot(0, t, y, None)))
+        run = simulator.run(span, q, v, x, step=1e-3, every=span, inputs=dict(zip(s.inputs, u, strict=True)))
+        q, v, x, t = run.q[-1], run.v[-1], run.x[-1], t + span
+        height.append(run["tip.height"][-1])
+        swing.append(q[0])
+        places.add(made.at)  # type: ignore[attr-defined]
+    assert places == set(range(8))
+    assert min(height) < excavator.GROUND - 0.1
+    assert max(height) > 1.0
+    assert max(swing) > 1.0
+    assert np.abs(v).max() < 1.0
+
+
+def test_a_hand_takes_over_from_the_program(session: Session) -> None:
+    session.fly("dig")
+    session.piloted()
+    assert session.drive.snapshot().u[4] == 1.0
+    assert np.abs(session.drive.snapshot().u[:4]).max() > 0.0
+    session.move([0.0, 0.1, 0.0, 0.0, 0.0])
+    assert session.pilot == ""
+    session.piloted()
+    assert session.drive.snapshot().u.tolist() == [0.0, 0.1, 0.0, 0.0, 0.0]

@@ -1,0 +1,388 @@
+"""The page of `bellcrank drive` in headless Chromium: it draws, is driven, lets go, hands over, reconnects, replays.
+
+The drive is the tests' own, in Python; what is tested is everything between a hand and it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from python_drive import PythonDrive
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("starlette", reason="the extra cockpit is not installed")
+
+from bellcrank.cockpit import app as web  # noqa: E402
+from bellcrank.cockpit import excavator, messages  # noqa: E402
+from bellcrank.cockpit.guard import Guard  # noqa: E402
+from bellcrank.cockpit.machines import generic  # noqa: E402
+from bellcrank.cockpit.serve import bound, serving  # noqa: E402
+from bellcrank.cockpit.session import Session  # noqa: E402
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+PATIENCE = 60.0  # s; a software renderer on a busy machine takes its time
+pytestmark = pytest.mark.skipif(not (web.STATIC / "index.html").exists(), reason="the page is not built: make page")
+
+
+class Server:
+    """A cockpit in a thread."""
+
+    def __init__(self, machine: Any, port: int = 0) -> None:
+        self.listening = bound("127.0.0.1", port)
+        self.port = self.listening.getsockname()[1]
+        self.session = Session(machine, PythonDrive)
+        self._end, ready = threading.Event(), threading.Event()
+
+        def goes_on() -> bool:
+            ready.set()
+            return not self._end.is_set()
+
+        job = serving(self.session, Guard(), self.listening, goes_on)
+        self.thread = threading.Thread(target=lambda: asyncio.run(job))
+        self.thread.start()
+        assert ready.wait(30)
+
+    def value(self, name: str) -> float:
+        shot = self.session.drive.snapshot()
+        values = np.concatenate([shot.y, shot.u, list(shot.outputs.values())])
+        return float(values[self.session.machine.names.index(name)])
+
+    def stop(self) -> None:
+        self._end.set()
+        self.thread.join(20)
+        self.listening.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as p:
+        path = next((found for name in NAMES if (found := shutil.which(name))), p.chromium.executable_path)
+        if not os.path.exists(path):
+            pytest.skip("no Chromium is installed")
+        made = p.chromium.launch(executable_path=path, args=FLAGS)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def digger() -> Iterator[Server]:
+    made = Server(excavator.machine())
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Any]:
+    """Opens the page of a server; whatever it logs or asks for from elsewhere is a failure."""
+    pages, trouble = [], list[str]()
+
+    def made(server: Server, width: int = 640, height: int = 420, script: str = "", quiet: bool = True) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": height})
+        pages.append(page)
+        if script:
+            page.add_init_script(script)
+        if quiet:
+            page.on("pageerror", lambda error: trouble.append(str(error)))
+            page.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)
+        here = (f"http://127.0.0.1:{server.port}/", "data:", "blob:")
+        page.on("request", lambda r: trouble.append(r.url) if not r.url.startswith(here) else None)
+        page.goto(f"http://127.0.0.1:{server.port}/?quality=low")
+        until(page, "cockpit.state() !== null && cockpit.roles() !== null")
+        return page
+
+    yield made
+    for page in pages:
+        page.close()
+    # Chromium's own remarks about its software renderer are not the page's.
+    assert [t for t in trouble if "GPU stall" not in t and "GL Driver" not in t] == []
+
+
+def until(page: Any, what: str) -> Any:
+    """Waits for an expression. (Playwright's own way compiles text in the page, which the page's policy forbids.)"""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if found := page.evaluate(what):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"never true: {what}; roles {page.evaluate('cockpit.roles()')}")
+
+
+def wait(what: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def picture(page: Any) -> Any:
+    from matplotlib.image import imread
+
+    return imread(io.BytesIO(page.locator("#view").screenshot()))[..., :3]
+
+
+def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    page.evaluate("document.querySelectorAll('header, footer, aside').forEach((e) => (e.style.visibility = 'hidden'))")
+    before = picture(page)
+    yellow = (before[..., 0] > 0.5) & (before[..., 1] > 0.3) & (before[..., 2] < 0.25)
+    assert yellow.mean() > 0.02  # the machine, before the sand
+    page.keyboard.down("KeyA")
+    q = digger.value("cab.q")
+    wait(lambda: digger.value("cab.q") > q + 0.1)
+    page.keyboard.up("KeyA")
+    after = picture(page)
+    assert (np.abs(after - before).max(axis=-1) > 0.1).mean() > 0.005
+
+
+def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    page.keyboard.down("ArrowDown")  # towards the operator: boom up
+    until(page, "cockpit.axes()['right.y'] === -1")
+    wait(lambda: digger.value("input.second") == pytest.approx(excavator.RATES[1]))
+    boom = digger.value("boom.q")
+    wait(lambda: digger.value("boom.q") > boom + 0.03)
+    page.keyboard.up("ArrowDown")
+    wait(lambda: digger.value("input.second") == 0.0)
+    page.keyboard.press("KeyM")
+    wait(lambda: digger.value("input.resolved") == 1.0)
+    page.keyboard.down("KeyW")  # now the radius
+    wait(lambda: digger.value("input.first") == pytest.approx(excavator.SPEEDS[0]))
+
+
+def test_patterns(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    page.click("#patterns >> text=SAE")
+    assert page.inner_text("#stick-left .up") == "boom down"
+    page.keyboard.down("KeyS")
+    wait(lambda: digger.value("input.second") > 0.0)
+    assert digger.value("input.third") == 0.0
+
+
+def test_dead_man(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    page.keyboard.down("KeyA")
+    wait(lambda: digger.value("input.first") > 0.0)
+    page.evaluate("dispatchEvent(new Event('blur'))")
+    wait(lambda: digger.value("input.first") == 0.0)
+    until(page, f"cockpit.state().flags & {messages.NEUTRAL}")
+    until(page, "document.getElementById('dead-man').textContent.includes('click here to drive')")
+    page.keyboard.up("KeyA")
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    page.keyboard.down("KeyA")
+    wait(lambda: digger.value("input.first") > 0.0)
+    # A page that hangs does not hold the stick.
+    page.evaluate("setTimeout(() => { const end = Date.now() + 1500; while (Date.now() < end); })")
+    wait(lambda: digger.value("input.first") == 0.0)
+
+
+PAD = """
+window.pad = { id: "a pad", index: 0, connected: true, axes: [0, 0, 0, 0], buttons: [], mapping: "standard" };
+navigator.getGamepads = () => [window.pad];
+"""
+
+
+def test_a_gamepad_drives_the_boom(digger: Server, opened: Any) -> None:
+    page = opened(digger, script=PAD)
+    page.evaluate("pad.axes[3] = 0.05")  # within the dead zone
+    time.sleep(0.3)
+    assert digger.value("input.second") == 0.0
+    page.evaluate("pad.axes[3] = 1")  # gamepads: towards the operator; boom up
+    boom = digger.value("boom.q")
+    wait(lambda: digger.value("boom.q") > boom + 0.03)
+    assert digger.value("input.second") == pytest.approx(excavator.RATES[1])
+
+
+def test_calibration(digger: Server, opened: Any) -> None:
+    """A joystick whose axes are elsewhere, do not rest at zero and do not reach one."""
+    page = opened(digger, width=920, height=480, script=PAD)
+    page.evaluate("pad.axes = [0.1, 0, 0, 0, 0, -0.2]")
+    page.click("#tabs >> text=Setup")
+    page.click("#pads")
+    page.click("#pad-body >> text=Calibrate")
+    rest = "[0.1, 0, 0, 0, 0, -0.2]"
+    for text, axes in (
+        ("left stick all the way to the right", "[0.1, 0, 0, 0, 0, 0.6]"),
+        ("left stick all the way forward", "[0.1, 0, 0, 0, 0.5, -0.2]"),
+        ("right stick all the way to the right", "[0.1, -0.7, 0, 0, 0, -0.2]"),
+        ("right stick all the way forward", "[0.9, 0, 0, 0, 0, -0.2]"),
+    ):
+        until(page, f"document.getElementById('pad-body').textContent.includes('{text}')")
+        page.evaluate(f"pad.axes = {axes}")
+        time.sleep(0.3)
+        page.evaluate(f"pad.axes = {rest}")
+    until(page, "document.getElementById('pad-body').textContent.includes('dead zone')")
+    page.click("#pad-close")
+    page.evaluate("pad.axes = [0.9, 0, 0, 0, 0, 0.6]")
+    until(page, "cockpit.axes()['right.y'] === 1 && cockpit.axes()['left.x'] === 1")
+    page.evaluate(f"pad.axes = {rest}")
+    until(page, "cockpit.axes()['right.y'] === 0 && cockpit.axes()['left.x'] === 0")
+
+
+def test_fingers(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    box = page.locator("#stick-left .pad").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 100, y)
+    wait(lambda: digger.value("input.first") == pytest.approx(excavator.RATES[0]))  # left: turns left
+    page.mouse.up()
+    wait(lambda: digger.value("input.first") == 0.0)
+
+
+def test_two_viewers_and_a_hand_over(digger: Server, opened: Any) -> None:
+    first, second = opened(digger), opened(digger)
+    until(first, "cockpit.roles().viewers === 2")
+    until(second, "document.getElementById('dead-man').textContent === 'you are watching'")
+    second.keyboard.down("KeyA")
+    time.sleep(0.5)
+    assert digger.value("input.first") == 0.0
+    assert second.is_disabled("#pause")
+    second.keyboard.up("KeyA")
+    second.click("#panel-toggle")
+    second.click("#tabs >> text=Setup")
+    second.click("#ask")
+    until(first, "!document.getElementById('asked').hidden")
+    first.click("#refuse")
+    until(second, "document.getElementById('notice').textContent.includes('keeps the controls')")
+    second.click("#ask")
+    until(first, "!document.getElementById('asked').hidden")
+    first.click("#grant")
+    until(second, "cockpit.roles().driver === cockpit.roles().you")
+    second.keyboard.down("KeyA")
+    wait(lambda: digger.value("input.first") > 0.0)
+
+
+def test_the_line_mends_itself(opened: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    server = Server(excavator.machine(), port)
+    page = opened(server, quiet=False)
+    page.evaluate("window.same = true")
+    server.stop()
+    until(page, "document.getElementById('link').textContent.includes('trying again')")
+    server = Server(excavator.machine(), port)
+    try:
+        until(page, "cockpit.state() !== null && cockpit.roles() !== null")
+        assert page.evaluate("same")  # without loading the page anew
+        page.keyboard.down("KeyA")
+        wait(lambda: server.value("input.first") > 0.0)
+    finally:
+        server.stop()
+
+
+def test_pause_slow_motion_reset(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    page.click("#pause")
+    until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
+    time.sleep(0.5)  # what was under way ends
+    n = digger.session.drive.snapshot().n
+    time.sleep(0.3)
+    assert digger.session.drive.snapshot().n == n
+    page.click("#pause")
+    until(page, f"cockpit.state().n > {n}")
+    page.select_option("#slow", "0.1")
+    until(page, "cockpit.state().slow < 0.11")
+    page.select_option("#slow", "1")
+    page.keyboard.down("KeyA")
+    wait(lambda: digger.value("cab.q") > 0.05)
+    page.keyboard.up("KeyA")
+    t = page.evaluate("cockpit.state().t")
+    page.click("#reset")
+    until(page, f"cockpit.state().t < {t}")
+    wait(lambda: abs(digger.value("cab.q")) < 0.02)
+
+
+def test_switches(digger: Server, opened: Any) -> None:
+    page = opened(digger, width=920, height=480)
+    page.click("#tabs >> text=Setup")
+    page.select_option("#integrator", "euler")
+    until(page, "cockpit.state().epoch === 1 && cockpit.settings().integrator === 'euler'")
+    assert digger.session.settings.integrator == "euler"
+    assert digger.value("boom.q") == pytest.approx(excavator.machine().start[1], abs=0.1)  # type: ignore[index]
+
+
+def test_record_and_replay(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    page.click("#record")
+    page.keyboard.down("KeyA")
+    wait(lambda: digger.value("cab.q") > 0.1)
+    page.keyboard.up("KeyA")
+    page.click("#record")
+    until(page, "cockpit.replay() !== null")
+    begin, end = page.evaluate("[cockpit.replay().begin, cockpit.replay().end]")
+    assert end > begin + 0.3
+    page.evaluate("document.querySelectorAll('header, footer, aside').forEach((e) => (e.style.opacity = 0))")
+    shots = []
+    for share in (0.0, 1.0):
+        page.evaluate(
+            "(t) => { const e = document.getElementById('time'); e.value = t; e.dispatchEvent(new Event('input')); }",
+            begin + share * (end - begin),
+        )
+        assert page.evaluate("cockpit.replay().t") == pytest.approx(begin + share * (end - begin), abs=0.02)
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        shots.append(picture(page))
+    assert (np.abs(shots[1] - shots[0]).max(axis=-1) > 0.1).mean() > 0.005
+    page.keyboard.down("KeyD")
+    time.sleep(0.4)
+    assert digger.value("input.first") == 0.0  # in a replay the hands drive nothing
+    page.keyboard.up("KeyD")
+    page.evaluate("document.getElementById('live').click()")
+    assert page.evaluate("cockpit.replay()") is None
+
+
+def test_sliders(opened: Any) -> None:
+    server = Server(generic(bc.zoo.planar3r()))
+    try:
+        page = opened(server)
+        assert page.locator("#sliders input").count() == 3
+        page.locator("#sliders input").nth(1).fill("0.8")
+        wait(lambda: abs(server.value("joint2.q") - 0.8) < 0.1)
+        page.evaluate("dispatchEvent(new Event('blur'))")
+        time.sleep(0.4)
+        assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
+    finally:
+        server.stop()
+
+
+def test_names_stay_names(opened: Any) -> None:
+    bad = '<img src=x onerror="document.title=1">'
+    b = bc.Builder(bad)
+    b.body(bad, mass=1.0, com=(0, 0, 1), inertia=(1, 1, 1))
+    b.joint(bad, "revolute", "ground", bad, axis=(0, 1, 0))
+    server = Server(generic(b.build()))
+    try:
+        page = opened(server, width=1280)
+        assert page.title() == bad
+        assert page.query_selector("img") is None
+        assert bad in page.inner_text("#sliders")
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1180, 820), (820, 1180), (390, 844)])
+def test_nothing_sticks_out(digger: Server, opened: Any, width: int, height: int) -> None:
+    page = opened(digger, width=width, height=height)
+    boxes = page.evaluate(
+        """[...document.querySelectorAll("header > *, footer .pad, #panel:not(.away), button, select")]
+        .filter((e) => e.checkVisibility()).map((e) => [e.id || e.textContent, e.getBoundingClientRect()])"""
+    )
+    assert len(boxes) > 12
+    for name, box in boxes:
+        assert box["left"] >= 0 and box["right"] <= width, name  # noqa: PT018
+        assert box["top"] >= 0 and box["bottom"] <= height, name  # noqa: PT018
+    left, right = (page.locator(f"#stick-{side} .pad").bounding_box() for side in ("left", "right"))
+    assert left["x"] + left["width"] < right["x"]

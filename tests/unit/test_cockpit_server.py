@@ -1,0 +1,378 @@
+"""The cockpit's server: pages come and go, ask and are answered, misbehave. Time is what the tests say it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cockpit import FakeDrive
+from typer.testing import CliRunner
+
+starlette = pytest.importorskip("starlette", reason="the extra cockpit is not installed")
+pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")
+
+from starlette.testclient import TestClient  # noqa: E402
+from starlette.websockets import WebSocketDisconnect  # noqa: E402
+
+from bellcrank.cli import app as command  # noqa: E402
+from bellcrank.cockpit import app as web  # noqa: E402
+from bellcrank.cockpit import excavator, messages  # noqa: E402
+from bellcrank.cockpit.guard import Guard  # noqa: E402
+from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
+from bellcrank.cockpit.serve import bound, serving  # noqa: E402
+from bellcrank.cockpit.session import Session  # noqa: E402
+
+HOME = "http://127.0.0.1:8731"
+LIVE = "ws://127.0.0.1:8731/live"
+HERE = ("127.0.0.1", 40000)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Page:
+    """A websocket of the test client, with the server's messages sorted."""
+
+    def __init__(self, socket: Any) -> None:
+        self.socket, self.told, self.frames = socket, list[Any](), list[Any]()
+
+    def send(self, kind: str, **content: Any) -> None:
+        self.socket.send_text(json.dumps({"type": kind, **content}))
+
+    def until(self, found: Callable[[Page], Any], most: int = 500) -> Any:
+        """Reads until something is there."""
+        for _ in range(most):
+            if (value := found(self)) is not None and value is not False:
+                return value
+            got = self.socket.receive()
+            if got["type"] == "websocket.close":
+                raise WebSocketDisconnect(got["code"])
+            if got.get("text") is not None:
+                self.told.append(json.loads(got["text"]))
+            else:
+                head = messages.HEADER.unpack_from(got["bytes"])
+                self.frames.append(head)
+                self.send("seen", serial=head[7])
+        raise AssertionError(f"not in {most} messages; the last: {self.told[-5:]}")
+
+    def last(self, kind: str) -> Any:
+        return next((x for x in reversed(self.told) if x["type"] == kind), None)
+
+    def roles(self, **wanted: Any) -> Any:
+        return self.until(
+            lambda p: (r := p.last("roles")) and all(r[k] == x for k, x in wanted.items()) and r,
+        )
+
+    def flags(self, mask: int, value: int) -> Any:
+        """A picture from now on whose flags are these."""
+        start = len(self.frames)
+        return self.until(lambda p: next((f for f in p.frames[start:] if f[1] & mask == value), None))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def client(clock: Clock) -> Iterator[TestClient]:
+    made = web.application(Session(excavator.machine(), FakeDrive), Guard(), clock)
+    with TestClient(made, base_url=HOME, client=HERE) as client:
+        yield client
+
+
+@pytest.fixture
+def drive(client: TestClient) -> Any:
+    return lambda: client.app.state.hub.session.drive  # type: ignore[attr-defined]
+
+
+def joined(client: TestClient, origin: str | None = HOME) -> Any:
+    return client.websocket_connect(LIVE, headers={"origin": origin} if origin else {})
+
+
+def test_welcome_state_and_report(client: TestClient) -> None:
+    with joined(client) as s:
+        page = Page(s)
+        welcome = page.until(lambda p: p.last("welcome"))
+        assert welcome["name"] == "excavator"
+        assert [lever["name"] for lever in welcome["levers"]] == ["first", "second", "third", "fourth", "resolved"]
+        assert page.until(lambda p: p.last("settings"))["rate"] == 1000.0
+        report = page.until(lambda p: p.last("report"))
+        assert (report["jitter"], report["status"]) == ({"max": "inf"}, "running")
+        page.until(lambda p: len(p.frames) > 3)
+        assert page.roles(driver=welcome["you"])["viewers"] == 1
+
+
+def test_levers_and_dead_man(client: TestClient, clock: Clock, drive: Any) -> None:
+    with joined(client) as s:
+        page = Page(s)
+        page.send("input", values=[0.2, 0, 0, 0, 1], n=17)
+        page.until(lambda p: p.frames and p.frames[-1][3] == 17)
+        page.flags(messages.NEUTRAL, 0)
+        assert drive().u.tolist() == [0.2, 0, 0, 0, 1]
+        clock.now += 1.01 * DEAD_MAN
+        page.flags(messages.NEUTRAL, messages.NEUTRAL)
+        assert drive().u.tolist() == [0, 0, 0, 0, 1]
+        page.send("input", values=[0.1, 0, 0, 0, 1])
+        page.flags(messages.NEUTRAL, 0)
+        page.send("blur")
+        page.flags(messages.NEUTRAL, messages.NEUTRAL)
+        assert drive().u.tolist() == [0, 0, 0, 0, 1]
+
+
+def test_a_driver_who_goes_lets_go(client: TestClient, drive: Any) -> None:
+    with joined(client) as a:
+        page = Page(a)
+        page.send("input", values=[0.2, 0, 0, 0, 0])
+        page.flags(messages.NEUTRAL, 0)
+    with joined(client) as b:
+        Page(b).flags(messages.NEUTRAL, messages.NEUTRAL)
+        assert drive().u.tolist() == [0, 0, 0, 0, 0]
+
+
+def test_two_pages_and_one_driver(client: TestClient, clock: Clock, drive: Any) -> None:
+    with joined(client) as a, joined(client) as b:
+        first, second = Page(a), Page(b)
+        one = first.roles(viewers=2)["you"]
+        two = second.roles(driver=one)["you"]
+        second.send("input", values=[0.2, 0, 0, 0, 0])
+        second.send("pause")
+        assert "Only the driver" in second.until(lambda p: p.last("note"))["text"]
+        assert drive().u.tolist() == [0, 0, 0, 0, 0]
+        assert ("pause",) not in drive().calls
+        second.send("ask")
+        first.roles(asking=two)
+        first.send("answer", grant=False)
+        second.until(lambda p: (n := p.last("note")) and "keeps" in n["text"])
+        second.send("ask")
+        first.roles(asking=two)
+        first.send("answer", grant=True)
+        second.roles(driver=two)
+        first.send("ask")
+        first.roles(asking=one)
+        clock.now += PATIENCE + 0.1  # no answer
+        first.roles(driver=one)
+        first.send("release")
+        second.roles(driver=None)
+
+
+def test_buttons(client: TestClient, drive: Any) -> None:
+    with joined(client) as s:
+        page = Page(s)
+        page.send("pause")
+        page.until(lambda p: (x := p.last("settings")) and not x["running"])
+        page.flags(messages.RUNNING, 0)
+        page.send("slow", factor=0.1)
+        page.until(lambda p: p.last("settings")["slow"] == 0.1)
+        page.send("resume")
+        page.send("reset")
+        page.until(lambda p: p.last("settings")["running"])
+        page.send("switch", rate=200, integrator="euler", method="aba")
+        page.until(lambda p: p.last("settings")["integrator"] == "euler")
+        assert (drive().rate, drive().integrator, drive().method) == (200.0, "euler", "aba")
+        assert page.until(lambda p: p.frames[-1][2] == 1)  # a new epoch
+
+
+def test_bad_messages_are_answered_and_change_nothing(client: TestClient, drive: Any) -> None:
+    with joined(client) as s:
+        page = Page(s)
+        few, fast = '{"type": "input", "values": [1]}', '{"type": "slow", "factor": 9}'
+        for text in ("", "{", '{"type": "launch"}', few, fast):
+            page.told.clear()
+            s.send_text(text)
+            assert page.until(lambda p: p.last("note"))["bad"]
+        s.send_bytes(b"\x00" * 100)
+        page.until(lambda p: "binary" in p.last("note")["text"])
+        page.told.clear()
+        page.send("switch", rate=123)
+        assert "rate is 123" in page.until(lambda p: (n := p.last("note")) and n["bad"] and n)["text"]
+        assert drive().u.tolist() == [0, 0, 0, 0, 0]
+
+
+def test_a_flood_is_dropped_then_cut(client: TestClient) -> None:
+    with joined(client) as s:
+        page = Page(s)
+        page.roles(viewers=1)
+        for n in range(5000):
+            page.send("input", values=[0, 0, 0, 0, 0], n=n)
+        with pytest.raises(WebSocketDisconnect):
+            page.until(lambda p: False, 5000)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:1", "null"])
+def test_other_sites_cannot_connect(client: TestClient, origin: str) -> None:
+    with pytest.raises(WebSocketDisconnect), joined(client, origin):
+        pass
+
+
+def test_names_that_point_here_get_nothing(client: TestClient) -> None:
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect("/live", headers={"host": "evil.example", "origin": "http://evil.example"}),
+    ):
+        pass
+
+
+def test_from_another_computer_only_the_token_drives() -> None:
+    made = web.application(Session(excavator.machine(), FakeDrive), Guard("192.168.1.5", "secret"))
+    home, there_too, there = "http://192.168.1.5:8731", "ws://192.168.1.5:8731", ("192.168.1.9", 4000)
+    with TestClient(made, base_url=home, client=there) as client:
+        with client.websocket_connect(f"{there_too}/live", headers={"origin": home}) as s:
+            page = Page(s)
+            assert page.roles(driver=None)["may_drive"] is False
+            page.send("ask")
+            assert "token" in page.until(lambda p: p.last("note"))["text"]
+            page.roles(driver=None)
+        with client.websocket_connect(f"{there_too}/live?token=secret", headers={"origin": home}) as s:
+            page = Page(s)
+            assert page.roles(may_drive=True)["driver"] is not None
+
+
+def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "STATIC", tmp_path)
+    answer = client.get("/")
+    assert answer.status_code == 503
+    assert "make page" in answer.text
+    (tmp_path / "index.html").write_text("<title>here</title>")
+    (tmp_path / "cockpit.js").write_text("1")
+    (tmp_path / "secret.txt").write_text("no")
+    assert "here" in client.get("/").text
+    assert client.get("/cockpit.js").headers["content-type"].startswith("text/javascript")
+    for path in ("/secret.txt", "/../pyproject.toml", "/%2e%2e/secret.txt", "/cockpit.css", "/record.exe"):
+        assert client.get(path).status_code == 404
+    policy = client.get("/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    lines = client.get("/record.csv").text.splitlines()
+    assert any("boom.q" in line for line in lines[:5])
+    assert len(client.get("/replay?from=1&to=2").content) > 1000
+    assert len(client.get("/replay?from=x").content) > 1000
+
+
+# -- a real port
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    """A server on a port of its own, in a thread."""
+    listening = bound("127.0.0.1", 0)
+    session, end, ready = Session(excavator.machine(), FakeDrive), threading.Event(), threading.Event()
+
+    def goes_on() -> bool:
+        ready.set()
+        return not end.is_set()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serving(session, Guard(), listening, goes_on)))
+    thread.start()
+    ready.wait(10)
+    yield listening.getsockname()
+    end.set()
+    thread.join(10)
+    listening.close()
+    assert not thread.is_alive()
+
+
+def test_too_large_a_message_ends_the_line(address: tuple[str, int]) -> None:
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20) as s:
+        s.send("x" * 5000)
+        with pytest.raises(ConnectionClosed):
+            all(s.recv(timeout=10) for _ in range(1000))
+    with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20) as s:  # and nobody else's
+        assert json.loads(s.recv(timeout=10))["type"] == "welcome"
+
+
+def test_a_page_that_reads_nothing_does_not_hold_up_the_others(address: tuple[str, int]) -> None:
+    from websockets.sync.client import connect
+
+    with socket.create_connection(address) as deaf:
+        head = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        deaf.sendall(f"{head}Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+        with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20) as s:
+            frames, start = 0, time.monotonic()
+            while frames < 30 and time.monotonic() - start < 20:
+                got = s.recv(timeout=10)
+                if isinstance(got, bytes):
+                    frames += 1
+                    s.send(json.dumps({"type": "seen", "serial": messages.HEADER.unpack_from(got)[7]}))
+            assert frames == 30
+
+
+# -- the command
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bellcrank.cli import drive
+
+    monkeypatch.setattr(drive, "maker", lambda: FakeDrive)
+
+
+def run(*args: str) -> Any:
+    return CliRunner().invoke(command, ["drive", *args, "--no-browser"])
+
+
+def test_the_command_says_where_and_ends_with_the_report(fake: None) -> None:
+    done = run("excavator", "--port", "0", "--seconds", "0.3", "--rate", "500", "--method", "aba")
+    assert done.exit_code == 0, done.output
+    assert "drive it at http://127.0.0.1:" in done.output
+    assert "500 steps per second; 0 overruns; 0 skipped" in done.output
+    done = run("pendulum", "--port", "0", "--seconds", "0.3", "--by", "torque")
+    assert done.exit_code == 0, done.output
+
+
+def test_a_port_that_is_taken(fake: None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("excavator", "--port", str(port))
+    assert done.exit_code == 2
+    assert f"port {port} on 127.0.0.1 cannot be used: another program has it" in done.output
+    assert f"--port {port + 1}" in done.output
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("excavatr",), 'no mechanism "excavatr". Did you mean "excavator"'),
+        (("excavator", "--rate", "7"), "rate is 7; expected one of"),
+        (("excavator", "--integrator", "rk9"), 'no integrator "rk9"'),
+        (("excavator", "--port", "70000"), "--port 70000: expected 0 to 65535"),
+        (("excavator", "--host", "no.such.host.invalid"), "cannot be used"),
+        (("pendulum", "--by", "wish"), 'no way to drive "wish"'),
+        (("excavator", "--pilot", "chuck"), 'no program "chuck"'),
+    ],
+)
+def test_what_the_command_refuses(fake: None, args: tuple[str, ...], text: str) -> None:
+    done = run(*(args if "--port" in args else (*args, "--port", "0")))
+    assert done.exit_code == 2, done.output
+    assert text in " ".join(done.output.split())
+
+
+def test_without_the_extra(fake: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    done = run("excavator")
+    assert done.exit_code == 2
+    assert 'pip install "bellcrank[cockpit]"' in " ".join(done.output.split())
+
+
+def test_without_the_page(fake: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "STATIC", tmp_path)
+    done = run("excavator", "--port", "0", "--seconds", "0.2")
+    assert "The page is not built" in done.output
+    assert "make page" in done.output

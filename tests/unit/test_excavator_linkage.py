@@ -1,0 +1,244 @@
+"""excavator_linkage: its geometry, what holds it, and how it is driven: by hand, by itself, into its stops."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.control import DiggingCycle, Linkage
+from bellcrank.control.joysticks import functions
+from bellcrank.control.linkage import CYLINDERS, JOINTS
+from bellcrank.control.linkage_machine import hydraulics, parts
+from bellcrank.control.linkage_modes import FUNCTIONS, LinkageControl
+from bellcrank.errors import InputError
+
+Array = np.ndarray[Any, Any]
+LINKAGE = Linkage.of_zoo()
+M = bc.zoo.excavator_linkage()
+N = M.columns[0]
+
+
+@cache
+def simulator() -> bc.Simulator:
+    """Half a millisecond of rk4 is what bc.Drive would do at 1 kHz with two steps a period."""
+    return bc.Simulator(bc.system(**parts()), "rk4", form="projected")
+
+
+def driven(seconds: float, **inputs: Any) -> Any:
+    return simulator().run(seconds, step=5e-4, every=0.01, inputs=dict.fromkeys(LinkageControl.inputs, 0.0) | inputs)
+
+
+def angles(run: Any) -> Array:
+    return np.stack([run[f"{n}.q"] + a for n, a in zip(FUNCTIONS, LINKAGE.start, strict=True)], axis=-1)
+
+
+def places(run: Any) -> Array:
+    return np.array([LINKAGE.arm.forward(theta) for theta in angles(run)])
+
+
+def posed(*theta: float) -> Array:
+    """q of the whole mechanism with the arm at these angles."""
+    wanted = {n: a - b for n, a, b in zip(FUNCTIONS, theta, LINKAGE.start, strict=True)}
+    return M.assemble(wanted, fixed=list(FUNCTIONS))[0]
+
+
+def reachable(n: int) -> list[Array]:
+    rng = np.random.default_rng(5)
+    low, high = np.array(LINKAGE.stops[1:]).T
+    return [np.array([rng.uniform(-1, 1), *rng.uniform(low, high)]) for _ in range(n)]
+
+
+# -- geometry
+
+
+def test_four_functions_move() -> None:
+    assert M.loop_analysis.mobility == 4
+    assert len(M.bodies) == 12
+
+
+def test_masses_are_those_of_the_class() -> None:
+    upper = sum(b.mass for b in M.bodies)
+    assert 14e3 < upper < 16e3  # 22.5 t with an undercarriage of 7 to 8 t
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_cylinders_are_as_long_as_their_triangles(k: int) -> None:
+    """Pin to pin in the assembled mechanism, and its own coordinate, against the closed form."""
+    theta = reachable(6)[k]
+    q = posed(*theta)
+    for name, (length, _), out in zip(CYLINDERS, LINKAGE.lengths(theta), LINKAGE.extensions(theta), strict=True):
+        foot, eye = (M.pose(q, frame)[:3, 3] for frame in (f"{name}_barrel", f"{name}_eye.b"))
+        assert np.linalg.norm(eye - foot) == pytest.approx(length, abs=1e-9)
+        at_start = LINKAGE.extensions(LINKAGE.start)[CYLINDERS.index(name)]
+        assert q[N.index(f"{name}_cylinder")] == pytest.approx(out - at_start, abs=1e-9)
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_gears_are_those_of_the_loops(k: int) -> None:
+    """What one rad/s of a joint does to its cylinder, by the loops' own Jacobian."""
+    theta = reachable(6)[k]
+    q = posed(*theta)
+    for i, name in enumerate(CYLINDERS):
+        wanted = dict.fromkeys(FUNCTIONS, 0.0) | {name: 1.0}
+        _, v = M.assemble(q, wanted, fixed=list(FUNCTIONS))
+        assert v[N.index(f"{name}_cylinder")] == pytest.approx(LINKAGE.gears(theta)[i], abs=1e-9)
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_the_teeth_are_where_the_arm_says(k: int) -> None:
+    theta = reachable(6)[k]
+    x, y, z = M.pose(posed(*theta), "tip")[:3, 3]
+    radius, swing, height, _ = LINKAGE.arm.forward(theta)
+    np.testing.assert_allclose([x, y, z], [radius * np.cos(swing), radius * np.sin(swing), height], atol=1e-9)
+
+
+def test_strokes_give_the_working_range() -> None:
+    """As machines of this class have it: about 10 m of reach on the ground, and between 6 and 7 m deep."""
+    (_, boom, stick, bucket) = LINKAGE.stops
+    for pair in (boom, stick, bucket):
+        assert 1.7 < pair[1] - pair[0] < 3.0
+    grid = [(0.0, b, s, 0.0) for b in np.linspace(*boom, 60) for s in np.linspace(*stick, 60)]
+    found = np.array([LINKAGE.arm.forward(theta) for theta in grid])
+    assert -7.0 < found[:, 2].min() < -6.0
+    at_the_ground = found[np.abs(found[:, 2]) < 0.2]
+    assert at_the_ground[:, 0].max() == pytest.approx(10.0, abs=0.5)
+
+
+# -- statics
+
+
+def test_pressures_hold_the_weight() -> None:
+    """Virtual work: each cylinder's force times its gear is how the potential energy grows with its angle."""
+    h = 1e-4
+    for k, (name, actuator) in enumerate(zip(CYLINDERS, parts()["actuators"][1:], strict=True)):
+        around = []
+        for sign in (-1, 1):
+            theta = list(LINKAGE.start)
+            theta[k + 1] += sign * h
+            around.append(float(M.potential_energy(posed(*theta))))
+        slope = (around[1] - around[0]) / (2 * h)
+        a_A, a_B = actuator.areas
+        force = a_A * actuator.p_A - a_B * actuator.p_B
+        assert force * LINKAGE.gears(LINKAGE.start)[k] == pytest.approx(slope, rel=1e-5), name
+    assert 5e6 < parts()["actuators"][1].p_A < 15e6  # a plausible pressure under the boom
+
+
+def test_it_stands_still_with_the_sticks_at_rest() -> None:
+    run = driven(5.0)
+    assert np.abs(angles(run) - LINKAGE.start).max() < np.radians(0.3)
+    for joint, p in (("boom_cylinder", "p_A"), ("stick_cylinder", "p_B")):
+        assert run[f"{joint}.{p}"][-1] == pytest.approx(run[f"{joint}.{p}"][0], rel=0.05)
+
+
+# -- driving
+
+
+@pytest.mark.parametrize(("name", "stick"), list(zip(FUNCTIONS, LinkageControl.inputs, strict=False)))
+def test_joint_mode_moves_one_joint(name: str, stick: str) -> None:
+    run = driven(2.0, **{stick: 0.2})
+    moved = angles(run)[-1] - LINKAGE.start
+    i = FUNCTIONS.index(name)
+    assert moved[i] == pytest.approx(0.4, abs=0.04)
+    assert np.abs(np.delete(moved, i)).max() < 0.02
+
+
+def test_resolved_mode_goes_straight_out() -> None:
+    run = driven(3.0, first=0.5, resolved=1.0)
+    path = places(run)
+    assert path[-1, 0] - path[0, 0] == pytest.approx(1.5, abs=0.1)
+    assert np.abs(path[:, 2] - path[0, 2]).max() < 0.06
+    assert np.abs(path[:, 3] - path[0, 3]).max() < 0.03
+
+
+def test_resolved_mode_slides_along_the_end_of_the_reach() -> None:
+    run = driven(12.0, first=1.0, resolved=1.0)
+    path = places(run)
+    assert run.stops[0].reason == "end"
+    assert path[:, 0].max() < 10.2
+    assert np.abs(run["stick_cylinder.v"][-1]) < 0.02
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
+    """The desired angles stay within the strokes, and the cylinders with them, but for what the arm's swinging adds."""
+    run = driven(10.0, third=0.5 * sign, fourth=0.6 * sign, second=0.3)
+    for actuator in simulator().system.actuators[1:]:
+        out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
+        assert out.min() > -0.01
+        assert out.max() < actuator.stroke + 0.01  # type: ignore[attr-defined]
+
+
+def test_the_pump_is_shared() -> None:
+    """All sticks at once ask for more than it has: the valves are closed in proportion, and the rest is as asked."""
+    control = LinkageControl(hydraulics(LINKAGE))
+    theta, flows = LINKAGE.start, [a.valve.flow for a in control.actuators]
+    alone = control.openings(theta, [0.0, 0.2, 0.0, 0.0], theta)
+    assert alone[1] * flows[1] == pytest.approx(0.2 * LINKAGE.gears(theta)[0] * control.actuators[1].areas[0])
+    both = control.openings(theta, [1.0, 0.35, -0.6, -0.8], theta)
+    demand = sum(abs(o) * q for o, q in zip(both, flows, strict=True))
+    assert demand == pytest.approx(control.pump_flow)
+
+
+def test_iso_and_sae_patterns() -> None:
+    assert functions("ISO", 0.1, 0.2, 0.3, 0.4) == [-0.1, -0.4, 0.2, 0.3]
+    assert functions("SAE", 0.1, 0.2, 0.3, 0.4) == [-0.1, -0.2, 0.4, 0.3]
+    with pytest.raises(InputError, match="ISO"):
+        functions("ISA", 0, 0, 0, 0)
+
+
+def test_actuators_in_another_order() -> None:
+    with pytest.raises(InputError, match="expected swing, boom_cylinder"):
+        LinkageControl(hydraulics(LINKAGE)[::-1])
+
+
+# -- the autopilot
+
+
+def test_the_cycle_is_closed_smooth_and_within_reach() -> None:
+    cycle = DiggingCycle()
+    T, h = cycle.period, 1e-5
+    np.testing.assert_allclose(cycle(0.0)[0], cycle(3 * T + 1e-9)[0], atol=1e-6)
+    for t in np.linspace(0.1, 2.5 * T, 40):
+        before, now, after = (np.array(cycle(t + d)[0]) for d in (-h, 0.0, h))
+        np.testing.assert_allclose((after - before) / (2 * h), cycle(t)[1], atol=1e-5)
+        theta = LINKAGE.arm.inverse(now)
+        np.testing.assert_allclose(LINKAGE.arm.forward(theta), now, atol=1e-9)
+        for angle, (low, high) in zip(theta, LINKAGE.stops, strict=True):
+            assert low < angle < high
+
+
+def test_the_autopilot_digs_swings_and_dumps() -> None:
+    cycle = DiggingCycle()
+    run = driven(31.0, autopilot=1.0)
+    assert run.stops[0].reason == "end"
+    assert run.provenance["loops open by at most"] < 1e-9
+    path, wanted = places(run), np.array([cycle(t)[0] for t in run.t])
+    late = run.t > 3.0  # it begins where the machine stands
+    assert np.abs(path - wanted)[late].max(axis=0) == pytest.approx([0.0] * 4, abs=0.2)
+    assert path[:, 2].min() < -0.4  # it dug
+    assert np.degrees(path[:, 1].max()) > 75.0  # it swung
+    assert np.degrees(path[run.t > 22.0, 3].max()) > -85.0  # it dumped
+    given = LINKAGE.given["hydraulics"]
+    for joint in JOINTS:
+        for p in ("p_A", "p_B"):
+            assert run[f"{joint}.{p}"].min() > -1e5
+            assert run[f"{joint}.{p}"].max() < given["relief"] + 1e6
+
+
+def test_soil_takes_what_the_hydraulics_give() -> None:
+    """While the teeth are dragged, power goes into the soil: the joint forces without it would do more work."""
+    run = driven(10.0, autopilot=1.0)
+    dug = np.flatnonzero((run.t > 5.0) & (run.t < 9.0))
+    assert (places(run)[dug, 2] < -0.3).all()
+    soil = parts()["forces"]["tip"]
+    for i in dug[::40]:
+        q, v = run.q[i], run.v[i]
+        V = M.jacobian(q, "tip") @ v
+        force, _ = soil(0.0, M.pose(q, "tip"), V)
+        assert float(np.dot(force, V[:3])) < 0.0
+        boom = float((M.jacobian(q, "tip")[:3].T @ np.array(force, float))[N.index("boom")])
+        assert run["boom.tau"][i] == pytest.approx(boom, rel=1e-9)  # nothing else acts on that joint

@@ -1,0 +1,19 @@
+// Bundles the page into the Python package: one script, one style sheet, one HTML file. Nothing is fetched from elsewhere.
+import { build } from "esbuild";
+import { copyFile, mkdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const target = `${here}../src/bellcrank/cockpit/static`;
+await mkdir(target, { recursive: true });
+await build({
+  entryPoints: { cockpit: `${here}src/main.ts` },
+  outdir: target,
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  legalComments: "eof", // the licences of three and uPlot stay with them
+  logLevel: "warning",
+});
+await copyFile(`${here}src/index.html`, `${target}/index.html`);

@@ -1,0 +1,281 @@
+// The page: what the server says goes to view, plots and panels; what hands do goes to the server.
+
+import "./style.css";
+import { calibrating } from "./calibrate";
+import { deadline } from "./deadline";
+import { by, choice, make } from "./dom";
+import { AXES, Four, Hands, typing } from "./hands";
+import { History } from "./history";
+import { Link } from "./link";
+import { Axes, NEUTRAL, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told, Welcome } from "./messages";
+import { Plots } from "./plots";
+import { Replay } from "./replay";
+import { Sliders } from "./sliders";
+import { Stick } from "./sticks";
+import { Seat, View } from "./view";
+
+const HEARTBEAT = 33; // ms; the server's dead-man waits 200
+const hands = new Hands();
+let welcome: Welcome | null = null, settings: Settings | null = null, roles: Roles | null = null, report: Report | null = null;
+let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null;
+let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
+let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
+let marked: [number, number] | null = null, recording = false, pictures = 0, epoch = -1;
+const sentAt = new Map<number, number>(), delays: number[] = [];
+let showMode = (_: string) => {}, showPattern = (_: string) => {};
+
+const link = new Link(told, seen, (open) => {
+  chip(open ? "live" : "no line, trying again", open ? "" : "bad");
+  if (!open) { roles = null; newest = null; }
+});
+const driving = () => roles !== null && roles.driver === roles.you;
+
+function told(message: Told): void {
+  switch (message.type) {
+    case "welcome": meet(message); break;
+    case "roles": roles = message; showRoles(); break;
+    case "settings": settings = message; showSettings(); break;
+    case "report": report = message; fault(message.status ?? ""); if (tab === "Deadlines") deadline(message, settings?.rate ?? 1000); break;
+    case "note": note(message.text, message.bad); break;
+  }
+}
+
+// A server that has not changed needs no new world: after a break the picture just goes on.
+function meet(w: Welcome): void {
+  if (w.protocol !== PROTOCOL) { note("The server has changed; load this page again.", true); return; }
+  if (welcome && JSON.stringify({ ...w, you: 0 }) === JSON.stringify({ ...welcome, you: 0 })) { welcome = w; history!.clear(); return; }
+  if (welcome) { location.reload(); return; }
+  welcome = w;
+  by("name").textContent = document.title = w.name;
+  const [, ...rest] = w.sizes;
+  view = new View(by<HTMLCanvasElement>("view"), w);
+  history = new History(rest.reduce((a, b) => a + b, 0));
+  plots = new Plots(by("tab-Plots"), w);
+  const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.seats, (s) => sit(s as Seat));
+  const sit = (s: Seat) => { view!.sit(s); show(s); localStorage.setItem("seat", s); };
+  sit(view.seats.includes(seat) ? seat : "Orbit");
+  addEventListener("keydown", (e) => { if (e.code === "KeyV" && !typing(e.target)) sit(view!.seats[(view!.seats.indexOf(view!.seat) + 1) % view!.seats.length]!); });
+  mode = w.modes[0] ?? "";
+  by("modes").hidden = w.modes.length < 2;
+  showMode = choice(by("modes"), w.modes, (name) => { mode = name; relabel(); });
+  const patterns = Object.keys(w.patterns);
+  by("patterns").hidden = patterns.length < 2;
+  if (patterns.length && !patterns.includes(pattern)) pattern = patterns[0]!;
+  showPattern = choice(by("patterns"), patterns, (name) => { pattern = name; localStorage.setItem("pattern", name); relabel(); });
+  showMode(mode); showPattern(pattern);
+  if (patterns.length) {
+    sticks = [new Stick(by("stick-left"), "left", hands.fingers, ["W", "A", "S", "D"]), new Stick(by("stick-right"), "right", hands.fingers, ["↑", "←", "↓", "→"])];
+    by("stick-left").hidden = by("stick-right").hidden = false;
+    relabel();
+  } else {
+    sliders = new Sliders(by("sliders"), w.levers, w.first);
+    by("sliders").hidden = false;
+  }
+  for (const key of ["rate", "integrator", "method"] as const) {
+    const select = by<HTMLSelectElement>(key);
+    select.replaceChildren(...w.choices[key].map((x) => new Option(String(x), String(x))));
+    select.onchange = () => link.send({ type: "switch", [key]: key === "rate" ? Number(select.value) : select.value });
+  }
+  const pilot = by<HTMLSelectElement>("pilot");
+  pilot.hidden = !w.pilots.length;
+  pilot.replaceChildren(new Option("by hand", ""), ...w.pilots.map((p) => new Option(p, p)));
+  pilot.onchange = () => link.send({ type: "pilot", name: pilot.value });
+  by("save").replaceChildren(...["csv", "npz", "parquet"].map((suffix) => { const a = make("a", "", suffix); a.href = `/record.${suffix}`; return a; }));
+}
+
+function axesNow(): Axes | null {
+  return welcome?.patterns[pattern]?.[mode] ?? null;
+}
+
+function relabel(): void {
+  const a = axesNow();
+  if (a) sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
+}
+
+// What the levers are told: sliders as they are, or the four axes through the pattern.
+function levers(): number[] {
+  if (!welcome) return [];
+  if (sliders) return [...sliders.values];
+  const a = axesNow(), spans = welcome.spans[mode] ?? {};
+  return welcome.levers.map((lever) => {
+    if (lever.name === welcome!.mode) return welcome!.modes.indexOf(mode);
+    const axis = a && AXES.find((x) => a[x][0] === lever.name);
+    return axis ? axes[axis] * a[axis][1] * (spans[lever.name] ?? lever.high) : (lever.neutral ?? 0);
+  });
+}
+
+function beat(): void {
+  axes = hands.now();
+  if (!welcome || !attentive || !driving() || replay) return;
+  number = (number + 1) % 2 ** 32;
+  sentAt.set(number, performance.now());
+  if (sentAt.size > 100) sentAt.delete(sentAt.keys().next().value!);
+  link.send({ type: "input", values: levers(), n: number });
+}
+setInterval(beat, HEARTBEAT);
+
+function attention(now: boolean): void {
+  if (attentive === now) return;
+  attentive = now;
+  if (!now) { hands.drop(); sliders?.drop(); link.send({ type: "blur" }); }
+}
+addEventListener("blur", () => attention(false));
+addEventListener("focus", () => attention(true));
+document.addEventListener("visibilitychange", () => attention(!document.hidden && document.hasFocus()));
+addEventListener("pointerdown", () => attention(true));
+
+function seen(s: State): void {
+  pictures++;
+  if (s.epoch !== epoch || (newest && s.t < newest.t)) view?.clearTrace();
+  epoch = s.epoch;
+  newest = s;
+  const sent = sentAt.get(s.input);
+  if (sent !== undefined && driving()) {
+    sentAt.delete(s.input);
+    delays.push(performance.now() - sent);
+    if (delays.length > 120) delays.shift();
+  }
+  if (!welcome) return;
+  history!.add(s.t, s.values, 12 * welcome.sizes[0]);
+  if (!replay) view?.trail(s.values);
+}
+
+function frame(): void {
+  requestAnimationFrame(frame);
+  if (!view) return;
+  if (replay) {
+    replay.step(1);
+    view.place(replay.row());
+    view.trail(replay.row());
+    by<HTMLInputElement>("time").value = String(replay.t);
+    by("time-text").textContent = `${(replay.t - replay.begin).toFixed(2)} / ${(replay.end - replay.begin).toFixed(1)} s`;
+    by("play").textContent = replay.playing ? "❚❚" : "▶";
+  } else if (newest) view.place(newest.values);
+  view.draw();
+  for (const s of sticks) s.show(axes, driving() && attentive && !replay);
+}
+requestAnimationFrame(frame);
+
+setInterval(() => {
+  if (replay) plots?.replay(replay.table, replay.t, false);
+  else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
+  if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
+  dead();
+}, 80);
+
+setInterval(() => {
+  by("fps").textContent = `${pictures} /s`;
+  if (link.open) chip(settings?.running === false ? "paused" : `live ${pictures} Hz`, settings?.running === false ? "wait" : "");
+  pictures = 0;
+  const sorted = [...delays].sort((a, b) => a - b);
+  by("latency").textContent = sorted.length ? `${sorted[sorted.length >> 1]!.toFixed(1)} ms` : "–";
+}, 1000);
+
+function dead(): void {
+  const why = replay || !newest ? "" : settings?.pilot ? `autopilot: ${settings.pilot}; move a stick to take over`
+    : !driving() ? (roles?.driver == null ? "nobody drives" : "you are watching")
+    : newest.flags & NEUTRAL ? (attentive ? "dead-man: sticks are neutral" : "click here to drive: sticks are neutral") : "";
+  by("dead-man").textContent = why;
+  by("dead-man").hidden = !why;
+}
+
+function chip(text: string, cls: string): void {
+  by("link").textContent = text;
+  by("link").className = `chip ${cls}`;
+}
+
+// A drive that cannot go on says why: a state that is not finite, say.
+function fault(status: string): void {
+  if (status && !["running", "paused", "stopped", "ready"].includes(status)) note(`The drive: ${status}. Reset starts it anew.`, true);
+}
+
+let noticed = 0;
+function note(text: string, bad: boolean): void {
+  const box = by("notice");
+  box.textContent = text;
+  box.hidden = !text;
+  box.classList.toggle("bad", bad);
+  clearTimeout(noticed);
+  if (bad) noticed = window.setTimeout(() => (box.hidden = true), 6000);
+}
+
+function showRoles(): void {
+  if (!roles) return;
+  by("viewers").textContent = String(roles.viewers);
+  by("role").textContent = driving() ? "you drive" : roles.driver == null ? "nobody drives" : "you are watching";
+  by("ask").hidden = driving() || !roles.may_drive;
+  by("release").hidden = !driving();
+  by<HTMLButtonElement>("ask").disabled = roles.asking === roles.you;
+  by("asked").hidden = !(driving() && roles.asking !== null);
+  for (const id of ["pause", "reset", "slow", "rate", "integrator", "method", "pilot"]) by<HTMLButtonElement>(id).disabled = !driving();
+  showSettings();
+}
+
+function showSettings(): void {
+  if (!settings) return;
+  by("pause").textContent = settings.running ? "Pause" : "Go on";
+  for (const key of ["rate", "integrator", "method", "slow", "pilot"] as const) by<HTMLSelectElement>(key).value = String(settings[key]);
+}
+
+// -- buttons
+
+by("pause").onclick = () => link.send({ type: newest && newest.flags & RUNNING ? "pause" : "resume" });
+addEventListener("keydown", (e) => {
+  if (e.code === "Space" && !typing(e.target) && (e.target as HTMLElement).tagName !== "BUTTON") { e.preventDefault(); if (replay) replay.toggle(); else by("pause").click(); }
+  if (e.code === "KeyM" && !typing(e.target) && welcome && welcome.modes.length > 1) {
+    mode = welcome.modes[(welcome.modes.indexOf(mode) + 1) % welcome.modes.length]!;
+    showMode(mode); relabel();
+  }
+});
+by("reset").onclick = () => { sliders?.reset(); hands.drop(); link.send({ type: "reset" }); history?.clear(); marked = null; };
+by<HTMLSelectElement>("slow").onchange = (e) => link.send({ type: "slow", factor: Number((e.target as HTMLSelectElement).value) });
+by("ask").onclick = () => link.send({ type: "ask" });
+by("release").onclick = () => link.send({ type: "release" });
+by("grant").onclick = () => link.send({ type: "answer", grant: true });
+by("refuse").onclick = () => link.send({ type: "answer", grant: false });
+by("pads").onclick = () => calibrating(hands.pads);
+
+by("record").onclick = () => {
+  recording = !recording;
+  const t = newest?.t ?? 0;
+  marked = recording ? [t, Infinity] : marked ? [marked[0], t] : null;
+  by("record").classList.toggle("recording", recording);
+  by("record").lastChild!.textContent = recording ? "Stop" : "Record";
+  if (!recording && marked) void startReplay();
+};
+by("replay").onclick = () => void startReplay();
+by("live").onclick = () => { replay = null; by("timeline").hidden = true; view?.clearTrace(); };
+by("play").onclick = () => replay?.toggle();
+by<HTMLInputElement>("time").oninput = (e) => { if (replay) { replay.playing = false; replay.t = Number((e.target as HTMLInputElement).value); } };
+
+async function startReplay(): Promise<void> {
+  if (!welcome) return;
+  const [from, to] = marked ?? [0, Infinity];
+  try {
+    const found = await Replay.fetched(from, Math.min(to, 1e9), 12 * welcome.sizes[0]);
+    if (!found) { note("There is nothing recorded yet.", true); return; }
+    replay = found;
+    view?.clearTrace();
+    Object.assign(by<HTMLInputElement>("time"), { min: String(found.begin), max: String(found.end) });
+    by("timeline").hidden = false;
+    plots?.replay(found.table, found.t, true);
+  } catch (error) { note(String(error), true); }
+}
+
+const showTab = choice(by("tabs"), ["Plots", "Deadlines", "Setup"], (name) => {
+  tab = name;
+  for (const other of ["Plots", "Deadlines", "Setup"]) by(`tab-${other}`).hidden = other !== name;
+  if (name === "Deadlines" && report) deadline(report, settings?.rate ?? 1000);
+  if (name === "Plots" && replay) plots?.replay(replay.table, replay.t, true);
+});
+showTab(tab);
+const panel = (open: boolean) => {
+  by("panel").classList.toggle("away", !open);
+  document.body.classList.toggle("with-panel", open);
+  by("panel-toggle").setAttribute("aria-expanded", String(open));
+};
+by("panel-toggle").onclick = () => panel(by("panel").classList.contains("away"));
+panel(innerWidth > 900);
+
+// For tests and for the curious.
+Object.assign(window, { cockpit: { state: () => newest, roles: () => roles, settings: () => settings, axes: () => axes, delays, replay: () => replay, view: () => view, levers } });

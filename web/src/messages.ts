@@ -1,0 +1,70 @@
+// The protocol, as src/bellcrank/cockpit/messages.py has it.
+
+export const PROTOCOL = 1;
+export const HEADER = 32;
+export const RUNNING = 1, NEUTRAL = 2, DRIVEN = 4;
+
+// From the page.
+export type Message =
+  | { type: "input"; values: number[]; n: number }
+  | { type: "blur" }
+  | { type: "seen"; serial: number }
+  | { type: "ask" }
+  | { type: "answer"; grant: boolean }
+  | { type: "release" }
+  | { type: "pause" }
+  | { type: "resume" }
+  | { type: "reset" }
+  | { type: "slow"; factor: number }
+  | { type: "switch"; rate?: number; integrator?: string; method?: string }
+  | { type: "pilot"; name: string };
+
+// From the server.
+export type Vec3 = [number, number, number];
+export interface Shape {
+  body: number; kind: "bar" | "box" | "disc" | "ball" | "slide" | "rod"; joint?: boolean;
+  a?: Vec3; b?: Vec3; ra?: number; rb?: number; at?: Vec3; axis?: Vec3; r?: number; h?: number;
+  axes?: Vec3[]; half?: Vec3; parent?: number; from?: Vec3;
+}
+export interface Scene {
+  bodies: string[]; shapes: Shape[]; frames: { name: string; body: number; point: Vec3 }[];
+  up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean;
+}
+export interface Lever { name: string; label: string; unit: string; low: number; high: number; neutral: number | null }
+export interface Plot { title: string; unit: string; columns: string[]; scale: number }
+export type Axis = "left.x" | "left.y" | "right.x" | "right.y";
+export type Axes = Record<Axis, [string, number]>;
+export interface Welcome {
+  type: "welcome"; protocol: number; version: string; name: string; you: number; scene: Scene; names: string[];
+  sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[];
+  patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
+  words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
+  look: string; ground: number | null; trace: [string, Vec3] | null; pilots: string[];
+  choices: { rate: number[]; integrator: string[]; method: string[] };
+}
+export interface Roles {
+  type: "roles"; driver: number | null; asking: number | null; viewers: number; you: number; may_drive: boolean;
+}
+export interface Settings {
+  type: "settings"; rate: number; integrator: string; method: string; running: boolean; slow: number; pilot: string;
+}
+export interface Histogram { edges: number[]; counts: number[] }
+export interface Times { min: number; mean: number; p99: number; max: number; histogram?: Histogram }
+export interface Report {
+  type: "report"; status?: string; predicted?: number | Times; measured?: Times; histogram?: Histogram; jitter?: Times;
+  overruns?: number; skipped?: number; real_time_factor?: number; notes?: string[];
+}
+export interface Note { type: "note"; text: string; bad: boolean }
+export type Told = Welcome | Roles | Settings | Report | Note;
+
+export interface State { flags: number; epoch: number; input: number; n: number; t: number; slow: number; serial: number; values: Float32Array }
+
+export function state(data: ArrayBuffer): State | null {
+  const head = new DataView(data);
+  if (data.byteLength < HEADER || head.getUint8(0) !== 1) return null;
+  return {
+    flags: head.getUint8(1), epoch: head.getUint16(2, true), input: head.getUint32(4, true),
+    n: Number(head.getBigUint64(8, true)), t: head.getFloat64(16, true), slow: head.getFloat32(24, true), serial: head.getUint32(28, true),
+    values: new Float32Array(data, HEADER),
+  };
+}

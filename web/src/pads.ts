@@ -1,0 +1,57 @@
+// Gamepads and joysticks: which of their axes is which, where they rest and where they end, and a dead zone around rest.
+
+import { AXES, Four, none } from "./hands";
+import { Axis } from "./messages";
+
+export interface Wire { index: number; rest: number; end: number } // `end` is where the axis is at +1
+export interface Calibration { dead: number; wires: Record<Axis, Wire> }
+
+// Standard gamepads: y grows towards the operator, ours away from it.
+const STANDARD: Calibration = {
+  dead: 0.08,
+  wires: {
+    "left.x": { index: 0, rest: 0, end: 1 }, "left.y": { index: 1, rest: 0, end: -1 },
+    "right.x": { index: 2, rest: 0, end: 1 }, "right.y": { index: 3, rest: 0, end: -1 },
+  },
+};
+
+export function shaped(raw: number, wire: Wire, dead: number): number {
+  const x = (raw - wire.rest) / (wire.end - wire.rest || 1), size = Math.abs(x);
+  return size <= dead ? 0 : Math.sign(x) * Math.min(1, (size - dead) / (1 - dead));
+}
+
+export class Pads {
+  changed: () => void = () => {};
+
+  constructor() {
+    for (const event of ["gamepadconnected", "gamepaddisconnected"]) addEventListener(event, () => this.changed());
+  }
+
+  first(): Gamepad | null {
+    return navigator.getGamepads?.().find((p) => p?.connected && p.axes.length >= 2) ?? null;
+  }
+
+  calibration(pad: Gamepad): Calibration {
+    try {
+      const found = JSON.parse(localStorage.getItem(`pad ${pad.id}`) ?? "null") as Calibration | null;
+      if (found && AXES.every((a) => Number.isFinite(found.wires[a]?.rest))) return found;
+    } catch { /* somebody else's data: start anew */ }
+    return structuredClone(STANDARD);
+  }
+
+  keep(pad: Gamepad, c: Calibration): void {
+    localStorage.setItem(`pad ${pad.id}`, JSON.stringify(c));
+  }
+
+  forget(pad: Gamepad): void {
+    localStorage.removeItem(`pad ${pad.id}`);
+  }
+
+  now(): Four {
+    const pad = this.first(), out = none();
+    if (!pad) return out;
+    const { dead, wires } = this.calibration(pad);
+    for (const a of AXES) out[a] = shaped(pad.axes[wires[a].index] ?? wires[a].rest, wires[a], dead);
+    return out;
+  }
+}

@@ -1,0 +1,95 @@
+// Live plots: the last seconds, drawn a dozen times a second; in a replay all of it, with a line where we are.
+
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { History } from "./history";
+import { Welcome } from "./messages";
+import { make } from "./dom";
+
+const COLOURS = ["#e8590c", "#1971c2", "#2f9e44", "#9c36b5", "#f08c00", "#0c8599", "#c2255c", "#5f3dc4", "#66a80f", "#495057"];
+export const SPAN = 12; // s
+
+export interface Table { t: Float64Array; columns: Float32Array[] }
+
+export class Plots {
+  private readonly plots: { u: uPlot; columns: number[]; scale: number; el: HTMLElement }[] = [];
+  private cursor: number | null = null;
+
+  constructor(private readonly into: HTMLElement, w: Welcome) {
+    into.replaceChildren();
+    for (const p of w.plots) {
+      const found = p.columns.map((name) => w.names.indexOf(name)), el = make("section", "plot");
+      const columns = found.filter((k) => k >= 0), names = p.columns.filter((_, i) => found[i]! >= 0);
+      if (!columns.length) continue;
+      const head = make("h3", "", p.title), legend = make("div", "legend");
+      head.append(make("span", "unit", p.unit));
+      names.slice(0, 10).forEach((name, i) => {
+        const item = make("span", "", short(name, names));
+        item.style.setProperty("--c", COLOURS[i % COLOURS.length]!);
+        legend.append(item);
+      });
+      el.append(head, legend);
+      into.append(el);
+      const u = new uPlot({
+        width: 280, height: 112, pxAlign: false, legend: { show: false }, cursor: { show: false },
+        scales: { x: { time: false }, y: { range: (_u, lo, hi) => (hi - lo > 1e-9 ? [lo - 0.06 * (hi - lo), hi + 0.06 * (hi - lo)] : [lo - 1, hi + 1]) } },
+        axes: [
+          { size: 22, font: "10px system-ui", stroke: "#868e96", grid: { stroke: "#edf0f3", width: 1 }, ticks: { show: false }, values: (_u, v) => v.map((x) => `${x} s`) },
+          { size: 42, font: "10px system-ui", stroke: "#868e96", grid: { stroke: "#edf0f3", width: 1 }, ticks: { show: false }, space: 26 },
+        ],
+        series: [{}, ...columns.map((_, i) => ({ stroke: COLOURS[i % COLOURS.length], width: 1.6, points: { show: false } }))],
+        hooks: { draw: [(self) => this.mark(self)] },
+      }, [[], ...columns.map(() => [])], el);
+      this.plots.push({ u, columns, scale: p.scale, el });
+    }
+    new ResizeObserver(() => this.plots.forEach(({ u, el }) => u.setSize({ width: el.clientWidth - 4, height: 112 }))).observe(into);
+  }
+
+  live(h: History): void {
+    this.cursor = null;
+    const last = h.t[h.end - 1] ?? 0;
+    let from = h.start;
+    while (from < h.end && h.t[from]! < last - SPAN) from++;
+    this.draw({ t: h.t.subarray(from, h.end), columns: h.columns.map((c) => c.subarray(from, h.end)) }, [Math.max(0, last - SPAN), Math.max(SPAN, last)]);
+  }
+
+  replay(table: Table, t: number, fresh: boolean): void {
+    this.cursor = t;
+    const n = table.t.length;
+    if (fresh && n) this.draw(table, [table.t[0]!, Math.max(table.t[n - 1]!, table.t[0]! + 1e-3)]);
+    else this.plots.forEach(({ u }) => u.redraw(false));
+  }
+
+  private draw(table: Table, range: [number, number]): void {
+    const bounds = this.into.getBoundingClientRect();
+    for (const { u, columns, scale, el } of this.plots) {
+      const box = el.getBoundingClientRect();
+      if (!box.width || box.bottom < bounds.top || box.top > bounds.bottom) continue; // nobody sees it
+      u.setData([table.t, ...columns.map((k) => (scale === 1 ? table.columns[k]! : table.columns[k]!.map((x) => x * scale)))] as uPlot.AlignedData, false);
+      u.batch(() => { u.setScale("x", { min: range[0], max: range[1] }); });
+      this.fit(u);
+    }
+  }
+
+  // The y axis follows what is shown.
+  private fit(u: uPlot): void {
+    let lo = Infinity, hi = -Infinity;
+    for (const c of u.data.slice(1)) for (const x of c as Iterable<number>) { if (x < lo) lo = x; if (x > hi) hi = x; }
+    if (lo <= hi) u.setScale("y", { min: lo, max: hi });
+  }
+
+  private mark(u: uPlot): void {
+    if (this.cursor === null) return;
+    const x = u.valToPos(this.cursor, "x", true), { ctx } = u;
+    ctx.save();
+    ctx.strokeStyle = "#212529"; ctx.lineWidth = devicePixelRatio;
+    ctx.beginPath(); ctx.moveTo(x, u.bbox.top); ctx.lineTo(x, u.bbox.top + u.bbox.height); ctx.stroke();
+    ctx.restore();
+  }
+}
+
+// "boom.q" among others that all end in ".q" is just "boom".
+function short(name: string, all: string[]): string {
+  const tail = name.slice(name.lastIndexOf("."));
+  return all.every((n) => n.endsWith(tail)) && name.includes(".") ? name.slice(0, -tail.length) : name;
+}
