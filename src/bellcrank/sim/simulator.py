@@ -69,9 +69,11 @@ class Simulator:
     ) -> None:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(integrator)
-        self.traced = chosen(self.system, method, "float64", listed("sensitivities", sensitivities, "names"))
+        wrt = listed("sensitivities", sensitivities, "names")
         if self.system.mechanism.loops:
-            self.traced = looped(self.traced, form, baumgarte)
+            self.traced: Traced = looped(self.system, form, method, baumgarte, self.integrator, wrt)
+        else:
+            self.traced = chosen(self.system, method, "float64", wrt)
         self._programs: dict[Any, Any] = {}
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
