@@ -64,13 +64,13 @@ class Tiled:
         w.do(f"%{a}.mine = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %{a}.mine.i")
         if not self.output:
             for j in range(self.size):
-                far, near, _ = self._places(w, j)
+                far, near, _ = self._places(w, j, "%tid")
                 value = w.let(f"load {w.type}, ptr addrspace(1) {far}", "x")
                 w.do(f"store {w.type} {value}, ptr addrspace(3) {near}")
 
-    def _places(self, w: Writer, j: int) -> tuple[str, str, str]:
+    def _places(self, w: Writer, j: int, tid: str) -> tuple[str, str, str]:
         """Element j * threads + tid of the block's rows: where it is, where in the tile, and whether it exists."""
-        e = w.let(f"add i32 %tid, {j * self.threads}")
+        e = w.let(f"add i32 {tid}, {j * self.threads}")
         r = w.let(f"udiv i32 {e}, {self.size}")
         c = w.let(f"sub i32 {e}, {w.let(f'mul i32 {r}, {self.size}')}")
         row = w.let(f"add i64 %before, {w.let(f'zext i32 {r} to i64')}")
@@ -89,8 +89,10 @@ class Tiled:
 
     def leave(self, w: Writer) -> None:
         if self.output:
+            # asked anew: else all that follows from it, known since the beginning, would wait in registers
+            tid = w.let('call i32 asm sideeffect "mov.u32 $0, %tid.x;", "=r"()')
             for j in range(self.size):
-                far, near, exists = self._places(w, j)
+                far, near, exists = self._places(w, j, tid)
                 value = w.let(f"load {w.type}, ptr addrspace(3) {near}", "x")
                 put, on = w.name("put"), w.name("on")
                 w.do(f"br i1 {exists}, label {put}, label {on}")

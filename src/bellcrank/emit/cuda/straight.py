@@ -23,7 +23,9 @@ from bellcrank.graph import Graph, Node
 
 THREADS = 128  # of a block
 REGISTERS = 255  # of 32 bits that a thread may have
-OWN = 40  # of them for addresses, constants and results on their way
+FILE = 65536  # registers of a multiprocessor
+OWN = 12  # values' worth of registers for addresses, constants and results on their way
+PARKS = 47  # the same where values are parked: what is fetched early waits, too
 TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -61,12 +63,20 @@ class Straight:
 
     @cached_property
     def parking(self) -> Parking:
-        return parked(self.sequence, self.room or (REGISTERS - OWN) // self.words)
+        most = REGISTERS // self.words
+        room = self.room or (most - OWN if self.live + OWN <= most else most - PARKS)
+        return parked(self.sequence, room)
 
     @property
     def registers(self) -> int:
         """Predicted, of a thread."""
-        return min(REGISTERS, self.parking.most * self.words + OWN)
+        own = PARKS if self.parking.slots else OWN
+        return min(REGISTERS, (self.parking.most + own) * self.words)
+
+    @property
+    def blocks(self) -> int:
+        """That fit on a multiprocessor at once, by the registers; registers are given out in groups of eight."""
+        return max(1, FILE // (self.threads * -(-self.registers // 8) * 8))
 
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
@@ -127,13 +137,17 @@ class Straight:
             a.leave(w)
         return HEAD + self._around(w)
 
+    @property
+    def _bounds(self) -> str:
+        return f'"nvvm.maxntid"="{self.threads}" "nvvm.minctasm"="{self.blocks}"'
+
     def _around(self, w: Writer) -> str:
         """Threads beyond the last row have nothing to do; in a tiled block they help, and repeat the last row."""
         parameters = "".join(
             f", ptr addrspace(1) noalias %{a}, i32 %{a}.row, i32 %{a}.column" for a in self.arrays
         )  # fmt: skip
         lines = "".join(f"  {line}\n" for line in w.lines)
-        return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind "nvvm.maxntid"="{self.threads}" {{
+        return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {self._bounds} {{
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %tid.wide = zext i32 %tid to i64
