@@ -11,21 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.few import live, order
-from bellcrank.emit.cuda.park import Parking, parked
+from bellcrank.emit.cuda.park import Parking
+from bellcrank.emit.cuda.choice import SHARED, Plan, chosen, cost, plan
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 
 THREADS = 128  # of a block
-REGISTERS = 255  # of 32 bits that a thread may have
-FILE = 65536  # registers of a multiprocessor
-OWN = 12  # values' worth of registers for addresses, constants and results on their way
-PARKS = 47  # the same where values are parked: what is fetched early waits, too
 TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -41,7 +39,7 @@ class Straight:
     graph: Graph
     dtype: str = "float64"
     tiled: bool = False
-    room: int = 0  # values in registers; 0: as many as fit
+    blocks: int = 0  # on a multiprocessor at once; 0: chosen
     threads: int = THREADS
 
     @property
@@ -62,21 +60,19 @@ class Straight:
         return max(live(self.sequence), default=0)
 
     @cached_property
+    def plan(self) -> Plan:
+        if self.blocks:
+            return plan(self.sequence, self.words, self.threads, self.blocks)
+        return chosen(self.sequence, self.words, self.threads)
+
+    @property
+    def cost(self) -> float:
+        """Predicted, in units that compare methods with each other."""
+        return cost(self.sequence, self.plan, self.threads)
+
+    @property
     def parking(self) -> Parking:
-        most = REGISTERS // self.words
-        room = self.room or (most - OWN if self.live + OWN <= most else most - PARKS)
-        return parked(self.sequence, room)
-
-    @property
-    def registers(self) -> int:
-        """Predicted, of a thread."""
-        own = PARKS if self.parking.slots else OWN
-        return min(REGISTERS, (self.parking.most + own) * self.words)
-
-    @property
-    def blocks(self) -> int:
-        """That fit on a multiprocessor at once, by the registers; registers are given out in groups of eight."""
-        return max(1, FILE // (self.threads * -(-self.registers // 8) * 8))
+        return self.plan.parking
 
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
@@ -139,7 +135,7 @@ class Straight:
 
     @property
     def _bounds(self) -> str:
-        return f'"nvvm.maxntid"="{self.threads}" "nvvm.minctasm"="{self.blocks}"'
+        return f'"nvvm.maxntid"="{self.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
 
     def _around(self, w: Writer) -> str:
         """Threads beyond the last row have nothing to do; in a tiled block they help, and repeat the last row."""
@@ -168,3 +164,16 @@ done:
     @cached_property
     def ptx(self) -> str:
         return ptx(self.text)
+
+
+def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
+    """PTX for each way in which a batch may lie in memory, with what is to be known to start it."""
+    found = {}
+    for layout in ("strided", "tiled"):
+        made = Straight(graph, dtype, layout == "tiled")
+        if made.shared <= SHARED:
+            found[layout] = {
+                "ptx": made.ptx, "threads": made.threads, "shared": made.shared,
+                "registers": made.plan.registers, "live": made.live, "blocks": made.plan.blocks,
+            }  # fmt: skip
+    return found
