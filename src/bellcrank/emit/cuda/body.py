@@ -12,13 +12,19 @@ from bellcrank.graph import Node
 
 
 class Body:
-    """`read` gives the value of an input node; `write` is told of each node as soon as it has a value."""
+    """`read` gives a value that was not computed here, an input's above all; `write` is told of each that is."""
 
     def __init__(
-        self, units: Units, w: Writer, read: Callable[[Node], str], write: Callable[[Node, str], None], threads: int
+        self,
+        units: Units,
+        w: Writer,
+        read: Callable[[Node], str],
+        write: Callable[[Node, str], None],
+        threads: int,
+        first: int = 0,
     ) -> None:
-        """%parked is the thread's first slot; the next lies behind those of all threads of the block."""
-        self.units, self.w, self.read, self.write, self.threads = units, w, read, write, threads
+        """%parked is the thread's slot 0, the next lies behind those of all threads of the block; ours begin at first."""
+        self.units, self.w, self.read, self.write, self.threads, self.first = units, w, read, write, threads, first
         self.arithmetic = Arithmetic(w)
         self.names: dict[int, str] = {}
 
@@ -27,17 +33,18 @@ class Body:
             if step.unit is not None:
                 self._compute(step.unit)
             elif step.node is not None and step.what == "park":
-                value = self.names.pop(step.node.serial)
+                value = self.value(step.node)
+                del self.names[step.node.serial]
                 self.w.do(f"store volatile {self.w.type} {value}, ptr addrspace(3) {self._at(step.slot)}")
             elif step.node is not None and step.what == "fetch":
                 text = f"load volatile {self.w.type}, ptr addrspace(3) {self._at(step.slot)}"
                 self.names[step.node.serial] = self.w.let(text, "x")
             elif step.node is not None:
-                del self.names[step.node.serial]
+                self.names.pop(step.node.serial, None)
 
     def _at(self, slot: int) -> str:
         kind = f"[{self.threads} x {self.w.type}]"
-        return self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {slot}", "p")
+        return self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {self.first + slot}", "p")
 
     def value(self, x: Node | float) -> str:
         if not isinstance(x, Node):
@@ -45,7 +52,6 @@ class Body:
         if x.serial in self.units.inside:
             return self._operation(x)
         if x.serial not in self.names:
-            assert x.op == "input", x
             self.names[x.serial] = self.read(x)
         return self.names[x.serial]
 

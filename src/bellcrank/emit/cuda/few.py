@@ -4,6 +4,7 @@ Creation order sweeps over all bodies before it comes back, so whole limbs wait 
 input (a joint) is opened only when nothing is left to do with those that are open: a limb is swept out, swept back and
 eliminated before the next one is touched. Then every value is computed as late as possible where that frees nothing,
 and as early as possible where it frees two. Creation order is the other candidate; the one with fewer live values wins.
+A graph that calls others, a step of an integrator, has its own order: there, all that waits does so while they run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ ROUNDS = 20  # of moving values; it settles long before
 
 def order(units: Units) -> list[Unit]:
     """All units, arguments first, with few values alive at any time."""
-    found = [settled(sequence) for sequence in (units.all, opened(units))]
+    if units.graph.calls:
+        found = [eager(units), settled(eager(units))]
+    else:
+        found = [settled(sequence) for sequence in (units.all, opened(units))]
     return min(found, key=lambda sequence: (max(live(sequence), default=0), sum(live(sequence))))
 
 
@@ -75,6 +79,16 @@ def opened(units: Units) -> list[Unit]:
             queue = [((joints[s] & ~open_now).bit_count(), s, u) for _, s, u in queue]
             heapq.heapify(queue)
     return result
+
+
+def eager(units: Units) -> list[Unit]:
+    """Everything as soon as the calls that it rests on are done: a sum over stages grows, and the stages can go."""
+    after: dict[int, int] = {}
+    for unit in units.all:
+        called = unit.defines[0].op == "call"
+        before = max((after[n.serial] for n in unit.uses if n.op != "input"), default=0)
+        after.update({n.serial: before + called for n in unit.defines})
+    return sorted(units.all, key=lambda unit: (after[unit.serial] - 0.5 * (unit.defines[0].op == "call"), unit.serial))
 
 
 def settled(sequence: Sequence[Unit]) -> list[Unit]:

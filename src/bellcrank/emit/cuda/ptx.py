@@ -20,11 +20,16 @@ def _machine() -> Any:
     return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=OLDEST, features="+ptx70", opt=3)
 
 
-def ptx(text: str) -> str:
+def ptx(text: str, promote: bool = False) -> str:
+    """promote: variables (alloca) become registers."""
     binding = llvm()
     try:
         module: Any = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{text}')
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+    if promote:
+        passes = binding.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.run(module, binding.create_pass_builder(_machine(), binding.create_pipeline_tuning_options()))
     return str(_machine().emit_assembly(module))
