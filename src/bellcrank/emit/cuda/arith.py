@@ -109,8 +109,8 @@ class Arithmetic:
         """2**k e**r with |r| <= ln(2)/2; the power in two halves, so that neither overflows before the result does."""
         w, dtype, whole = self.w, self.w.dtype, f"i{self.bits}"
         high, low = LN2[dtype]
-        limit = 745.2 if dtype == "float64" else 103.99
-        clipped = self.op("minimum", self.op("maximum", x, self.num(-2 * limit)), self.num(2 * limit))
+        limit = 750.0 if dtype == "float64" else 105.0  # beyond, the result is 0 or infinite
+        clipped = self.op("minimum", self.op("maximum", x, self.num(-limit)), self.num(limit))
         shift = self.num(SHIFT[dtype])
         k = self.op("sub", self.fma(clipped, self.num(1.0 / math.log(2.0)), shift), shift)
         less = self.op("neg", k)
@@ -175,11 +175,12 @@ class Arithmetic:
         steep = w.let(f"fcmp ogt {self.t} {ay}, {ax}")
         small, large = self.where(steep, ax, ay), self.where(steep, ay, ax)
         wide = w.let(f"fcmp ogt {self.t} {small}, {self.op('mul', large, self.num(math.tan(math.pi / 8)))}")
+        both = w.let(f"fcmp oeq {self.t} {small}, {self.num(math.inf)}")
+        wide = w.let(f"or i1 {wide}, {both}")
         top = self.where(wide, self.op("sub", small, large), small)
         bottom = self.where(wide, self.op("add", small, large), large)
         zero = w.let(f"fcmp oeq {self.t} {large}, {self.num(0.0)}")
         t = self._div(top, self.where(zero, self.num(1.0), bottom))
-        both = w.let(f"fcmp oeq {self.t} {small}, {self.num(math.inf)}")
         t = self.where(both, self.num(0.0), t)
         z = self.op("mul", t, t)
         series = self.polynomial(z, [(-1.0) ** n / (2 * n + 1) for n in range(TERMS[dtype]["atan"] + 1)])
