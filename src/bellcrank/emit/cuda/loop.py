@@ -56,18 +56,33 @@ class Loop:
         memory |= {("s", k): ("s", k) for k in self.unchanged}
         made = procedures(tick, memory)
         *callees, top = made
-        across = top.most - max((p.most for p in callees), default=0)
-        limit = FILE // (self.threads * self.blocks) // 8 * 8 if self.blocks else REGISTERS
-        slot = 0
+        most = self.capacity
+        inner = max((p.alive + p.across for p in callees), default=0)
+        excess = max(0, top.across + inner - most)
+        moved = min(top.variables_kept, excess)  # variables wait longest, so they are the first to leave
+        top.in_registers = top.variables_kept - moved
         for p in callees:
-            p.room = max(16, min(REGISTERS, limit) // self.words - across - 2 * OWN)
-            p.first_slot = slot
-            slot += p.parking.slots
+            if excess > moved:
+                p.room = max(16, most - (top.across - moved) - OWN)
+        leaves = [p for p in callees if not p.across]
+        slot = max((p.slots for p in leaves), default=0)  # those that call nobody never run at once, and share slots
+        for p in made:
+            if p not in leaves:
+                p.first_slot, slot = slot, slot + p.slots
         return made
 
     @property
+    def capacity(self) -> int:
+        """Values that fit the registers of a thread."""
+        limit = FILE // (self.threads * self.blocks) // 8 * 8 if self.blocks else REGISTERS
+        return min(REGISTERS, limit) // self.words - OWN
+
+    @property
     def most(self) -> int:
-        return self.procedures[-1].most
+        """Values in registers at once."""
+        *callees, top = self.procedures
+        waiting = top.across - max(0, top.variables_kept - top.in_registers)
+        return max([top.alive, *(waiting + p.parking.most for p in callees)])
 
     @property
     def registers(self) -> int:
@@ -76,7 +91,8 @@ class Loop:
 
     @property
     def shared(self) -> int:
-        return sum(p.parking.slots for p in self.procedures) * self.threads * 4 * self.words
+        slots = max(p.first_slot + p.slots for p in self.procedures)
+        return slots * self.threads * 4 * self.words
 
     @property
     def resident(self) -> int:

@@ -43,6 +43,7 @@ class Procedure:
     memory: Mapping[Place, Place]
     room: int = 10**6
     first_slot: int = 0
+    in_registers: int = 10**6  # variables; those beyond are in shared memory
     calls: dict[int, Procedure] = field(default_factory=dict)  # by id of the graph
     returns: list[str] = field(default_factory=list)  # labels that its callers go on from
 
@@ -60,22 +61,32 @@ class Procedure:
             return Parking([Step("compute", unit) for unit in self.sequence], 0, max(live(self.sequence), default=0))
         return parked(self.sequence, self.room)
 
+    @cached_property
+    def alive(self) -> int:
+        """The most values that are alive at once here, parked or not."""
+        return max(live(self.sequence), default=0)
+
+    @cached_property
+    def across(self) -> int:
+        """The most values that wait here while another procedure runs."""
+        counts = zip(live(self.sequence), self.sequence, strict=True)
+        return max((alive for alive, unit in counts if unit.defines[0].op == "call"), default=0)
+
     @property
-    def most(self) -> int:
-        """Values that are alive at once here, or here and in what is called."""
-        counts = live(self.sequence)
-        inner = [
-            alive + self.calls[id(unit.defines[0].args[0])].most
-            for alive, unit in zip(counts, self.sequence, strict=True)
-            if unit.defines[0].op == "call"
-        ]
-        return max([self.parking.most, *inner])
+    def variables_kept(self) -> int:
+        """Variables for values that are needed after a call."""
+        return len(set(self._crossing.values()))
+
+    @property
+    def slots(self) -> int:
+        """In shared memory: parked values, and variables for which no register is left."""
+        return self.parking.slots + max(0, self.variables_kept - self.in_registers)
 
     # -- text
 
     def variables(self, w: Writer) -> list[str]:
         """Declarations, for the head of the function."""
-        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in sorted(set(self._crossing.values()))]
+        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(min(self.variables_kept, self.in_registers))]
         ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(formal(self.graph)))]
         outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(results(self.graph)))]
         return [*kept, *ins, *outs, f"%{self.name}.back = alloca i32"]
@@ -113,7 +124,7 @@ class Procedure:
 
         def read(node: Node) -> str:
             if node.op != "input":
-                return w.let(f"load {w.type}, ptr %{self.name}.x{self._crossing[node.serial]}", "x")
+                return w.let(f"load {self._variable(w, node, threads)}", "x")
             place: Place = (node.args[0], node.args[1])
             if place in self.memory:
                 return memory(w, self.memory[place])
@@ -121,7 +132,8 @@ class Procedure:
 
         def keep(node: Node, value: str) -> None:
             if node.serial in self._crossing:
-                w.do(f"store {w.type} {value}, ptr %{self.name}.x{self._crossing[node.serial]}")
+                kind, place = self._variable(w, node, threads).split(", ")
+                w.do(f"store {kind} {value}, {place}")
 
         body = Body(self.units, w, read, keep, threads, self.first_slot)
         w.do(f"{self.name}:")
@@ -135,6 +147,15 @@ class Procedure:
         for i, x in enumerate(results(self.graph)):
             write(i, body.value(x))
         w.do(f"br label %{end}")
+
+    def _variable(self, w: Writer, node: Node, threads: int) -> str:
+        """Type and place of the variable of a value."""
+        k = self._crossing[node.serial]
+        if k < self.in_registers:
+            return f"{w.type}, ptr %{self.name}.x{k}"
+        slot = self.first_slot + self.parking.slots + k - self.in_registers
+        at = w.let(f"getelementptr [{threads} x {w.type}], ptr addrspace(3) %parked, i32 {slot}", "p")
+        return f"volatile {w.type}, ptr addrspace(3) {at}"
 
     def _call(
         self, w: Writer, body: Body, unit: Unit, back: str, keep: Callable[[Node, str], None]
