@@ -92,7 +92,7 @@ def test_out_and_dlpack() -> None:
     want = m.forward_dynamics(*given)
     out = cp.full((64, 6), np.nan)
     on = [cp.asarray(x) for x in given]
-    assert k(*on, out=out) is out or np.shares_memory
+    assert k(*on, out=out).data.ptr == out.data.ptr
     np.testing.assert_allclose(from_gpu(out), want, rtol=1e-9, atol=1e-10)
 
     class Capsule:
@@ -184,12 +184,8 @@ def test_free_parameters_for_every_state() -> None:
 # -- simulations
 
 
-@pytest.mark.parametrize("integrator", ["rk4", "euler", "symplectic_euler"])
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "abm4"])
 def test_a_batch_of_runs(integrator: str) -> None:
-    from bellcrank.integrate import INTEGRATORS
-
-    if integrator not in INTEGRATORS:
-        pytest.skip(f"there is no {integrator}")
     m = bc.zoo.puma600()
     q0, v0, _ = m.random(0, (200,))
     settings: dict[str, Any] = {"q0": q0, "v0": v0, "step": 1e-3, "every": 0.01, "integrator": integrator}

@@ -65,15 +65,14 @@ class GpuProgram:
         `tell` sees the state now and then, and says whether to go on.
         """
         cp, n, program = cupy(), state.shape[1], self.program
-        s, free = cp.asarray(state, self.dtype), cp.asarray(np.ascontiguousarray(p.T), self.dtype)
+        s, free = (cp.asarray(np.ascontiguousarray(x), self.dtype) for x in (state, p.T))
         alike = bool((table == table[:1]).all())  # one table for all, or one for each with the runs side by side
         lines = cp.asarray(table[0] if alike else np.ascontiguousarray(np.moveaxis(table, 0, -1)), self.dtype)
         steps = (0, 1) if alike else (1, n)
         rows = cp.empty((capacity, program.row, n), self.dtype)
         counts = cp.zeros(n, cp.int64)
         if self.start is not None:
-            u = lines[0] if alike else lines[0]
-            given = {"s": (s, 1, n), "p": (free, 1, n), "u": (u, *steps)}
+            given = {"s": (s, 1, n), "p": (free, 1, n), "u": (lines[0], *steps)}
             out = cp.empty_like(s)
             flat = [x for name in program.start.inputs for x in (given[name][0], *map(np.uint32, given[name][1:]))]
             self.start(n, np.int64(n), *flat, out, np.uint32(1), np.uint32(n))

@@ -90,16 +90,18 @@ class CudaKernel(Kernel):
 
     def _on_device(self, arrays: Mapping[str, Any], batch: Shape, out: Any = None) -> list[Any]:
         rows = math.prod(batch)
+        if not rows:
+            return [cupy().empty((*batch, *shape), self.signature.dtype) for shape in self.signature.outputs.values()]
         flat = {name: self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()}
         side_by_side = [a for a in flat.values() if a.shape[0] > 1 and a.shape[1] > 1]
         columns = bool(side_by_side) and all(_strides(a)[0] == 1 for a in side_by_side)
-        results, views = self._room(batch, rows, out, columns)
-        if rows:
-            given = [*flat.values(), *views]
-            wide = [a for a in given if a.shape[1] > 1]
-            tiled = bool(wide) and all(_strides(a)[1] == 1 for a in wide)
-            function = self.tiled if tiled and "tiled" in self.texts else self.strided
-            function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
+        out = adopted(out) if out is not None and on_gpu(out) else out
+        results, views = self._room(batch, rows, out, columns, list(flat.values()))
+        given = [*flat.values(), *views]
+        wide = [a for a in given if a.shape[1] > 1]
+        tiled = bool(wide) and all(_strides(a)[1] == 1 for a in wide)
+        function = self.tiled if tiled and "tiled" in self.texts else self.strided
+        function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
         if out is not None and results[0] is not out:
             out[...] = results[0]
             return [out]
@@ -115,7 +117,10 @@ class CudaKernel(Kernel):
         a = a.reshape(rows, size)
         return a if all(0 <= s <= LARGEST for s in _strides(a)) else cp.ascontiguousarray(a)
 
-    def _room(self, batch: Shape, rows: int, out: Any, columns: bool) -> tuple[list[Any], list[Any]]:
+    def _room(
+        self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read."""
         cp, s = cupy(), self.signature
         shapes = [(*batch, *shape) for shape in s.outputs.values()]
         if out is not None:
@@ -125,9 +130,11 @@ class CudaKernel(Kernel):
                 got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
                 where = "" if on_gpu(out) else " in ordinary memory"
                 raise InputError(f"{s.name}: out must be a {s.dtype} array of shape {shapes[0]} on the GPU; got {got}{where}.")
-            out = adopted(out)
-            if out.flags.c_contiguous:
-                return [out], [out.reshape(rows, -1)]
+            if not any(cp.may_share_memory(out, a) for a in inputs):
+                if out.flags.c_contiguous:
+                    return [out], [out.reshape(rows, -1)]
+                if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST for x in _strides(out)):
+                    return [out], [out]
         results, views = [], []
         try:
             for shape in shapes:
@@ -154,6 +161,8 @@ class CudaKernel(Kernel):
         batch = self._batch(arrays)
         results = self._results(batch, out, list(arrays.values()))
         rows = math.prod(batch)
+        if not rows:
+            return results
         flat = {name: self._host_rows(a, s.inputs[name], batch, rows) for name, a in arrays.items()}
         views = [r.reshape(rows, -1) for r in results]
         part = self._part(rows, [*flat.values(), *views])

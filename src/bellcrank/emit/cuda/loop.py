@@ -64,6 +64,9 @@ class Loop:
         for p in callees:
             if excess > moved:
                 p.room = max(16, most - (top.across - moved) - OWN)
+            while p.slots * self.threads * 4 * self.words > SHARED // 3 and p.room < p.alive:
+                p.room += 8  # two blocks at least shall fit: the rest is the assembler's to spill
+                del p.parking
         leaves = [p for p in callees if not p.across]
         slot = max((p.slots for p in leaves), default=0)  # those that call nobody never run at once, and share slots
         for p in made:

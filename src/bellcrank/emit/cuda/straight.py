@@ -167,11 +167,14 @@ done:
 
 
 def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
-    """PTX for each way in which a batch may lie in memory, with what is to be known to start it."""
+    """PTX for each way in which a batch may lie in memory, with what is to be known to start it.
+
+    Tiles that leave room for fewer blocks on a multiprocessor cost more than they bring.
+    """
     found = {}
     for layout in ("strided", "tiled"):
         made = Straight(graph, dtype, layout == "tiled")
-        if made.shared <= SHARED:
+        if not made.tiled or (made.shared + 1024) * made.plan.blocks <= SHARED:
             found[layout] = {
                 "ptx": made.ptx, "threads": made.threads, "shared": made.shared,
                 "registers": made.plan.registers, "live": made.live, "blocks": made.plan.blocks,
