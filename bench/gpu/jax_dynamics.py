@@ -17,6 +17,7 @@ def forward_dynamics(mechanism: Mechanism, dtype: str) -> Callable[..., Any]:
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")  # else float32 is multiplied in fewer bits
     import jax.numpy as jnp
 
     links = mechanism.tree.links
@@ -60,6 +61,9 @@ def forward_dynamics(mechanism: Mechanism, dtype: str) -> Callable[..., Any]:
         Ic = [jnp.asarray(constants[i][3], dtype) for i in range(n)]
         M = jnp.zeros((mechanism.nv, mechanism.nv), dtype)
         bias = jnp.zeros(mechanism.nv, dtype)
+        for link in links:
+            for k, x in zip(link.v_index, link.passive(list(q), list(v)), strict=True):
+                bias = bias.at[k].add(-x)
         for i in reversed(range(n)):
             bias = bias.at[links[i].v_index[0]].add(S[i] @ f[i])
             if links[i].parent >= 0:

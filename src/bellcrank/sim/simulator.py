@@ -194,6 +194,8 @@ class Simulator:
             return float(t.min(where=live > 0.0, initial=seconds)) / seconds
 
         if keep == "final":  # no row before the last
+            if mode is not None:
+                raise InputError('keep="final" goes with fixed steps and no events.')
             state[places.place("due")], state[places.place("next")] = 0.0, steps + 1.0
 
         def on_gpu(traced: Traced) -> GpuProgram:
@@ -238,8 +240,6 @@ class Simulator:
             raise InputError(unknown("dtype", dtype, build.DTYPES))
         if keep not in KEEPS:
             raise InputError(unknown("keep", keep, KEEPS))
-        if keep == "final" and (self.events or self.integrator.adaptive):
-            raise InputError('keep="final" goes with fixed steps and no events.')
         if target == "cuda" and (why := missing()):
             warnings.warn(f"{why} The CPU runs it instead, in float64.", RuntimeWarning, stacklevel=4)
             return "cpu"

@@ -57,6 +57,9 @@ class Body:
 
     def _compute(self, unit: Unit) -> None:
         first = unit.defines[0]
+        if first.op == "input":
+            self.value(first)
+            return
         if first.op in ("sin", "cos"):
             s, c = self.arithmetic.sincos(self.value(first.args[0]))
             for n in unit.defines:

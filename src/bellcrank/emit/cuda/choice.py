@@ -48,7 +48,7 @@ def plan(sequence: Sequence[Unit], words: int, threads: int, blocks: int) -> Pla
 def chosen(sequence: Sequence[Unit], words: int, threads: int) -> Plan:
     """The plan with the least predicted time."""
     best, least = plan(sequence, words, threads, 1), math.inf
-    for blocks in range(2, MOST * 128 // threads + 1):
+    for blocks in range(2, min(32, MOST * 128 // threads) + 1):
         p = plan(sequence, words, threads, blocks)
         now = cost(sequence, p, threads)
         if not p.fits or now > 1.02 * least:  # from here on it only becomes narrower

@@ -16,6 +16,7 @@ from typing import Any
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.few import live, order
+from bellcrank.emit.cuda.loads import DISTANCE, ahead
 from bellcrank.emit.cuda.park import Parking
 from bellcrank.emit.cuda.choice import SHARED, Plan, chosen, cost, plan
 from bellcrank.emit.cuda.ptx import ptx
@@ -39,6 +40,7 @@ class Straight:
     graph: Graph
     dtype: str = "float64"
     tiled: bool = False
+    distance: int = DISTANCE
     blocks: int = 0  # on a multiprocessor at once; 0: chosen
     threads: int = THREADS
 
@@ -52,7 +54,7 @@ class Straight:
 
     @cached_property
     def sequence(self) -> Sequence[Unit]:
-        return order(self.units)
+        return ahead(order(self.units), self.distance)
 
     @cached_property
     def live(self) -> int:

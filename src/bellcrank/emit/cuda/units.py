@@ -13,6 +13,8 @@ from functools import cached_property
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.ops import COMPARISONS
 
+SHARED_BY = 4  # sums at most that a product is multiplied out in
+
 
 @dataclass(frozen=True, eq=False)
 class Unit:
@@ -46,16 +48,36 @@ class Units:
         return {x.serial for array in self.graph.outputs.values() for x in array.flat if isinstance(x, Node)}
 
     def product(self, node: Node) -> Node | None:
-        """The argument of a sum that joins it in a fused multiply-add, as on the CPU (emit/spell.py)."""
-        if node.op not in ("add", "sub"):
-            return None
-        products = [a for a in node.operands if a.op == "mul" and self.counted[a.serial] == 1]
-        return max(products, key=lambda n: n.serial, default=None)
+        """The argument of a sum that joins it in a fused multiply-add."""
+        return self._joined.get(node.serial)
+
+    @cached_property
+    def _joined(self) -> dict[int, Node]:
+        """By sum, its product. First those that nobody else uses, as on the CPU (emit/spell.py); then those that only
+        sums use which have none yet: to multiply in each of them costs nothing, and the product itself is saved.
+        """
+        users: dict[int, list[Node]] = {}
+        for n in self.graph.nodes:
+            for a in {id(a): a for a in n.operands}.values():
+                users.setdefault(a.serial, []).append(n)
+        found: dict[int, Node] = {}
+        for n in self.graph.nodes:
+            if n.op in ("add", "sub"):
+                single = [a for a in n.operands if a.op == "mul" and self.counted[a.serial] == 1]
+                if single:
+                    found[n.serial] = max(single, key=lambda a: a.serial)
+        for a in reversed(self.graph.nodes):
+            mine = users.get(a.serial, ())
+            if a.op != "mul" or self.counted[a.serial] != len(mine) or not 2 <= len(mine) <= SHARED_BY:
+                continue
+            if all(n.op in ("add", "sub") and n.serial not in found for n in mine):
+                found |= {n.serial: a for n in mine}
+        return found
 
     @cached_property
     def inside(self) -> set[int]:
         """Nodes that are spelled where they are used."""
-        fused = {p.serial for n in self.graph.nodes if (p := self.product(n)) is not None}
+        fused = {product.serial for product in self._joined.values()}
         return fused | {n.serial for n in self.graph.nodes if n.op in COMPARISONS}
 
     def read(self, node: Node) -> list[Node]:
