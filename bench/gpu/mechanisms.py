@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
+import tempfile
 from pathlib import Path
 
 import bellcrank as bc
 from bellcrank.model import Mechanism
 
-FILES = {"ur5": "ur5_robot.urdf", "panda": "panda.urdf", "talos": "talos_reduced.urdf"}
+# The Panda with its fingers has eight coordinates; the arm alone has seven.
+FILES = {"panda_arm": "panda.urdf", "ur5": "ur5_robot.urdf", "panda": "panda.urdf", "talos": "talos_reduced.urdf"}
 
 
 def robot(name: str) -> Mechanism:
     """From the folder in BELLCRANK_ROBOTS, or from where example-robot-data is installed."""
     folder = os.environ.get("BELLCRANK_ROBOTS")
     if folder:
-        return bc.read(str(Path(folder) / FILES[name]))
-    from bench.baseline import robot_path
+        path = Path(folder) / FILES[name]
+    else:
+        from bench.baseline import robot_path
 
-    return bc.read(str(robot_path(name)))
+        path = robot_path(name.removesuffix("_arm"))
+    if name != "panda_arm":
+        return bc.read(str(path))
+    with tempfile.TemporaryDirectory() as place:
+        welded = Path(place) / "panda_arm.urdf"
+        text = re.sub(r'(<joint name="panda_finger_joint\d" type=)"prismatic"', r'\1"fixed"', path.read_text())
+        welded.write_text(re.sub(r"<mimic [^>]*/>", "", text))
+        return bc.read(str(welded))
 
 
 def four_bars(n: int) -> Mechanism:

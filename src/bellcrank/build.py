@@ -124,9 +124,7 @@ def graph(
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated)))[1]
 
 
-def chosen(
-    mechanism: Mechanism, request: Request, dtype: str = "float64", target: str = "cpu"
-) -> tuple[Method, Graph]:
+def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64", target: str = "cpu") -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
     check(mechanism, request)
     if quantity(request.quantity).inverts:
@@ -209,9 +207,9 @@ def kernel(
     if target == "cuda":
         if machine or threads > 1:
             raise InputError('threads= and machine= are of the CPU; target="cuda" has a thread for every state.')
-        settings = (mechanism, name, method, target, dtype, 1, frame, tuple(wrenches))
-        if made_of := _on_gpu(mechanism, request, dtype, settings):
-            return made_of
+        recipe = (mechanism, name, method, target, dtype, 1, frame, tuple(wrenches))
+        if there := _on_gpu(mechanism, request, dtype, recipe):
+            return there
         target = "cpu"
     team = cores.machine(machine, processors, dtype) if machine else None
     if team is not None and threads > 1:

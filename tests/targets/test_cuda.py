@@ -163,7 +163,9 @@ define float @quotient(float %x, float %y) {{
 def ulps(got: Array, exact: Array) -> float:
     """Largest error, in units of the last place of the exact value."""
     with np.errstate(all="ignore"):
-        return float(np.max(np.abs(got.astype(float) - exact) / np.spacing(np.abs(exact.astype(got.dtype))).astype(float)))
+        return float(
+            np.max(np.abs(got.astype(float) - exact) / np.spacing(np.abs(exact.astype(got.dtype))).astype(float))
+        )
 
 
 UNARY = ["tan", "asin", "acos", "exp", "log", "tanh"]
@@ -308,7 +310,9 @@ def test_bad_text_is_our_bug() -> None:
 @pytest.mark.skipif(not missing(), reason="there is a GPU")
 def test_without_a_gpu_one_line_and_the_cpu() -> None:
     m = bc.zoo.puma600()
-    with pytest.warns(RuntimeWarning, match=r'target="cuda" needs .* The CPU computes forward_dynamics instead') as said:
+    with pytest.warns(
+        RuntimeWarning, match=r'target="cuda" needs .* The CPU computes forward_dynamics instead'
+    ) as said:
         k = bc.kernel(m, "forward_dynamics", target="cuda")
     assert len(said) == 1
     q, v, tau = m.random(0)

@@ -82,7 +82,9 @@ def test_strides_are_read_where_they_are() -> None:
     got = k(on[:, 2:8], on[::-1, 10:16], on[:, 20:26])
     np.testing.assert_allclose(from_gpu(got), m.forward_dynamics(q, v, tau), rtol=1e-9, atol=1e-10)
     got = k(on[:, 2:8], on[:, 10:16], on[3, 20:26])
-    np.testing.assert_allclose(from_gpu(got), m.forward_dynamics(q, wide[:, 10:16], wide[3, 20:26]), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        from_gpu(got), m.forward_dynamics(q, wide[:, 10:16], wide[3, 20:26]), rtol=1e-9, atol=1e-10
+    )
 
 
 def test_out_and_dlpack() -> None:
@@ -239,7 +241,7 @@ def test_runs_that_do_not_fit_are_done_in_parts(monkeypatch: pytest.MonkeyPatch)
 def test_closed_loops() -> None:
     b = bc.Builder("fourbar", gravity=(0, -9.81, 0))
     for body, com in (("crank", (0.0, 0.5, 0)), ("coupler", (0.5, 1, 0)), ("rocker", (1, 0.5, 0))):
-        b.body(body, mass=1.0, com=com, inertia=(0, 0.0833, 0.0833) if body != "coupler" else (0, 0.0833, 0.0833))
+        b.body(body, mass=1.0, com=com, inertia=(0.0833, 0.0833, 0.0833))
     b.joint("a", "revolute", "ground", "crank", point=(0, 0, 0), axis=(0, 0, 1))
     b.joint("b", "revolute", "crank", "coupler", point=(0, 1, 0), axis=(0, 0, 1))
     b.joint("d", "revolute", "ground", "rocker", point=(1, 0, 0), axis=(0, 0, 1))

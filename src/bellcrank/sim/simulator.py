@@ -211,8 +211,8 @@ class Simulator:
         outcome = Outcome(
             self.system, self.traced, self.integrator, places, done, shape, table, p, self.events,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
-             "every": "step" if each else gap, "threads": int(threads), "lanes": lanes, "target": target, "dtype": dtype,
-             "wall": time.perf_counter() - began},
+             "every": "step" if each else gap, "threads": int(threads), "lanes": lanes, "target": target,
+             "dtype": dtype, "wall": time.perf_counter() - began},
         )  # fmt: skip
         record = recorded(outcome)
         if not done.finished:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bellcrank.emit.cuda.few import live
 from bellcrank.emit.cuda.park import Parking, parked
@@ -67,7 +68,7 @@ def cost(sequence: Sequence[Unit], p: Plan, threads: int) -> float:
 
 def _efficiency(warps: int) -> float:
     points = sorted(EFFICIENCY.items())
-    for (a, low), (b, high) in zip(points, points[1:], strict=False):
+    for (a, low), (b, high) in pairwise(points):
         if warps <= b:
             return low + (high - low) * max(0, warps - a) / (b - a)
     return points[-1][1] + 0.002 * (warps - points[-1][0])

@@ -15,7 +15,7 @@ from bellcrank.errors import BellcrankError, InputError
 CUDA_DEVICES = (2, 13)  # in DLPack's numbering: memory of a GPU, and memory that it shares
 
 
-class NoDevice(InputError):
+class NoDeviceError(InputError):
     """There is no GPU, or nothing to reach it with."""
 
 
@@ -29,16 +29,16 @@ def cupy() -> Any:
     try:
         found = importlib.import_module("cupy")
     except ImportError as error:
-        raise NoDevice(
+        raise NoDeviceError(
             f'target="cuda" needs CuPy, which cannot be imported ({error}). Install it: '
             'pip install "bellcrank[cuda]" (or the cupy-cudaNNx of your CUDA).'
         ) from None
     try:
         count = int(found.cuda.runtime.getDeviceCount())
     except Exception as error:
-        raise NoDevice(f'target="cuda" needs an NVIDIA GPU, and CuPy finds none ({error}).') from None
+        raise NoDeviceError(f'target="cuda" needs an NVIDIA GPU, and CuPy finds none ({error}).') from None
     if not count:
-        raise NoDevice('target="cuda" needs an NVIDIA GPU, and this computer has none.')
+        raise NoDeviceError('target="cuda" needs an NVIDIA GPU, and this computer has none.')
     return found
 
 
@@ -46,7 +46,7 @@ def missing() -> str:
     """Why there is no GPU to compute on; empty where there is one."""
     try:
         cupy()
-    except NoDevice as error:
+    except NoDeviceError as error:
         return str(error)
     return ""
 

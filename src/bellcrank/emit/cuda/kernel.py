@@ -43,7 +43,12 @@ class CudaKernel(Kernel):
         self.parameters = Parameters() if parameters is None else parameters
         self.signature, self.method, self.threads, self.texts = signature, method, 1, texts
         self.from_cache, self.code_size = cached, 0
-        self._graph, self._source, self._extend, self._recipe = graph, lambda: str(texts["strided"]["ptx"]), extend, recipe
+        self._graph, self._source, self._extend, self._recipe = (
+            graph,
+            lambda: str(texts["strided"]["ptx"]),
+            extend,
+            recipe,
+        )
         self.function = self.convert
         cupy()
 
@@ -129,7 +134,9 @@ class CudaKernel(Kernel):
             if not on_gpu(out) or out.shape != shapes[0] or out.dtype != s.dtype:
                 got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
                 where = "" if on_gpu(out) else " in ordinary memory"
-                raise InputError(f"{s.name}: out must be a {s.dtype} array of shape {shapes[0]} on the GPU; got {got}{where}.")
+                raise InputError(
+                    f"{s.name}: out must be a {s.dtype} array of shape {shapes[0]} on the GPU; got {got}{where}."
+                )
             if not any(cp.may_share_memory(out, a) for a in inputs):
                 if out.flags.c_contiguous:
                     return [out], [out.reshape(rows, -1)]
@@ -171,7 +178,10 @@ class CudaKernel(Kernel):
             end = min(rows, start + part)
             try:
                 here = {n: cp.asarray(a[start:end] if len(a) > 1 else a) for n, a in flat.items()}
-                shaped = {n: a.reshape((-1, *s.inputs[n])) if len(flat[n]) > 1 else a.reshape(s.inputs[n]) for n, a in here.items()}
+                shaped = {
+                    n: a.reshape((-1, *s.inputs[n])) if len(flat[n]) > 1 else a.reshape(s.inputs[n])
+                    for n, a in here.items()
+                }
                 done = self._on_device(shaped, (end - start,))
                 for view, result in zip(views, done, strict=True):
                     view[start:end] = cp.asnumpy(result).reshape(end - start, -1)
@@ -204,7 +214,7 @@ class CudaKernel(Kernel):
 
     def _part(self, rows: int, arrays: Sequence[Any]) -> int:
         """Rows that fit the memory that is free."""
-        each = sum(a.shape[1] for a in arrays if len(a) > 1) * np.dtype(self.signature.dtype).itemsize
+        each: int = sum(a.shape[1] for a in arrays if len(a) > 1) * np.dtype(self.signature.dtype).itemsize
         return max(1, min(rows, int(KEPT * free_bytes()) // max(1, each)))
 
     def _fitting(self, name: str, array: Any) -> Any:

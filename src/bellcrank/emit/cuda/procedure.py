@@ -117,7 +117,12 @@ class Procedure:
         return found
 
     def spelled(
-        self, w: Writer, threads: int, memory: Callable[[Writer, Place], str], write: Callable[[int, str], None], end: str
+        self,
+        w: Writer,
+        threads: int,
+        memory: Callable[[Writer, Place], str],
+        write: Callable[[int, str], None],
+        end: str,
     ) -> None:
         """The text, from its label to a jump to `end`; `write` is told of each output, `memory` reads an element."""
         places = {place: i for i, place in enumerate(formal(self.graph))}
@@ -157,9 +162,7 @@ class Procedure:
         at = w.let(f"getelementptr [{threads} x {w.type}], ptr addrspace(3) %parked, i32 {slot}", "p")
         return f"volatile {w.type}, ptr addrspace(3) {at}"
 
-    def _call(
-        self, w: Writer, body: Body, unit: Unit, back: str, keep: Callable[[Node, str], None]
-    ) -> None:
+    def _call(self, w: Writer, body: Body, unit: Unit, back: str, keep: Callable[[Node, str], None]) -> None:
         call = unit.defines[0]
         function, *values = call.args
         other = self.calls[id(function)]
@@ -205,5 +208,3 @@ def procedures(tick: Graph, memory: Mapping[Place, Place]) -> list[Procedure]:
 
 def _agreed(given: Mapping[Place, Place | None]) -> dict[Place, Place]:
     return {place: source for place, source in given.items() if source is not None}
-
-

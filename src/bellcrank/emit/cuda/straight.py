@@ -15,10 +15,10 @@ from typing import Any
 
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
+from bellcrank.emit.cuda.choice import SHARED, Plan, chosen, cost, plan
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE, ahead
 from bellcrank.emit.cuda.park import Parking
-from bellcrank.emit.cuda.choice import SHARED, Plan, chosen, cost, plan
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.emit.writer import Writer
@@ -85,7 +85,7 @@ class Straight:
         start = self.parking.slots * self.threads
         for name, size in sizes.items():
             found[name] = Strided(name)
-            if self.tiled and 1 < size and (size | 1) * self.threads * 4 * self.words <= TILE:
+            if self.tiled and size > 1 and (size | 1) * self.threads * 4 * self.words <= TILE:
                 found[name] = tile = Tiled(name, size, self.threads, start, name.startswith("out_"))
                 start += tile.elements
         return found
