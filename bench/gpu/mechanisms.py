@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import tempfile
 from pathlib import Path
 
 import bellcrank as bc
@@ -12,6 +10,8 @@ from bellcrank.model import Mechanism
 
 # The Panda with its fingers has eight coordinates; the arm alone has seven.
 FILES = {"panda_arm": "panda.urdf", "ur5": "ur5_robot.urdf", "panda": "panda.urdf", "talos": "talos_reduced.urdf"}
+
+FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
 
 
 def robot(name: str) -> Mechanism:
@@ -23,13 +23,7 @@ def robot(name: str) -> Mechanism:
         from bench.baseline import robot_path
 
         path = robot_path(name.removesuffix("_arm"))
-    if name != "panda_arm":
-        return bc.read(str(path))
-    with tempfile.TemporaryDirectory() as place:
-        welded = Path(place) / "panda_arm.urdf"
-        text = re.sub(r'(<joint name="panda_finger_joint\d" type=)"prismatic"', r'\1"fixed"', path.read_text())
-        welded.write_text(re.sub(r"<mimic [^>]*/>", "", text))
-        return bc.read(str(welded))
+    return bc.read(str(path), lock=FINGERS if name == "panda_arm" else ())
 
 
 def four_bars(n: int) -> Mechanism:

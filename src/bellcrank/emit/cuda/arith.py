@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.sincos import FORMATS
 from bellcrank.emit.spell import SPELL
 from bellcrank.emit.writer import Writer
@@ -33,6 +34,9 @@ class Arithmetic:
 
     def num(self, x: float) -> str:
         return self.w.constant(x)
+
+    def held(self, bits: str) -> str:
+        return self.w.held(bits) if isinstance(self.w, ThreadWriter) else bits
 
     def op(self, name: str, *args: str) -> str:
         special = getattr(self, f"_{name}", None)
@@ -75,16 +79,16 @@ class Arithmetic:
     def sincos(self, x: str) -> tuple[str, str]:
         w, form, whole = self.w, FORMATS[self.w.dtype], f"i{self.bits}"
         shift = self.num(SHIFT[w.dtype])
-        shifted = self.fma(x, form.two_over_pi, shift)
+        shifted = self.fma(x, self.held(form.two_over_pi), shift)
         less, r = self.op("neg", self.op("sub", shifted, shift)), x
         for part in form.pi_over_2:
-            r = self.fma(less, part, r)
+            r = self.fma(less, self.held(part), r)
         z = self.op("mul", r, r)
 
         def horner(coefficients: Sequence[str]) -> str:
-            value = coefficients[-1]
+            value = self.held(coefficients[-1])
             for c in coefficients[-2::-1]:
-                value = self.fma(value, z, c)
+                value = self.fma(value, z, self.held(c))
             return value
 
         s = self.fma(self.op("neg", self.op("mul", r, z)), horner(form.sine), r)

@@ -23,7 +23,7 @@ class Body:
         threads: int,
         first: int = 0,
     ) -> None:
-        """%parked is the thread's slot 0; the next lies behind those of all threads of the block. Ours begin at first."""
+        """%parked is the thread's slot 0, the next lies behind those of all threads of it. Ours begin at first."""
         self.units, self.w, self.read, self.write, self.threads, self.first = units, w, read, write, threads, first
         self.arithmetic = Arithmetic(w)
         self.names: dict[int, str] = {}

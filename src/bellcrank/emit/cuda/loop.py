@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bellcrank.emit.cuda.choice import FILE, OWN, REGISTERS, SHARED
+from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.procedure import Place, Procedure, formal, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.loop import Program
@@ -105,7 +106,7 @@ class Loop:
 
     @cached_property
     def text(self) -> str:
-        w, tick = Writer(1, self.dtype), self.procedures[-1]
+        w, tick = ThreadWriter(self.dtype, scarce=True), self.procedures[-1]
         for p in self.procedures:
             w.lines += p.variables(w)
         w.lines += ["%k = alloca i64", "%count = alloca i64"]
@@ -125,7 +126,7 @@ class Loop:
         w.do(f"store i64 {w.let('load i64, ptr %count')}, ptr addrspace(1) %counts.at")
         w.do("br label %done")
         lines = "".join(f"{line}\n" if line.endswith(":") else f"  {line}\n" for line in w.lines)
-        return f"""@shared = external addrspace(3) global [0 x i8], align 16
+        return f"""{w.definition()}@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 define ptx_kernel void @run(

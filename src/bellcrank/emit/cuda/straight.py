@@ -18,6 +18,7 @@ from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.choice import SHARED, Plan, chosen, cost, plan
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE, ahead
+from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.park import Parking
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.units import Unit, Units
@@ -99,7 +100,7 @@ class Straight:
     @cached_property
     def text(self) -> str:
         """LLVM IR."""
-        w, arrays = Writer(1, self.dtype), self.arrays
+        w, arrays = ThreadWriter(self.dtype, scarce=self.plan.blocks < 3), self.arrays
         stores: dict[int, list[tuple[str, int]]] = {}
         for name, array in self.graph.outputs.items():
             for k, x in enumerate(array.flat):
@@ -133,7 +134,7 @@ class Straight:
             w.do("call void @llvm.nvvm.barrier0()")
         for a in arrays.values():
             a.leave(w)
-        return HEAD + self._around(w)
+        return HEAD + w.definition() + self._around(w)
 
     @property
     def _bounds(self) -> str:
