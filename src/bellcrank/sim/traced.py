@@ -76,7 +76,7 @@ class Traced:
         s, m = self.system, self.system.mechanism
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            y = turned(s, list(y))
+            y = list(y)
             step("control")
             commands, own = s.commanded(t, y, u)
             step("actuators")
@@ -165,7 +165,7 @@ def projection(s: System) -> Callable[[State], State]:
 
 
 def turned(s: System, y: State) -> State:
-    """With quaternions of unit length: also inside a step, where every method then sees the same configuration."""
+    """With quaternions of unit length."""
     y = list(y)
     for i in quaternions(s):
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
