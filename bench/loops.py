@@ -47,9 +47,7 @@ def compared(name: str, must: float) -> Row:
 
     first = ours()
     theirs = [run.ns for run in pinocchio_runs(m, q, v, STEPS, seconds=1.0)]
-    return Row(
-        f"one state, {name}, step, Pinocchio", min(first, ours()), theirs[0], "ns", must, fastest=min(theirs)
-    )
+    return Row(f"one state, {name}, step, Pinocchio", min(first, ours()), theirs[0], "ns", must, fastest=min(theirs))
 
 
 def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps: int = STEPS) -> None:
