@@ -1,13 +1,13 @@
 """`python -m bench`: the speed we promise, measured against its peers in the same run on the same pinned core.
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
-    python -m bench batch one   only some groups: batch, one, python, compile, operations, large, simulation
+    python -m bench batch one   only some groups: batch, one, python, compile, operations, large, simulation, loops
     python -m bench --json F    also writes the figures to F
 
 Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
 tried; the promise is against the first, and the second is printed beside it. Its chains and trees have other numbers
 than ours in the zoo, but as many joints; its time does not depend on the numbers.
-In `simulation` they have the same numbers, and MuJoCo is there too: see bench/simulation.py.
+In `simulation` and `loops` they have the same numbers: see bench/simulation.py and bench/loops.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, ours, simulation
+from bench import baseline, loops, ours, simulation
 from bench.row import CORE, Row, robot
 
 
@@ -113,6 +113,7 @@ GROUPS = {
     "operations": operations,
     "large": large,
     "simulation": simulation.rows,
+    "loops": loops.rows,
 }
 
 

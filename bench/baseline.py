@@ -29,6 +29,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 LOOP = "pinocchio_loop"  # the algorithms over random states
 RK4 = "pinocchio_rk4"  # aba in the stages of a run
+LOOPS = "pinocchio_loops"  # constraintDynamics in the stages of a run
 ALGORITHMS = ("aba", "crba", "rnea")
 LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}  # the arm alone: seven joints on both sides
 

@@ -88,7 +88,21 @@ def mujoco_run(m: Mechanism, q: Array, v: Array, steps: int, step: float, second
 # -- Pinocchio
 
 
-def pinocchio_model(m: Mechanism) -> Any:
+def depth_first(m: Mechanism) -> list[int]:
+    """Bodies in an order in which all that a body carries follows it at once: constraintDynamics needs that."""
+    order: list[int] = []
+
+    def visit(i: int) -> None:
+        order.extend([i] if i >= 0 else [])
+        for k in (k for k, p in enumerate(m.parent) if p == i):
+            visit(k)
+
+    visit(-1)
+    return order
+
+
+def pinocchio_model(m: Mechanism, order: Sequence[int] | None = None) -> Any:
+    """Its joints in our order, or in another one."""
     import pinocchio as pin
 
     revolute(m)
@@ -96,13 +110,15 @@ def pinocchio_model(m: Mechanism) -> Any:
     model.gravity.linear = np.array(m.gravity)
     aligned = {(1, 0, 0): pin.JointModelRX, (0, 1, 0): pin.JointModelRY, (0, 0, 1): pin.JointModelRZ}
     ids: dict[int, int] = {-1: 0}
-    for i, (b, j) in enumerate(zip(m.bodies, m.joints, strict=True)):
+    order = range(len(m.bodies)) if order is None else order
+    for i in order:
+        b, j = m.bodies[i], m.joints[i]
         kind = aligned.get(tuple(j.axis))
         joint = kind() if kind else pin.JointModelRevoluteUnaligned(np.array(j.axis))
         ids[i] = model.addJoint(ids[m.parent[i]], joint, pin.SE3(np.array(j.rotation), np.array(j.point)), j.name)
         inertia = pin.Inertia(b.mass, np.array(b.com), np.array(b.inertia))
         model.appendBodyToJoint(ids[i], inertia, pin.SE3.Identity())
-    model.armature = np.array([j.armature for j in m.joints])
+    model.armature = np.array([m.joints[i].armature for i in order])
     return model
 
 

@@ -48,6 +48,7 @@ def ends(tree: Tree, a: str, b: str, q: Vector, v: Vector | None) -> tuple[End, 
     """Frame a and frame b. Without v nobody asks how they move now, only how they could."""
     common = common_body(tree, a, b)
     start = (tree.frames[tree.links[common].name][1].T, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    start = start[0], -_anchor(tree, a, common, start)
     return _end(tree, a, common, start, q, v), _end(tree, b, common, start, q, v)
 
 
@@ -55,6 +56,21 @@ def common_body(tree: Tree, a: str, b: str) -> int:
     """The last body that carries both frames; -1 is the ground."""
     mine = set(tree.path(tree.frames[a][0]))
     return next((k for k in tree.path(tree.frames[b][0]) if k in mine), -1)
+
+
+def _anchor(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:
+    """Where on the common body the way to a frame begins: places are counted from there.
+
+    Only differences of places matter. Counted from the origin of the world, those of a loop far away from it would be
+    large numbers with small differences, and near singular configurations every digit counts.
+    """
+    body, _, p_frame = tree.frames[frame]
+    if body == common:
+        R, p = start
+        return p + R @ p_frame
+    path = tree.path(body)
+    first = path[-1] if common < 0 else path[path.index(common) - 1]
+    return tree.links[first].placement.pose(*start)[1]
 
 
 def row(a: End, b: End, on_a: Callable[[Motion], Scalar], on_b: Callable[[Motion], Scalar]) -> Row:

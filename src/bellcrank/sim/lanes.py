@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.sim.layout import NEVER, REPARTITION, RUNNING, Layout
+from bellcrank.sim.layout import NEVER, NOT_CLOSED, REPARTITION, RUNNING, Layout
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.runner import Block, Compiled, run_all
 from bellcrank.sim.traced import Traced
@@ -47,13 +47,17 @@ def run_lanes(
     assert isinstance(y, slice)
     pieces: list[list[Array]] = [[] for _ in range(runs)]
     switched = np.zeros(runs, int)
+    last: list[Traced | None] = [None] * runs
     final, whole, finished = state.copy(), None, True
-    waiting = np.arange(runs)
+    waiting, tried = np.arange(runs), np.full(runs, -1.0)
     while len(waiting) and finished:
         groups = traced.grouped(final[:, waiting], y, p[waiting])
         blocks: list[tuple[Block, Array]] = []
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
+            for run in mine:
+                switched[run] += last[run] not in (None, by)
+                last[run] = by
             if "bound" in places.places:
                 final[places.place("bound"), mine] = by.bounds(final[y, mine].T, p[mine])
             # One array for all, and lanes that nobody asked for have rows that nobody touches.
@@ -68,20 +72,23 @@ def run_lanes(
             final[:, part] = block.state[:, : len(part)]
             for lane, run in enumerate(part):
                 pieces[run].append(block.rows[lane, : block.counts[lane]])
-        if len(groups) == 1 and len(waiting) == runs and blocks[0][0].code.program.observe is None:
+        alone = len(groups) == 1 and all(len(x) == 1 for x in pieces)  # in the first pass
+        if alone and blocks[0][0].code.program.observe is None:
             counts = np.concatenate([b.counts for b, _ in blocks])[:runs]
             if (counts == counts[0]).all() and counts[0] <= kept.shape[1]:
                 whole = kept[:runs, : counts[0]]
-        asks = final[places.place("status")] == REPARTITION
-        waiting = np.flatnonzero(asks)
-        switched[waiting] += 1
+        status, n = final[places.place("status")], final[places.place("n")]
+        # A step that failed is tried again, once, if other coordinates would be better there.
+        failed = (status == NOT_CLOSED) & (n > tried)
+        tried = np.where(failed, n, tried)
+        waiting = np.flatnonzero((status == REPARTITION) | failed)
         if len(waiting):
             whole = None
-            _resume(places, final, waiting)
+            resume(places, final, waiting)
     return Done(final, pieces, whole, switched, finished)
 
 
-def _resume(places: Layout, state: Array, runs: Array) -> None:
+def resume(places: Layout, state: Array, runs: Array) -> None:
     """Lanes that go on: all their rows are written."""
     state[places.place("status"), runs] = RUNNING
     state[places.place("live"), runs] = 1.0

@@ -17,25 +17,26 @@ import numpy as np
 from bellcrank import build
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
-from bellcrank.integrate.problem import State
+from bellcrank.integrate.problem import Integrator, State
 from bellcrank.methods import METHODS
 from bellcrank.methods.closure import analysis, forms
-from bellcrank.methods.closure.assembly import assembled, summary
 from bellcrank.methods.closure.numbers import Array, closed
-from bellcrank.methods.closure.partition import pivots
-from bellcrank.methods.closure.rows import equations, names
+from bellcrank.methods.closure.partition import pivots, size_of_E, stable
+from bellcrank.methods.closure.rows import equations
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.sim import closing
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
-from bellcrank.sim.traced import Traced
+from bellcrank.sim.systems import System
+from bellcrank.sim.traced import Traced, chosen, turned
 
 FORMS = ("minimal", "projected", "lagrange")
-STAGE, FINAL = 2, 3  # rounds of Newton's method inside a step and at its end
-CLOSED = 1e-9  # metres, or radians: a step that ends with more has failed
+FINAL = 2  # rounds of Newton's method at the end of a step
+CLOSED, LOOSE = 1e-9, 1e-2  # metres, or radians: a step that ends with more has failed; where only springs hold it
 BAUMGARTE = 20.0  # 1/s
-GAP = 1e-6  # metres, or radians: a start that is open by more is a mistake
-BOUND = 20.0  # of E: where it grows larger, other coordinates would be better
-EASY = 4.0  # a partition whose E is not larger than this will do for a while
+BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
+GROWTH = 3.0  # of E, where it was larger to begin with
+EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class Looped(Traced):
     form: str = "minimal"
     part: forms.Partition | None = None
     baumgarte: float = BAUMGARTE
+    rounds: int = 1  # of Newton's method inside a step
     others: dict[Any, Looped] = field(default_factory=dict)  # the same by other partitions, shared by all of them
 
     @property
@@ -65,7 +67,8 @@ class Looped(Traced):
 
     def _staged(self, y: State) -> State:
         """A state inside a step, as the rate sees it."""
-        return self._closed(y, STAGE)[0] if self.form == "minimal" else y
+        y = turned(self.system, y)
+        return self._closed(y, self.rounds)[0] if self.form == "minimal" else y
 
     def _closed(self, y: State, rounds: int) -> tuple[State, forms.Reduced]:
         """The state with its dependent coordinates solved for."""
@@ -73,14 +76,14 @@ class Looped(Traced):
         s = self.system
         q, v, x = s.split(y)
         moved = forms.corrected(self.tree, self.part, list(q), rounds)
-        turned, found = forms.velocities(self.tree, self._mass, self.part, moved, list(v))
-        return [*moved, *turned, *x, *y[s.size :]], found
+        allowed, found = forms.velocities(self.tree, self._mass, self.part, moved, list(v))
+        return [*moved, *allowed, *x, *y[s.size :]], found
 
     def _projected(self, y: State, rounds: int) -> State:
         s = self.system
         q, v, x = s.split(y)
-        moved, turned = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
-        return [*moved, *turned, *x, *y[s.size :]]
+        moved, allowed = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
+        return [*moved, *allowed, *x, *y[s.size :]]
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         q, v, _ = self.system.split(y)
@@ -115,18 +118,25 @@ class Looped(Traced):
         """Fields of the loop's state beside those of every run: the worst that loops were open, and a bound for E."""
         return ("open", "bound")
 
-    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def _corrected(self, y: State) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
         if self.system.parameters:
             tape = next(x.tape for x in y if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        found = self.correction.call(**given)
+        return self.correction.call(**given)
+
+    def rejoined(self, y: State) -> State:
+        """What is taken from a velocity is what a blow through the loops would take."""
+        return list(self._corrected(y)["y"])
+
+    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        found = self._corrected(y)
         worst, size = found["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
-        if self.form != "lagrange":
-            trouble = where(worst < CLOSED, trouble, float(NOT_CLOSED))
+        limit = LOOSE if self.form == "lagrange" else CLOSED
+        trouble = where(worst < limit, trouble, float(NOT_CLOSED))
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"]}
 
     # -- numbers
@@ -139,39 +149,31 @@ class Looped(Traced):
         return m.at({name: float(p[names.index(name)]) for name in m.parameters}).tree
 
     def checked(self, y: Array, parameters: Array) -> Array:
-        """Small gaps are closed; where they are not small, the start is not what the user thinks."""
         m, y = self.system.mechanism, np.array(y)
-        what = names(m.tree)
         for k in range(len(y)):
-            tree = self._plain_tree(parameters[k])
+            tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
             q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
-            now = closed(tree, q)
-            run = f" (run {k})" if len(y) > 1 else ""
-            if np.abs(now.value).max(initial=0.0) > GAP:
-                raise InputError(
-                    f'q0{run} does not close the loops of "{m.name}": {summary(what, now.value)} (m, or 1 for '
-                    "directions). mechanism.assemble(q0) gives the nearest configuration that does."
-                )
-            speed = now.C @ v
-            if np.abs(speed).max(initial=0.0) > GAP:
-                raise InputError(
-                    f'v0{run} opens the loops of "{m.name}": {summary(what, speed)} (m/s, or rad/s). '
-                    "mechanism.assemble(q0, v0) gives the nearest velocity that does not."
-                )
-            y[k, : m.nq] = assembled(tree, q)[0]
+            assert self.part is not None
+            y[k, : m.nq] = closing.started(m, tree, self.part, q, v, run)
         return y
 
     def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
-        """By partition: a run joins the first whose dependent coordinates suit it."""
+        """By partition."""
         if self.form != "minimal":
             return {self: list(range(state.shape[1]))}
         found: dict[Traced, list[int]] = {}
         for k in range(state.shape[1]):
             C = closed(self._plain_tree(parameters[k]), state[y, k][: self.system.mechanism.nq]).C[list(self.kept)]
-            suits = next((t for t in found if isinstance(t, Looped) and size_of_E(C, t.dependent) < EASY), None)
-            suits = suits or self._by(tuple(pivots(C, analysis(self.system.mechanism).pattern)[0]))
-            found.setdefault(suits, []).append(k)
+            found.setdefault(self._suited(C), []).append(k)
         return found
+
+    def _suited(self, C: Array) -> Looped:
+        """By the best partition there, or by one that is compiled already and nearly as good."""
+        best = tuple(pivots(C, analysis(self.system.mechanism).pattern)[0])
+        limit = max(EASY, NEARLY * size_of_E(C, [c for _, c in best]))
+        known = [(size_of_E(C, x.dependent), k) for k, x in enumerate(self.others.values()) if stable(C, x.order)]
+        size, k = min(known, default=(np.inf, 0))
+        return list(self.others.values())[k] if size <= limit else self._by(best)
 
     def bounds(self, y: Array, parameters: Array) -> Array:
         """Where even the best partition has a large E, it may grow further: perhaps the worst will pass."""
@@ -180,29 +182,33 @@ class Looped(Traced):
             size_of_E(closed(self._plain_tree(p), x[:nq]).C[list(self.kept)], self.dependent)
             for x, p in zip(y, parameters, strict=True)
         ]
-        return np.maximum(BOUND, 10.0 * np.array(found))
+        return np.maximum(BOUND, GROWTH * np.array(found))
 
     def told(self, widest: float, switched: int) -> dict[str, Any]:
         return {"form": self.form, "loops open by at most": float(widest), "partitions changed": switched}
 
-    def why_open(self, y: Array, parameters: Array, t: float) -> str:
-        """Which loop is worst, and how close to a singular configuration the mechanism is."""
+    def condition(self, y: Array, parameters: Array) -> closing.Condition:
+        assert self.part is not None
         m = self.system.mechanism
-        now = closed(self._plain_tree(parameters), y[: m.nq])
-        C = now.C[list(self.kept)]
-        s = np.linalg.svd(C, compute_uv=False)
-        _, _, V = np.linalg.svd(C[:, :])
-        weak = m.columns[1][int(np.argmax(np.abs(V[len(s) - 1])))]
-        return (
-            f"the loops could not be kept closed in the step after {t:.6g} s; C has the condition number "
-            f'{s[0] / max(s[-1], 1e-300):.3g}, and it is worst for "{weak}". A singular configuration? Try a smaller '
-            "step, or form=projected."
-        )
+        return closing.condition(m, self._plain_tree(parameters), self.part, y[: m.nq])
+
+    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        m = self.system.mechanism
+        return closing.why_open(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.form, t)
+
+    def near(self, y: Array, parameters: Array) -> str:
+        found = self.condition(y, parameters)
+        return found.words if found.number > closing.NEAR else ""
 
     @property
     def dependent(self) -> tuple[int, ...]:
         assert self.part is not None
         return self.part.dependent
+
+    @property
+    def order(self) -> tuple[tuple[int, int], ...]:
+        assert self.part is not None
+        return self.part.order
 
     def _by(self, order: tuple[tuple[int, int], ...]) -> Looped:
         """The same system by another partition; made once."""
@@ -212,23 +218,44 @@ class Looped(Traced):
         return self.others[order]
 
 
-def size_of_E(C: Array, dependent: Sequence[int]) -> float:
-    free = [k for k in range(C.shape[1]) if k not in dependent]
-    try:
-        E = np.linalg.solve(C[:, list(dependent)], C[:, free])
-    except np.linalg.LinAlgError:
-        return np.inf
-    return float(np.abs(E).max(initial=0.0))
-
-
-def looped(traced: Traced, form: str, baumgarte: float) -> Looped:
-    """The system by one of the forms; its partition is chosen by the first configuration that it sees."""
+def by_form(system: System, form: str, method: str) -> Traced:
+    """The system by the method whose terms a form takes."""
     if form not in FORMS:
         raise InputError(unknown("form", form, FORMS))
-    m = traced.system.mechanism
-    found = analysis(m)
+    if form != "minimal":
+        return chosen(system, method, "float64")
+    if method not in ("auto", "crba"):
+        raise InputError(
+            f'method "{method}": the minimal form of a mechanism with loops takes the mass matrix of composite bodies '
+            "(crba) and inverse dynamics; give form=projected or form=lagrange to choose a method."
+        )
+    return Traced(system, METHODS["crba"])
+
+
+def rounds_for(order: int) -> int:
+    """Inside a step of size h a state misses the loops by h^2, after one round by h^4, after two by h^8.
+
+    What a rate is wrong by counts h times as much: one round is enough where a step is wrong by h^5 anyway.
+    """
+    return 1 if order <= 4 else 2
+
+
+def looped(
+    system: System, form: str, method: str, baumgarte: float, integrator: Integrator, wrt: Sequence[str]
+) -> Looped:
+    """The system by one of the forms; its first partition suits the configuration that the analysis began with."""
+    m = system.mechanism
+    if wrt:
+        raise InputError(
+            f'sensitivities: "{m.name}" has closed loops, and for those there are none: where one element of the start '
+            "moves, or a length, others must move along, and nobody says which. Run a batch with parameters or starts "
+            "that differ a little, and take differences."
+        )
+    by, found = by_form(system, form, method), analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
     scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
-    order, _ = pivots(C[0], found.pattern)
-    part = forms.Partition(found.kept, tuple(order), scale)
-    return Looped(traced.system, traced.method, traced.wrt, form, part, baumgarte)
+    order = tuple(pivots(C[0], found.pattern)[0])
+    part = forms.Partition(found.kept, order, scale)
+    made = Looped(system, by.method, (), form, part, baumgarte, rounds_for(integrator.order))
+    made.others[order] = made
+    return made

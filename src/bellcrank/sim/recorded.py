@@ -183,11 +183,14 @@ def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
     own = o.traced.elements
     names = own + [derivative(element, w) for w in o.traced.wrt for element in own]
     rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
+    near = o.traced.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
+    near = f"; {near}: close to a singular configuration" if near else ""
     if code == NOT_FINITE:
         advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
-        return Stop("not finite", t, f'"{names[k]}" runs away after {t:.6g} s ({rate}); {advice}')
+        return Stop("not finite", t, f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}')
     advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
-    return Stop("step too small", t, f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate}); {advice}')
+    around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
+    return Stop("step too small", t, f"{around}{near}; {advice}")
 
 
 class _Seen:

@@ -43,7 +43,7 @@ class System:
     def parameters(self) -> Parameters:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
-        parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()))
+        parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
         return Parameters(*parts, self.actuators, self.control, tuple(self.wrenches.values()), self.free)
 
     @cached_property

@@ -101,6 +101,10 @@ class Traced:
         """The state that a step ends with, trouble (a status, or 0), and new values of what is measured."""
         return y, 0.0, {}
 
+    def rejoined(self, y: State) -> State:
+        """A state between steps, or one that an event made, with what must hold between its elements."""
+        return y
+
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         m = self.system.mechanism
         q, v, _ = self.system.split(y)
@@ -158,6 +162,10 @@ class Traced:
 
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
         """Why loops could not be closed in a step from here."""
+        return ""
+
+    def near(self, y: Array, parameters: Array) -> str:
+        """In words, how near to a singular configuration it is; nothing where it is not."""
         return ""
 
     def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:

@@ -203,7 +203,7 @@ class Watched:
         for k, p in reversed([*enumerate(pending)]):  # of events at the same time the first in the list comes first
             which = where(p <= first, k + 1.0, which)
         on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
-        y = interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"])
+        y = self.traced.rejoined(interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"]))
         new = dict(now)
         new["pending"] = [_done(which, k + 1.0, p) for k, p in enumerate(pending)]
         if self.grid:
@@ -243,7 +243,7 @@ class Watched:
         if not self.adaptive:  # what is left of a step must be worth a step
             end = where(fabs(end - 1.0) < TOGETHER, 1.0, end)
         t_end = where(end < 1.0, t0 + end * h0, now["t"])
-        y_end = interpolate(dense, where(halted, end, 1.0))
+        y_end = self.traced.rejoined(interpolate(dense, where(halted, end, 1.0)))
         together = [fabs(place - end) < TOGETHER for place in places]
         new: dict[str, Any] = {}
         new["pending"] = [
@@ -256,7 +256,7 @@ class Watched:
             if e.action == "stop":
                 which = where(together[k], k + 1.0, which)
             elif e.action == "switch":
-                y_new = chosen(together[k], switched(system, e, t_end, y_new, u), y_new)
+                y_new = chosen(together[k], self.traced.rejoined(switched(system, e, t_end, y_new, u)), y_new)
         over = which > 0.0
         h_next, n, ended = now["h"], now["n"], t_end >= now["end"]
         if not self.adaptive:  # the rest of the step, and after it whole ones again

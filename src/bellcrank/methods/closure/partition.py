@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+STEEP = 20.0  # a factor of elimination above this loses digits
 STRONG = 0.3  # a pivot may be this much smaller than the largest, if that saves work
 
 
@@ -44,3 +46,25 @@ def pivots(C: Array, pattern: Array | None = None, rank: int | None = None) -> t
         A[np.ix_(rows, columns)] -= np.outer(factor, A[r, columns])
         there[np.ix_(rows, columns)] |= np.outer(there[rows, c], there[r, columns])
     return order, (min(sizes) / max(sizes) if sizes else 1.0)
+
+
+def size_of_E(C: Array, dependent: Sequence[int]) -> float:
+    """Its largest element: how far a dependent coordinate moves for each unit of an independent one."""
+    free = [k for k in range(C.shape[1]) if k not in dependent]
+    try:
+        E = np.linalg.solve(C[:, list(dependent)], C[:, free])
+    except np.linalg.LinAlgError:
+        return np.inf
+    return float(np.abs(E).max(initial=0.0))
+
+
+def stable(C: Array, order: Sequence[tuple[int, int]]) -> bool:
+    """Whether elimination in this order is one here, too: no row is subtracted from another too many times."""
+    rows, columns = (list(x) for x in zip(*order, strict=True))
+    A = np.array(C[rows][:, columns], float)
+    A /= np.maximum(np.linalg.norm(C[rows], axis=1, keepdims=True), 1e-300)
+    for k in range(len(A) - 1):
+        if abs(A[k, k]) < 1e-12 or np.abs(A[k + 1 :, k]).max() > STEEP * abs(A[k, k]):
+            return False
+        A[k + 1 :] -= np.outer(A[k + 1 :, k] / A[k, k], A[k])
+    return True

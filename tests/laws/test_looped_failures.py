@@ -1,0 +1,102 @@
+"""Loops that cannot be started from, or not be kept closed: what a run says, and what it keeps."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import zoo
+from bellcrank.actuators import PD
+from bellcrank.errors import InputError, ModelError
+from bellcrank.sim.looped import FORMS
+
+FLAT = {"A0": -np.pi / 2, "B0": np.pi / 2, "A1": -np.pi / 2}  # of two cranks and a bar: all in a line
+
+
+def test_a_start_that_is_not_assembled_names_its_loop() -> None:
+    m = zoo.four_bar()
+    with pytest.raises(InputError, match=r'q0 does not close the loops of "four_bar": C: x 0\.\d+.*assemble'):
+        bc.simulate(m, 1.0, q0=[1.0, 0.0, 0.0])
+    with pytest.raises(InputError, match=r'v0 opens the loops of "four_bar": C: y .*assemble'):
+        bc.simulate(m, 1.0, v0=[1.0, 0.0, 0.0])
+    good = m.neutral()
+    with pytest.raises(InputError, match=r"q0 \(run 1\) does not close"):
+        bc.simulate(m, 1.0, q0=[good, good + [0.3, 0.0, 0.0]])
+
+
+def test_small_gaps_of_a_start_are_closed() -> None:
+    m = zoo.four_bar()
+    run = bc.simulate(m, 0.01, q0=m.neutral() + 1e-8)
+    assert np.abs(m.closure(run.q)).max() < 1e-12
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_singular_start(form: str) -> None:
+    m = zoo.parallel_cranks(2)
+    q, v = m.assemble(FLAT, {"A0": 1.0, "B0": -1.0, "A1": 1.0})
+    with pytest.raises(InputError, match=r'q0 is a singular configuration .*condition number of C is .*loop "B1: x"'):
+        bc.simulate(m, 1.0, q, v, form=form)
+    beside, v = m.assemble(FLAT | {"A0": -1.5, "A1": -1.5}, fixed=["A0"])
+    assert bc.simulate(m, 0.1, beside, v, form=form).stops[0].reason == "end"
+
+
+def test_loops_that_cannot_close_and_contradictions_never_get_that_far() -> None:
+    b = bc.Builder("apart")
+    for name, x in (("one", 0.0), ("two", 5.0)):
+        b.body(name, mass=1.0, com=(x, 0.5, 0), inertia=(0.1, 0.1, 0.1))
+        b.joint(f"hinge_{name}", "revolute", "ground", name, point=(x, 0, 0), axis=(0, 0, 1))
+    b.close("gap", "spherical", "one", "two", point_a=(0, 1, 0), point_b=(5, 1, 0))
+    with pytest.raises(ModelError, match=r"cannot be closed.*gap: x"):
+        bc.simulate(b.build(), 1.0)
+
+
+@pytest.mark.parametrize("form", ["minimal", "projected"])
+def test_a_singularity_that_cannot_be_passed(form: str) -> None:
+    """A limp delta robot, with steps that are long for it: it stops there, with what was recorded until then."""
+    m = zoo.delta()
+    q, v = m.assemble(zoo.start(m)[0], {"shoulder1": 2.0, "shoulder2": -1.0})
+    run = bc.simulate(m, 5.0, q, v, step=5e-3, form=form)
+    (stop,) = run.stops
+    assert stop.reason == "not closed"
+    said = re.search(r'step after ([\d.]+) s: .*C is ([\d.e+]+), worst in loop "S\d[ab]: \w", for "(\w+)', stop.message)
+    assert said is not None, stop.message
+    assert float(said[1]) == pytest.approx(stop.time)
+    assert float(said[2]) > 1e3
+    assert "singular configuration" in stop.message
+    assert said[3] in {j.name for j in m.joints}
+    assert run.t[-1] == pytest.approx(stop.time)
+    assert len(run.t) > 100
+    assert np.isfinite(run.q).all()
+    assert np.abs(m.closure(run.q)).max() < 1e-9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_that_are_too_long_are_not_called_singular(form: str) -> None:
+    s = bc.system(zoo.four_bar(), [PD("A", 200.0, 20.0)], lambda t, q, v, x, u: {"A": 1.0})
+    (stop,) = bc.simulate(s, 3.0, form=form).stops
+    assert stop.reason == "not closed"
+    assert "no singular configuration" in stop.message
+    assert "smaller step" in stop.message
+
+
+def test_one_run_fails_and_the_others_go_on() -> None:
+    s = bc.system(zoo.four_bar().free("crank.mass"), [PD("A", 200.0, 20.0)], lambda t, q, v, x, u: {"A": u["target"]},
+                  inputs=["target"])  # fmt: skip
+    stops = bc.simulate(s, 0.05, parameters={"crank.mass": np.array([0.2, 1e3, 2e3])}, inputs={"target": 1.0}).stops
+    assert [stop.reason for stop in stops] == ["not closed", "end", "end"]
+
+
+def test_a_motion_without_inertia() -> None:
+    """A link without mass between two that have some: it may spin about itself."""
+    b = bc.Builder("idle")
+    for name, x in (("left", 0.0), ("right", 1.0)):
+        b.body(name, mass=1.0, com=(x, 0.5, 0), inertia=(0.1, 0.1, 0.1))
+        b.joint(f"{name}_hinge", "revolute", "ground", name, point=(x, 0, 0), axis=(0, 0, 1))
+    b.body("link")
+    b.joint("ball", "spherical", "left", "link", point=(0, 1, 0))
+    b.close("end", "spherical", "link", "right", point=(1, 1, 0))
+    with pytest.raises(ModelError, match=r'the loops allow a motion, mostly of "ball.\d", that moves no inertia'):
+        bc.simulate(b.build(), 0.1)

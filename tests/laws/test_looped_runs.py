@@ -1,0 +1,270 @@
+"""Runs of mechanisms with closed loops: all forms are one motion, nothing is seen of a change of coordinates, and
+batches, inputs, parameters, adaptive steps and events are as they are without loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank import zoo
+from bellcrank.actuators import PD
+from bellcrank.errors import BellcrankError, InputError
+from bellcrank.methods.closure import analysis
+from bellcrank.methods.closure.absolute import absolute, state
+from bellcrank.methods.closure.assembly import consistent
+from bellcrank.sim.looped import FORMS
+from loops import Closed, looped
+from trees import close, few
+
+Array = np.ndarray[Any, Any]
+STARTS: dict[str, dict[str, float]] = {
+    "four_bar": {"A": 6.0},
+    "rod_pendulum": {},
+    "andrews": {"beta": 20.0},
+    "bricard": {"R1": 0.4},
+    "n_four_bar(3)": {"A0": -1.0},
+    "slider_fourbar(forces=True)": {"R2": 0.4},
+    "double_wishbone": {"lower_pivot": 1.0},
+    "delta": {"shoulder1": 0.5},
+    "stewart": {"P1": 0.2},
+}
+SMALL = ("four_bar", "rod_pendulum", "bricard", "n_four_bar(3)", "double_wishbone")
+
+
+@cache
+def started(name: str) -> tuple[bc.Mechanism, Array, Array]:
+    m = zoo.load(name)
+    q, v = m.assemble(zoo.start(m)[0], STARTS[name])
+    return m, q, v
+
+
+def finished(run: bc.Record) -> bc.Record:
+    assert all(stop.reason == "end" for stop in run.stops), run.stops
+    return run
+
+
+def swinging() -> bc.Mechanism:
+    """A four-bar of which no bar can turn fully (Grashof): crank and rocker both come to dead points."""
+    return zoo.four_bar(ground=0.5, crank=0.3, coupler=0.2, rocker=0.3)
+
+
+# -- one motion
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_all_forms_are_one_motion(name: str) -> None:
+    """What is between them is the integrator's error: with half the step there is less of it."""
+    m, q, v = started(name)
+    seconds, h = (0.002, 1e-5) if name == "andrews" else (0.2, 1e-3)
+    ends = {form: finished(bc.simulate(m, seconds, q, v, step=h, form=form)) for form in FORMS}
+    scale = 1.0 + np.abs(ends["minimal"].v).max()
+    for form in FORMS[1:]:
+        close(ends[form].q[-1], ends["minimal"].q[-1], 1e-7)
+        assert np.abs(ends[form].v[-1] - ends["minimal"].v[-1]).max() < 1e-6 * scale
+
+
+@pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "n_four_bar(3)", "slider_fourbar(forces=True)"])
+@pytest.mark.parametrize("form", FORMS)
+def test_absolute_coordinates_are_the_same_motion(name: str, form: str) -> None:
+    m, q, v = started(name)
+    free = absolute(m)
+    joint = finished(bc.simulate(m, 0.1, q, v, step=5e-4))
+    run = finished(bc.simulate(free, 0.1, *state(m, q, v), step=5e-4, form=form))
+    for b in m.bodies:
+        close(free.pose(run.q[-1], b.name), m.pose(joint.q[-1], b.name), 1e-8)
+
+
+@few(12)
+@given(looped(most=2, springs=1, max_bodies=4), st.integers(0, 10**6))
+def test_all_forms_agree_on_random_loops(case: Closed, seed: int) -> None:
+    m, q0 = case
+    q = np.array(q0)
+    try:
+        found = analysis(m, q)
+    except BellcrankError:
+        assume(False)
+    assume(found.mobility > 0 and not found.more and found.kept)
+    C = m.closure_jacobian(q)[list(found.kept)]
+    assume(np.linalg.cond(C) < 50)
+    v = consistent(m.tree, q, 0.3 * np.random.default_rng(seed).normal(size=m.nv))
+    runs = [bc.simulate(m, 0.02, q, v, step=1e-3, form=form) for form in FORMS]
+    assume(all(run.stops[0].reason == "end" for run in runs))
+    for run in runs[1:]:
+        close(run.q[-1], runs[0].q[-1], 1e-7)
+        close(run.v[-1], runs[0].v[-1], 1e-5)
+
+
+@pytest.mark.parametrize("form", ["minimal", "projected"])
+@pytest.mark.parametrize("name", ["rk4", "dopri5", "abm4", "euler", "midpoint", "rkf45", "rodas4"])
+def test_integrators_keep_their_order(name: str, form: str) -> None:
+    """Newton's method inside a step, and the projection at its end, cost no order."""
+    from bellcrank.integrate import INTEGRATORS
+
+    m, q, v = started("four_bar")
+    exact = bc.simulate(m, 0.4, q, v, step=1.25e-4, every=0.01, integrator="dopri5", form="projected").q
+    h = 1e-3 if INTEGRATORS[name].order < 3 else 0.01
+    s = bc.Simulator(m, name, form=form)
+    coarse, fine = (np.abs(finished(s.run(0.4, q, v, step=h / k, every=0.01)).q - exact).max() for k in (1, 4))
+    assert np.log2(coarse / fine) > 2 * INTEGRATORS[name].order - 0.7
+
+
+# -- partitions
+
+
+def test_partitions_change_and_nothing_is_seen_of_it() -> None:
+    m = swinging()
+    q, v = m.assemble({}, {"A": 3.0})
+    s = bc.Simulator(m)
+    h = 2.5e-4
+    run = finished(s.run(10, q, v, step=h))
+    assert run.provenance["partitions changed"] > 20
+    assert run.residuals()["energy"] < 1e-8
+    np.testing.assert_allclose(np.diff(run.t), h, rtol=1e-7)  # every row once, in order
+    jumps = np.abs(np.diff(run.q, axis=0) - 0.5 * h * (run.v[1:] + run.v[:-1])).max()
+    assert jumps < 1e-5
+    other = finished(bc.simulate(m, 10, q, v, step=h, form="projected", every=0.1))
+    close(run.q[::400], other.q, 1e-6)  # no partition there
+
+
+def test_a_partition_is_made_once() -> None:
+    m = zoo.rod_pendulum()
+    s = bc.Simulator(m)
+    first = s.run(5.0)
+    made = len(s.traced.others)  # type: ignore[attr-defined]
+    again = s.run(5.0)
+    assert first.provenance["partitions changed"] > made == len(s.traced.others)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(first.q, again.q)
+
+
+def test_lanes_have_their_own_partitions() -> None:
+    """In one batch: each run is what it is alone."""
+    m = zoo.rod_pendulum()
+    angles = np.linspace(0.1, 3.0, 11)
+    q = np.array([m.assemble([1 - np.cos(a), -np.sin(a), 0.0])[0] for a in angles])
+    s = bc.Simulator(m)
+    together = finished(s.run(2.0, q, step=1e-3))
+    assert together.q.shape == (11, 2001, 3)
+    for k in range(len(angles)):
+        close(together.q[k], finished(s.run(2.0, q[k], step=1e-3)).q, 1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_batch_is_its_runs(name: str, form: str) -> None:
+    m, q, v = started(name)
+    speeds = np.linspace(0.2, 1.0, 3)[:, None] * v
+    s = bc.Simulator(m, form=form)
+    batch = finished(s.run(0.1, q, speeds, step=1e-3))
+    for k, speed in enumerate(speeds):
+        close(batch.q[k], s.run(0.1, q, speed, step=1e-3).q, 1e-10)
+
+
+# -- what drives them
+
+
+def test_actuators_and_control() -> None:
+    """A crank under PD control turns as it is told, and the rest follows."""
+    m, q, _ = started("four_bar")
+    driven = bc.system(m, [PD("A", 5.0, 0.3)], lambda t, q, v, x, u: {"A": u["target"]}, inputs=["target"])
+    runs = [finished(bc.simulate(driven, 3.0, q, inputs={"target": 1.0}, form=form)) for form in FORMS]
+    for run in runs:
+        assert run["A.q"][-1] == pytest.approx(1.0, abs=0.2)
+        close(run.q[-1], runs[0].q[-1], 1e-7)
+        assert np.abs(m.closure(run.q)).max() < 1e-8
+
+
+def test_parameters_change_loops_too() -> None:
+    """A length of a loop, over a batch: each run is the mechanism with that length."""
+    m = zoo.rod_pendulum().free("rod.value", "ball.mass")
+    lengths = np.array([1.0, 1.2, 0.9])
+    q = np.array([[1.0 - x, 0.0, 0.0] for x in lengths])
+    run = finished(bc.simulate(m, 1.0, q, parameters={"rod.value": lengths}, step=1e-3))
+    for k, x in enumerate(lengths):
+        fixed = m.at({"rod.value": float(x)})
+        close(run.q[k], bc.simulate(fixed, 1.0, q[k], step=1e-3).q, 1e-10)
+        P = fixed.pose(run.q[k], "P")[:, :2, 3]
+        np.testing.assert_allclose(np.linalg.norm(P, axis=1), x, atol=1e-12)
+
+
+def test_accelerations_and_forces_are_columns() -> None:
+    m, q, v = started("four_bar")
+    run = bc.simulate(m, 0.1, q, v, step=1e-3)
+    a = np.stack([run[f"{name}.a"] for name in m.columns[1]], axis=-1)
+    close(a, m.forward_dynamics(run.q, run.v, np.zeros(m.nv)), 1e-9)
+
+
+# -- steps that are chosen, and events
+
+
+@pytest.mark.parametrize("form", ["minimal", "projected"])
+@pytest.mark.parametrize("integrator", ["rkf45", "dopri5", "abm4", "rodas4"])
+def test_steps_that_are_chosen(integrator: str, form: str) -> None:
+    m, q, v = started("four_bar")
+    exact = bc.simulate(m, 1.0, q, v, step=2e-4, every=0.1)
+    run = finished(bc.simulate(m, 1.0, q, v, tolerance=1e-9, integrator=integrator, form=form, every=0.1))
+    close(run.q, exact.q, 1e-5)
+    assert np.abs(m.closure(run.q)).max() < 1e-10  # also in the rows between steps
+
+
+def test_chosen_steps_through_dead_points() -> None:
+    m = zoo.rod_pendulum()
+    run = finished(bc.simulate(m, 5.0, tolerance=1e-10, integrator="dopri5", every=0.5))
+    assert run.provenance["partitions changed"] > 5
+    close(run.q, bc.simulate(m, 5.0, step=2e-4, form="projected", every=0.5).q, 1e-7)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_events(form: str) -> None:
+    m, q, v = started("four_bar")
+    stop = bc.Event("there", lambda t, q, v, x, u: q["A"] + 0.7)
+    run = bc.simulate(m, 5.0, q, v, step=1e-3, events=[stop], form=form)
+    assert run.stops[0].reason == "event"
+    (event,) = run.provenance["events"]
+    assert event["y"][m.columns[0].index("A")] == pytest.approx(-0.7, abs=1e-9)
+    assert np.abs(m.closure(np.array(event["y"][: m.nq]))).max() < 1e-8
+
+
+def test_a_blow_goes_through_the_loops() -> None:
+    """The crank is told to bounce; the others cannot stay as they were, and take the velocities that the loops allow."""
+    m, q, v = started("four_bar")
+    knock = bc.Event("knock", lambda t, q, v, x, u: t - 0.05, "switch", 1, lambda t, q, v, x, u: {"v": [9.0, 0.0, 0.0]})
+    run = finished(bc.simulate(m, 0.1, q, v, step=1e-3, events=[knock]))
+    speed = np.einsum("...mk,...k->...m", m.closure_jacobian(run.q), run.v)
+    assert np.abs(speed).max() < 1e-9
+    k = int(np.argmax(np.abs(np.diff(run["A.v"]))))
+    M, at = m.mass_matrix(run.q[k]), run.q[k]
+    free = np.linalg.svd(m.closure_jacobian(at)[list(m.loop_analysis.kept)])[2][-1:]  # the one motion that is allowed
+    expected = free.T @ np.linalg.solve(free @ M @ free.T, free @ M @ [9.0, 0.0, 0.0])
+    close(run.v[k + 1], expected, 0.05)  # a step later
+
+
+# -- what cannot be asked
+
+
+def test_sensitivities_say_that_they_are_not_there() -> None:
+    m = zoo.four_bar().free("crank.mass")
+    with pytest.raises(InputError, match='sensitivities: "four_bar" has closed loops'):
+        bc.simulate(m, 0.1, sensitivities=["crank.mass"])
+
+
+def test_a_method_that_the_form_does_not_take() -> None:
+    with pytest.raises(InputError, match='method "aba": the minimal form'):
+        bc.Simulator(zoo.four_bar(), method="aba")
+    assert bc.Simulator(zoo.four_bar(), method="aba", form="projected").traced.method.name == "aba"
+    with pytest.raises(InputError, match="form"):
+        bc.Simulator(zoo.four_bar(), form="reduced")
+
+
+def test_springs_of_joints_count() -> None:
+    m = zoo.four_bar()
+    sprung = replace(m, joints=tuple(replace(j, stiffness=2.0) for j in m.joints))
+    q, v = sprung.assemble({}, {"A": 2.0})
+    assert finished(bc.simulate(sprung, 2.0, q, v, step=2.5e-4)).residuals()["energy"] < 1e-9
