@@ -14,7 +14,7 @@ from bellcrank.control import DiggingCycle, Linkage
 from bellcrank.control.joysticks import functions
 from bellcrank.control.linkage import CYLINDERS, JOINTS
 from bellcrank.control.linkage_machine import hydraulics, parts
-from bellcrank.control.linkage_modes import FUNCTIONS, LinkageControl
+from bellcrank.control.linkage_modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
 from bellcrank.errors import InputError
 from bellcrank.sim import Clock, Drive
 
@@ -172,6 +172,31 @@ def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
         out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
         assert out.min() > -0.01
         assert out.max() < actuator.stroke + 0.01  # type: ignore[attr-defined]
+
+
+def test_full_sticks_thrown_about_do_no_harm() -> None:
+    """Both modes, into the stops and into the ground: no run fails, no loop opens, relief and make-up valves do."""
+    rng, runs, lines = np.random.default_rng(3), 8, 6
+    full = np.maximum(RATES, SPEEDS)
+    inputs = {n: rng.choice([-1, 0, 1], size=(runs, lines)) * full[i] for i, n in enumerate(LinkageControl.inputs[:4])}
+    inputs["resolved"] = rng.integers(0, 2, size=(runs, lines)).astype(float)
+    inputs["autopilot"] = np.zeros((runs, lines))
+    run = simulator().run(12.0, step=5e-4, every=0.02, inputs=inputs, input_step=2.0)
+    assert {s.reason for s in run.stops} == {"end"}
+    assert run.provenance["loops open by at most"] < 1e-9
+    for actuator in simulator().system.actuators[1:]:
+        out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
+        assert out.min() > -0.03
+        assert out.max() < actuator.stroke + 0.03  # type: ignore[attr-defined]
+        for p in ("p_A", "p_B"):
+            assert run[f"{actuator.joint}.{p}"].min() > -0.1e6  # no vacuum
+            assert run[f"{actuator.joint}.{p}"].max() < LINKAGE.given["hydraulics"]["relief"] + 4e6
+    assert heights(angles(run)).min() < -0.5  # some went into the ground
+
+
+def heights(theta: Array) -> Array:
+    """Heights of the teeth."""
+    return np.asarray(LINKAGE.arm.forward(np.moveaxis(theta, -1, 0))[2])
 
 
 def test_the_pump_is_shared() -> None:
