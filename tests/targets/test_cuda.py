@@ -343,3 +343,13 @@ def test_the_final_row_alone() -> None:
     np.testing.assert_array_equal(last.q, all_rows.q[-1:])
     assert last.t[-1] == pytest.approx(0.05)
     assert math.isclose(float(last.t[0]), 0.05)
+
+
+def test_the_command_line_prints_ptx() -> None:
+    from typer.testing import CliRunner
+
+    from bellcrank.cli import app
+
+    done = CliRunner().invoke(app, ["emit", "puma600", "--target", "cuda", "--dtype", "float32"])
+    assert done.exit_code == 0
+    assert ".entry many" in done.stdout

@@ -284,7 +284,7 @@ def test_every_reference_has_a_form_of_bibtex() -> None:
         (["count", "excavator", "-m", "rnea"], ["does not give forward_dynamics"]),
         (["count", "excavator", "-q", "pose"], ["needs a frame", "bucket"]),
         (["count", "excavator", "-q", "pose", "-f", "buckt"], ['mean "bucket"']),
-        (["emit", "excavator", "-t", "cuda"], ['no target "cuda"', "llvm"]),
+        (["emit", "excavator", "-t", "fortran"], ['no target "fortran"', "llvm"]),
         (["emit", "excavator", "-t", "c", "--dtype", "float16"], ['no dtype "float16"']),
         (["emit", "excavator", "-t", "latex", "--method", "aba"], ["take no --method"]),
         (["emit", "excavator", "-t", "latex", "--digits", "99"], ["digits is 99", "from 1 to 17"]),
