@@ -1,9 +1,10 @@
 """`python -m bench loops`: runs of mechanisms with closed loops, against Pinocchio's constraintDynamics in C++.
 
 Theirs is the classical Runge-Kutta method around constraintDynamics, with a point that meets a point (CONTACT_3D) for
-each loop (pinocchio_loops.cpp); nothing is projected, nothing is recorded, and the proximal solver has the fewest rounds
-that give what more rounds give. Ours is the minimal form, from `Simulator.run` to the finished Record. Both have the same
-step, and ours must end at least as near as theirs to a run with a step of a fourth; loops of theirs drift apart.
+each loop (pinocchio_loops.cpp); nothing is projected, nothing is recorded, and the proximal solver has the fewest
+rounds that give what more rounds give. Ours is the minimal form, from `Simulator.run` to the finished Record. Both have
+the same step, and ours must end at least as near as theirs to a run with a step of a fourth; loops of theirs drift
+apart.
 """
 
 from __future__ import annotations
@@ -47,9 +48,7 @@ def compared(name: str, must: float) -> Row:
 
     first = ours()
     theirs = [run.ns for run in pinocchio_runs(m, q, v, STEPS, seconds=1.0)]
-    return Row(
-        f"one state, {name}, step, Pinocchio", min(first, ours()), theirs[0], "ns", must, fastest=min(theirs)
-    )
+    return Row(f"one state, {name}, step, Pinocchio", min(first, ours()), theirs[0], "ns", must, fastest=min(theirs))
 
 
 def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps: int = STEPS) -> None:
