@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +60,7 @@ def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps
     off = np.abs(np.concatenate([mine.q[-1], mine.v[-1]]) - end).max()
     for run in pinocchio_runs(m, q, v, steps):
         missed = np.abs(run.end - end).max()
-        print(f"{name}: after {steps} steps ours is {off:.2g} off, Pinocchio's {missed:.2g}")
+        print(f"{name}: after {steps} steps ours is {off:.2g} off, Pinocchio's {missed:.2g}", file=sys.stderr)
         if missed > 1e-6:
             raise RuntimeError(f"{name}: Pinocchio is {missed:.3g} away after {steps} steps: not the same run.")
         if off > missed + 1e-12:
