@@ -1,15 +1,17 @@
 """`python -m bench loops`: runs of mechanisms with closed loops, against Pinocchio's constraintDynamics in C++.
 
 Theirs is the classical Runge-Kutta method around constraintDynamics, with a point that meets a point (CONTACT_3D) for
-each loop (pinocchio_loops.cpp); nothing is projected, nothing is recorded, and the proximal solver has the fewest rounds
-that give what more rounds give. Ours is the minimal form, from `Simulator.run` to the finished Record. Both have the same
-step, and ours must end at least as near as theirs to a run with a step of a fourth; loops of theirs drift apart.
+each loop (pinocchio_loops.cpp); nothing is projected, nothing is recorded, and the proximal solver has the fewest
+rounds that give what more rounds give. Ours is the minimal form, from `Simulator.run` to the finished Record. Both have
+the same step, and ours must end at least as near as theirs to a run with a step of a fourth; loops of theirs drift
+apart.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +60,7 @@ def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps
     off = np.abs(np.concatenate([mine.q[-1], mine.v[-1]]) - end).max()
     for run in pinocchio_runs(m, q, v, steps):
         missed = np.abs(run.end - end).max()
-        print(f"{name}: after {steps} steps ours is {off:.2g} off, Pinocchio's {missed:.2g}")
+        print(f"{name}: after {steps} steps ours is {off:.2g} off, Pinocchio's {missed:.2g}", file=sys.stderr)
         if missed > 1e-6:
             raise RuntimeError(f"{name}: Pinocchio is {missed:.3g} away after {steps} steps: not the same run.")
         if off > missed + 1e-12:

@@ -24,7 +24,7 @@ def test_a_start_that_is_not_assembled_names_its_loop() -> None:
         bc.simulate(m, 1.0, v0=[1.0, 0.0, 0.0])
     good = m.neutral()
     with pytest.raises(InputError, match=r"q0 \(run 1\) does not close"):
-        bc.simulate(m, 1.0, q0=[good, good + [0.3, 0.0, 0.0]])
+        bc.simulate(m, 1.0, q0=[good, np.add(good, [0.3, 0.0, 0.0])])
 
 
 def test_small_gaps_of_a_start_are_closed() -> None:

@@ -72,7 +72,7 @@ BELOW = {
     },
     # the papers' runs, and their plots
     "curves": {"chart"},
-    "experiments": {"control", "curves", "model", "read", "record", "sim", "zoo"},
+    "experiments": {"control", "curves", "methods", "model", "read", "record", "sim", "zoo"},
     # the live page
     "cockpit": {
         *("actuators", "build", "control", "emit", "graph", "integrate", "methods", "model", "record", "sim", "zoo"),

@@ -91,10 +91,10 @@ def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> s
     """Of a step that could not be ended with closed loops."""
     said = f"the loops could not be kept closed in the step after {t:.6g} s: {found.words}"
     if found.number < NEAR:
-        fastest = int(np.argmax(np.abs(v)))
+        k = int(np.argmax(np.abs(v)))
         return (
-            f'{said}, which is no singular configuration: the step is too long for the motion ("{m.columns[1][fastest]}" '
-            f"moves at {v[fastest]:.3g}). Take a smaller step, and look at gains and stiffnesses."
+            f'{said}, which is no singular configuration: the step is too long for the motion ("{m.columns[1][k]}" '
+            f"moves at {v[k]:.3g}). Take a smaller step, and look at gains and stiffnesses."
         )
     other = "projected" if form == "minimal" else "minimal"
     return (

@@ -126,6 +126,7 @@ class Partition:
 
 def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equation], dict[str, Scalar]]) -> Solved:
     rows = [every[k] for k in part.kept]
+    step("elimination")
     return solved([e.row for e in rows], part.order, [right(e) for e in rows])
 
 
