@@ -14,6 +14,7 @@ run: .venv/ready page
 	$(BIN)/bellcrank count excavator --all
 	$(BIN)/bellcrank bench excavator
 	$(BIN)/bellcrank simulate excavator --scenario resolved-mode --report run.html
+	@if [ -t 1 ]; then $(BIN)/bellcrank drive excavator; else $(BIN)/bellcrank drive excavator --pilot dig --seconds 10 --no-browser --port 0; fi
 
 test: .venv/ready-dev page
 	$(BIN)/python -m pytest
