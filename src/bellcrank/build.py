@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -30,7 +31,7 @@ from bellcrank.methods.closure.layer import Layer
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.schedule import Machine, Schedule
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", "cuda")
 DTYPES = ("float64", "float32")
 EVEN = 1.05  # predicted times that are as good as equal
 
@@ -123,7 +124,7 @@ def graph(
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated)))[1]
 
 
-def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tuple[Method, Graph]:
+def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64", target: str = "cpu") -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
     check(mechanism, request)
     if quantity(request.quantity).inverts:
@@ -132,6 +133,10 @@ def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64") -> tu
         by = method(request.method, request.quantity, mechanism.tree)
         return by, traced(mechanism, request, by)
     graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
+    if target == "cuda":
+        from bellcrank.emit.cuda.straight import Straight
+
+        return min(graphs, key=lambda pair: Straight(pair[1], dtype).cost)
     return cheapest(graphs, dtype)
 
 
@@ -199,6 +204,13 @@ def kernel(
     check(mechanism, request)
     if processors is not None and not machine:
         raise InputError('processors= goes with machine="threads".')
+    if target == "cuda":
+        if machine or threads > 1:
+            raise InputError('threads= and machine= are of the CPU; target="cuda" has a thread for every state.')
+        recipe = (mechanism, name, method, target, dtype, 1, frame, tuple(wrenches))
+        if there := _on_gpu(mechanism, request, dtype, recipe):
+            return there
+        target = "cpu"
     team = cores.machine(machine, processors, dtype) if machine else None
     if team is not None and threads > 1:
         raise InputError("threads= and machine= exclude each other: one shares out states, the other each state.")
@@ -242,16 +254,7 @@ def kernel(
             "used": layout().used if team is not None else 1,
         }
         store.save(f"{index}.json", json.dumps(facts).encode())
-    q, v = mechanism.columns
-    columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v, "p": tuple(mechanism.parameters)}
-    signature = Signature(
-        name,
-        {key: tuple(shape) for key, shape in facts["inputs"].items()},
-        {key: tuple(shape) for key, shape in facts["outputs"].items()},
-        dtype,
-        facts["rows_per_thread"] or Signature.rows_per_thread,
-        {key: columns[key] for key in facts["inputs"] if key in columns},
-    )
+    signature = _signature(mechanism, name, facts, dtype)
     extend = None
     if quantity(name).option == "frames" and not wrenches:
         extend = _wrench_kernels(
@@ -273,6 +276,64 @@ def kernel(
         source=text,
         cached=cached,
         code_size=facts["code_size"],
+        extend=extend,
+        parameters=mechanism.parameters,
+    )
+
+
+def _signature(mechanism: Mechanism, name: str, facts: Mapping[str, Any], dtype: str) -> Signature:
+    q, v = mechanism.columns
+    columns = {"q": q, "v": v, "tau": v, "a": v, "dv": v, "p": tuple(mechanism.parameters)}
+    return Signature(
+        name,
+        {key: tuple(shape) for key, shape in facts["inputs"].items()},
+        {key: tuple(shape) for key, shape in facts["outputs"].items()},
+        dtype,
+        facts.get("rows_per_thread") or Signature.rows_per_thread,
+        {key: columns[key] for key in facts["inputs"] if key in columns},
+    )
+
+
+def _on_gpu(mechanism: Mechanism, request: Request, dtype: str, settings: tuple[Any, ...]) -> Kernel | None:
+    """The kernel on the GPU; where there is none, one line says so and the CPU does it."""
+    from bellcrank.emit.cuda import device, straight
+    from bellcrank.emit.cuda.kernel import CudaKernel
+
+    if why := device.missing():
+        warnings.warn(f"{why} The CPU computes {request.quantity} instead.", RuntimeWarning, stacklevel=3)
+        return None
+    index = store.key(
+        mechanism.fingerprint, json.dumps(asdict(request)), dtype, "cuda", host().llvm, store.package_fingerprint()
+    )
+
+    @cache
+    def made() -> tuple[Method, Graph]:
+        return chosen(mechanism, request, dtype, "cuda")
+
+    found = store.load(f"{index}.json")
+    facts = json.loads(found) if found is not None else None
+    if facts is None:
+        by, g = made()
+        facts = {
+            "method": by.name,
+            "inputs": {key: list(shape) for key, shape in g.inputs.items()},
+            "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
+            "texts": straight.texts(g, dtype),
+        }
+        store.save(f"{index}.json", json.dumps(facts).encode())
+    extend = None
+    if quantity(request.quantity).option == "frames" and not request.wrenches:
+        extend = _wrench_kernels(
+            mechanism, name=request.quantity, method=request.method, target="cuda", dtype=dtype, threads=1, machine="",
+            processors=None,
+        )  # fmt: skip
+    return CudaKernel(
+        _signature(mechanism, request.quantity, facts, dtype),
+        facts["texts"],
+        method=facts["method"],
+        recipe=(kernel, settings),
+        graph=lambda: made()[1],
+        cached=found is not None,
         extend=extend,
         parameters=mechanism.parameters,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,9 @@ from bellcrank.control import DiggingCycle, Linkage
 from bellcrank.control.joysticks import functions
 from bellcrank.control.linkage import CYLINDERS, JOINTS
 from bellcrank.control.linkage_machine import hydraulics, parts
-from bellcrank.control.linkage_modes import FUNCTIONS, LinkageControl
+from bellcrank.control.linkage_modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
 from bellcrank.errors import InputError
+from bellcrank.sim import Clock, Drive
 
 Array = np.ndarray[Any, Any]
 LINKAGE = Linkage.of_zoo()
@@ -172,6 +174,31 @@ def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
         assert out.max() < actuator.stroke + 0.01  # type: ignore[attr-defined]
 
 
+def test_full_sticks_thrown_about_do_no_harm() -> None:
+    """Both modes, into the stops and into the ground: no run fails, no loop opens, relief and make-up valves do."""
+    rng, runs, lines = np.random.default_rng(3), 8, 6
+    full = np.maximum(RATES, SPEEDS)
+    inputs = {n: rng.choice([-1, 0, 1], size=(runs, lines)) * full[i] for i, n in enumerate(LinkageControl.inputs[:4])}
+    inputs["resolved"] = rng.integers(0, 2, size=(runs, lines)).astype(float)
+    inputs["autopilot"] = np.zeros((runs, lines))
+    run = simulator().run(12.0, step=5e-4, every=0.02, inputs=inputs, input_step=2.0)
+    assert {s.reason for s in run.stops} == {"end"}
+    assert run.provenance["loops open by at most"] < 1e-9
+    for actuator in simulator().system.actuators[1:]:
+        out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
+        assert out.min() > -0.03
+        assert out.max() < actuator.stroke + 0.03  # type: ignore[attr-defined]
+        for p in ("p_A", "p_B"):
+            assert run[f"{actuator.joint}.{p}"].min() > -0.1e6  # no vacuum
+            assert run[f"{actuator.joint}.{p}"].max() < LINKAGE.given["hydraulics"]["relief"] + 4e6
+    assert heights(angles(run)).min() < -0.5  # some went into the ground
+
+
+def heights(theta: Array) -> Array:
+    """Heights of the teeth."""
+    return np.asarray(LINKAGE.arm.forward(np.moveaxis(theta, -1, 0))[2])
+
+
 def test_the_pump_is_shared() -> None:
     """All sticks at once ask for more than it has: the valves are closed in proportion, and the rest is as asked."""
     control = LinkageControl(hydraulics(LINKAGE))
@@ -193,6 +220,48 @@ def test_iso_and_sae_patterns() -> None:
 def test_actuators_in_another_order() -> None:
     with pytest.raises(InputError, match="expected swing, boom_cylinder"):
         LinkageControl(hydraulics(LINKAGE)[::-1])
+
+
+# -- energy and real time
+
+
+def test_energy_is_what_the_forces_did() -> None:
+    """Of the mechanism: its growth over a dig is the work of all joint forces, the soil's among them."""
+    run = driven(9.0, autopilot=1.0)
+    power = sum(run[f"{n}.tau"] * run[f"{n}.v"] for n in M.columns[1])
+    work = np.concatenate([[0.0], np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(run.t))])
+    grown = run["energy"] - run["energy"][0]
+    assert np.ptp(grown) > 5e4  # joules
+    np.testing.assert_allclose(grown, work, atol=2e-3 * np.ptp(grown))
+
+
+def test_the_real_time_loop_is_the_same_run() -> None:
+    """At 1 kHz with two steps a period, on a clock that never waits."""
+    clock = [0]
+
+    def now() -> int:
+        clock[0] += 1000
+        return clock[0]
+
+    def sleep(until: int) -> None:
+        clock[0] = max(clock[0], until)
+        if clock[0] > 3_000_000_000:
+            drive._set("stop", 1)
+
+    drive = Drive(simulator().system, 1000, "rk4", substeps=2, every=10, clock=Clock(now, sleep))
+    drive.input({"autopilot": 1.0})
+    drive.start()
+    while drive.running:
+        time.sleep(0.01)
+    drive.stop()
+    found, plain = drive.record(), driven(3.0, autopilot=1.0)
+    n = min(len(found), len(plain) - 1)
+    assert n > 250
+    rows = np.searchsorted(plain.t, found.t[:n] - 1e-9)
+    at_rows = np.abs(plain.t[rows] - found.t[:n]) < 1e-9
+    assert at_rows.sum() > 250
+    np.testing.assert_allclose(found.q[:n][at_rows], plain.q[rows][at_rows], atol=1e-9)
+    assert drive.report()["overruns"] == 0
 
 
 # -- the autopilot

@@ -24,7 +24,7 @@ from bellcrank.cli import (
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 
-TARGETS = ("llvm", "c", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
+TARGETS = ("llvm", "c", "cuda", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
 TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations for people, and what their files end in
 
 
@@ -100,6 +100,10 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
             return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
         case "llvm":
             return {f"{stem}.ll": build.source(graph, dtype)}
+        case "cuda":
+            from bellcrank.emit.cuda.straight import Straight
+
+            return {f"{stem}.ptx": Straight(graph, dtype).ptx}
         case "asm":
             from bellcrank.emit.load import assembly
 

@@ -171,17 +171,21 @@ class Kernel:
         return values
 
     def _array(self, name: str, value: Any) -> Array:
-        shape = self.signature.inputs[name]
         try:
             array = np.asarray(value)
         except ValueError as error:
             raise InputError(f'{self.signature.name}: input "{name}" is not an array: {error}.') from error
+        self._fits(name, array)
+        return array.astype(self.signature.dtype, copy=False)
+
+    def _fits(self, name: str, array: Any) -> None:
+        """An array of numpy or of the GPU, by its kind and its shape."""
+        shape = self.signature.inputs[name]
         if array.dtype.kind not in "fiub":
             raise InputError(f'{self.signature.name}: input "{name}" has dtype {array.dtype}; expected real numbers.')
         expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
         if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
             raise InputError(f'{self.signature.name}: input "{name}" has shape {array.shape}; expected {expected}.')
-        return array.astype(self.signature.dtype, copy=False)
 
     def _batch(self, arrays: Mapping[str, Array]) -> Shape:
         heads = {name: a.shape[: a.ndim - len(self.signature.inputs[name])] for name, a in arrays.items()}

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from bellcrank.emit.writer import Writer
 
 
-class _Format(NamedTuple):
+class Format(NamedTuple):
     """What depends on the precision. LLVM writes single precision constants, too, as the bits of the double."""
 
     scalar: str
@@ -47,8 +47,8 @@ class _Format(NamedTuple):
     cosine: tuple[str, ...]  # Q above
 
 
-_FORMATS = {
-    "float64": _Format(
+FORMATS = {
+    "float64": Format(
         scalar="double",
         bits=64,
         functions=("sin", "cos"),
@@ -73,7 +73,7 @@ _FORMATS = {
             "0xBDA8FB130F6C3515",
         ),
     ),
-    "float32": _Format(
+    "float32": Format(
         scalar="float",
         bits=32,
         functions=("sinf", "cosf"),
@@ -89,7 +89,7 @@ _FORMATS = {
 
 def both(w: Writer, angle: str) -> tuple[str, str, str]:
     """Sine and cosine of a vector, as integers, and the bits that `outside` looks at, or-ed over many vectors."""
-    form = _FORMATS[w.dtype]
+    form = FORMATS[w.dtype]
     vector, integers, bits = w.type, f"<{w.lanes} x i{form.bits}>", form.bits
 
     def num(constant: str) -> str:
@@ -139,7 +139,7 @@ def both(w: Writer, angle: str) -> tuple[str, str, str]:
 
 def outside(w: Writer, strays: str) -> str:
     """Whether any lane was out of range."""
-    bits = _FORMATS[w.dtype].bits
+    bits = FORMATS[w.dtype].bits
     integers = f"<{w.lanes} x i{bits}>"
     high = w.let(f"and {integers} {strays}, splat (i{bits} {-(1 << 17)})")
     some = w.let(f"call i{bits} @llvm.vector.reduce.or.v{w.lanes}i{bits}({integers} {high})")
@@ -152,7 +152,7 @@ def definition(lanes: int, dtype: str) -> str:
     The arrays are contiguous, aligned to the vector, and do not overlap. The text declares the C library's sin and cos
     (sinf and cosf), so the rest of the module must not. Intrinsics are left to the parser to declare.
     """
-    form = _FORMATS[dtype]
+    form = FORMATS[dtype]
     scalar, bits = form.scalar, form.bits
     sin, cos = form.functions
     # A lone scalar is computed as two lanes: selects between scalars would compile to branches.

@@ -71,3 +71,10 @@ def unique(what: str, names: Sequence[str]) -> None:
     twice = sorted({n for n in names if list(names).count(n) > 1})
     if twice:
         raise InputError(f"there is more than one {what} called {', '.join(twice)}; names must differ.")
+
+
+def many(what: str, value: Any) -> int:
+    """A whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{what} is {value!r}; expected a whole number from 1.")
+    return int(value)

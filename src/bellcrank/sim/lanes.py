@@ -84,11 +84,11 @@ def run_lanes(
         waiting = np.flatnonzero((status == REPARTITION) | failed)
         if len(waiting):
             whole = None
-            _resume(places, final, waiting)
+            resume(places, final, waiting)
     return Done(final, pieces, whole, switched, finished)
 
 
-def _resume(places: Layout, state: Array, runs: Array) -> None:
+def resume(places: Layout, state: Array, runs: Array) -> None:
     """Lanes that go on: all their rows are written."""
     state[places.place("status"), runs] = RUNNING
     state[places.place("live"), runs] = 1.0

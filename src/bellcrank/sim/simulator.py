@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bellcrank import build
+from bellcrank.emit.cuda.device import missing
 from bellcrank.emit.host import host
 from bellcrank.emit.loop import Program
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import fixed, start
-from bellcrank.sim.checked import listed, positive, unique, whole
+from bellcrank.sim.checked import listed, many, positive, unique, whole
 from bellcrank.sim.events import Event
 from bellcrank.sim.forecast import StepTime, step_time
+from bellcrank.sim.gpu import GpuProgram, run_gpu
 from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
 from bellcrank.sim.looped import BAUMGARTE, looped
@@ -39,6 +43,7 @@ Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed st
 TOLERANCE = 1e-6  # where none is asked for
 STEP = 1e-3
 ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
+KEEPS = ("rows", "final")
 KEEP = 2_000_000_000  # bytes of a record that need no second thought
 
 
@@ -128,12 +133,17 @@ class Simulator:
         parameters: Mapping[str, Any] | None = None,
         threads: int = 1,
         progress: Any = None,
+        batch: int | None = None,
+        target: str = "cpu",
+        dtype: str = "float64",
+        keep: str = "rows",
     ) -> Record:
         """See bellcrank.simulate."""
         began = time.perf_counter()
         seconds = positive("seconds", seconds)
         if not isinstance(threads, (int, np.integer)) or threads < 1:
             raise InputError(f"threads is {threads!r}; expected a whole number from 1.")
+        target = self._where(target, dtype, keep)
         adaptive = self._adaptive(step, tolerance)
         h = positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
         tol = positive("tolerance", tolerance, "") if tolerance is not None else TOLERANCE
@@ -153,19 +163,20 @@ class Simulator:
             raise InputError(
                 f"input_step is {hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
             )
+        asked = () if batch is None else (many("batch", batch),)
         try:
-            batch = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1])
+            shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], asked)
         except ValueError:
-            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}"
+            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {asked}"
             raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
-        runs = int(np.prod(batch, dtype=int))
+        runs = int(np.prod(shape, dtype=int))
         if runs == 0:
             raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
-        y = np.broadcast_to(y, (*batch, y.shape[-1])).reshape(runs, -1)
-        table = np.broadcast_to(table, (*batch, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
-        p = np.broadcast_to(p, (*batch, p.shape[-1])).reshape(runs, -1)
+        y = np.broadcast_to(y, (*shape, y.shape[-1])).reshape(runs, -1)
+        table = np.broadcast_to(table, (*shape, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
+        p = np.broadcast_to(p, (*shape, p.shape[-1])).reshape(runs, -1)
         y = self.traced.started(self.traced.checked(y, p))
-        rows = self._rows(mode, steps, stride, seconds / gap)
+        rows = self._rows(mode, steps, stride, seconds / gap) if keep == "rows" else 1
         lanes = 1 if runs == 1 else host().lanes("float64")
         places, program = self.program(mode, self.traced)
         self._room(runs * rows * program.row * 8, runs, rows)
@@ -184,13 +195,26 @@ class Simulator:
             t, live = b.state[places.place("t")], b.state[places.place("live")]
             return float(t.min(where=live > 0.0, initial=seconds)) / seconds
 
+        if keep == "final":  # no row before the last
+            if mode is not None:
+                raise InputError('keep="final" goes with fixed steps and no events.')
+            state[places.place("due")], state[places.place("next")] = 0.0, steps + 1.0
+
+        def on_gpu(traced: Traced) -> GpuProgram:
+            return self._gpu(mode, traced, dtype)
+
         with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
-            done = run_lanes(self.traced, code, places, state, table, p, rows, self._memory, int(threads), tell, share)
+            if target == "cuda":
+                done = run_gpu(self.traced, on_gpu, places, state, table, p, rows, tell, seconds)
+            else:
+                done = run_lanes(
+                    self.traced, code, places, state, table, p, rows, self._memory, int(threads), tell, share
+                )
         outcome = Outcome(
-            self.system, self.traced, self.integrator, places, done, batch, table, p, self.events,
+            self.system, self.traced, self.integrator, places, done, shape, table, p, self.events,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
-             "every": "step" if each else gap, "threads": int(threads), "lanes": lanes,
-             "wall": time.perf_counter() - began},
+             "every": "step" if each else gap, "threads": int(threads), "lanes": lanes, "target": target,
+             "dtype": dtype, "wall": time.perf_counter() - began},
         )  # fmt: skip
         record = recorded(outcome)
         if not done.finished:
@@ -202,6 +226,28 @@ class Simulator:
             "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism), "
             "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
+
+    def _gpu(self, mode: Mode, traced: Traced, dtype: str) -> GpuProgram:
+        with self._lock:
+            if ("cuda", dtype, mode, traced) not in self._programs:
+                self._programs["cuda", dtype, mode, traced] = GpuProgram(self.program(mode, traced)[1], dtype)
+            found: GpuProgram = self._programs["cuda", dtype, mode, traced]
+            return found
+
+    def _where(self, target: str, dtype: str, keep: str) -> str:
+        """The target that will do it, where all that was asked for goes together."""
+        if target not in build.TARGETS:
+            raise InputError(unknown("target", target, build.TARGETS))
+        if dtype not in build.DTYPES:
+            raise InputError(unknown("dtype", dtype, build.DTYPES))
+        if keep not in KEEPS:
+            raise InputError(unknown("keep", keep, KEEPS))
+        if target == "cuda" and (why := missing()):
+            warnings.warn(f"{why} The CPU runs it instead, in float64.", RuntimeWarning, stacklevel=4)
+            return "cpu"
+        if target == "cpu" and dtype != "float64":
+            raise InputError('simulations on the CPU are in float64; dtype="float32" goes with target="cuda".')
+        return target
 
     def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
         if tolerance is not None and not self.integrator.adaptive:
@@ -257,6 +303,10 @@ def simulate(
     method: str = "auto",
     threads: int = 1,
     progress: Any = None,
+    batch: int | None = None,
+    target: str = "cpu",
+    dtype: str = "float64",
+    keep: str = "rows",
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
@@ -275,9 +325,13 @@ def simulate(
     (minimal, projected, lagrange). progress: a function told the share done, True, or False for silence. threads: cores
     for a batch.
 
+    batch: so many runs, where the start is one for all. target="cuda": every run a thread of the GPU, in float64 or
+    float32, with fixed steps (docs/gpu.md). keep="final": only the last row of each run.
+
     A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All
     of it: docs/simulation.md.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, form, **parts)
-    return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads, progress)
+    return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads,
+                    progress, batch, target, dtype, keep)  # fmt: skip

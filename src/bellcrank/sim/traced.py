@@ -90,7 +90,7 @@ class Traced:
 
     def _staged(self, y: State) -> State:
         """A state inside a step, as the rate sees it."""
-        return turned(self.system, y)
+        return y
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def projection(s: System) -> Callable[[State], State]:
 
 
 def turned(s: System, y: State) -> State:
-    """With quaternions of unit length: also inside a step, where every method then sees the same configuration."""
+    """With quaternions of unit length."""
     y = list(y)
     for i in quaternions(s):
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))

@@ -1,0 +1,13 @@
+"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [peers]"""
+
+from __future__ import annotations
+
+import sys
+
+from bench.gpu import dynamics, peers, simulation
+
+PARTS = {"dynamics": dynamics.table, "simulation": simulation.table, "peers": peers.table}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

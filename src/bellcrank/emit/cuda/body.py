@@ -1,0 +1,83 @@
+"""A graph's units spelled in an order, values parked where they must: the straight-line code of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bellcrank.emit.cuda.arith import Arithmetic
+from bellcrank.emit.cuda.park import Step
+from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.writer import Writer
+from bellcrank.graph import Node
+
+
+class Body:
+    """`read` gives a value that was not computed here, an input's above all; `write` is told of each that is."""
+
+    def __init__(
+        self,
+        units: Units,
+        w: Writer,
+        read: Callable[[Node], str],
+        write: Callable[[Node, str], None],
+        threads: int,
+        first: int = 0,
+    ) -> None:
+        """%parked is the thread's slot 0, the next lies behind those of all threads of it. Ours begin at first."""
+        self.units, self.w, self.read, self.write, self.threads, self.first = units, w, read, write, threads, first
+        self.arithmetic = Arithmetic(w)
+        self.names: dict[int, str] = {}
+
+    def spelled(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if step.unit is not None:
+                self._compute(step.unit)
+            elif step.node is not None and step.what == "park":
+                value = self.value(step.node)
+                del self.names[step.node.serial]
+                self.w.do(f"store volatile {self.w.type} {value}, ptr addrspace(3) {self._at(step.slot)}")
+            elif step.node is not None and step.what == "fetch":
+                text = f"load volatile {self.w.type}, ptr addrspace(3) {self._at(step.slot)}"
+                self.names[step.node.serial] = self.w.let(text, "x")
+            elif step.node is not None:
+                self.names.pop(step.node.serial, None)
+
+    def _at(self, slot: int) -> str:
+        kind = f"[{self.threads} x {self.w.type}]"
+        return self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {self.first + slot}", "p")
+
+    def value(self, x: Node | float) -> str:
+        if not isinstance(x, Node):
+            return self.w.constant(x)
+        if x.serial in self.units.inside:
+            return self._operation(x)
+        if x.serial not in self.names:
+            self.names[x.serial] = self.read(x)
+        return self.names[x.serial]
+
+    def _compute(self, unit: Unit) -> None:
+        first = unit.defines[0]
+        if first.op == "input":
+            self.value(first)
+            return
+        if first.op in ("sin", "cos"):
+            s, c = self.arithmetic.sincos(self.value(first.args[0]))
+            for n in unit.defines:
+                self.names[n.serial] = s if n.op == "sin" else c
+        else:
+            self.names[first.serial] = self._operation(first)
+        for n in unit.defines:
+            self.write(n, self.names[n.serial])
+
+    def _operation(self, node: Node) -> str:
+        product = self.units.product(node)
+        if product is None:
+            return self.arithmetic.op(node.op, *(self.value(a) for a in node.args))
+        a, b = node.args
+        x, y = (self.value(p) for p in product.args)
+        z = self.value(b if a is product else a)
+        if node.op == "sub" and a is product:
+            z = self.arithmetic.op("neg", z)
+        elif node.op == "sub":
+            y = self.arithmetic.op("neg", y)
+        return self.arithmetic.fma(x, y, z)

@@ -1,0 +1,102 @@
+"""The GPU through CuPy: whether there is one, PTX loaded onto it, arrays that lie there already."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import BellcrankError, InputError
+
+CUDA_DEVICES = (2, 13)  # in DLPack's numbering: memory of a GPU, and memory that it shares
+
+
+class NoDeviceError(InputError):
+    """There is no GPU, or nothing to reach it with."""
+
+
+class DeviceError(BellcrankError, RuntimeError):
+    """The GPU could not do what was asked."""
+
+
+@cache
+def cupy() -> Any:
+    """CuPy, with a GPU behind it."""
+    try:
+        found = importlib.import_module("cupy")
+    except ImportError as error:
+        raise NoDeviceError(
+            f'target="cuda" needs CuPy, which cannot be imported ({error}). Install it: '
+            'pip install "bellcrank[cuda]" (or the cupy-cudaNNx of your CUDA).'
+        ) from None
+    try:
+        count = int(found.cuda.runtime.getDeviceCount())
+    except Exception as error:
+        raise NoDeviceError(f'target="cuda" needs an NVIDIA GPU, and CuPy finds none ({error}).') from None
+    if not count:
+        raise NoDeviceError('target="cuda" needs an NVIDIA GPU, and this computer has none.')
+    return found
+
+
+def missing() -> str:
+    """Why there is no GPU to compute on; empty where there is one."""
+    try:
+        cupy()
+    except NoDeviceError as error:
+        return str(error)
+    return ""
+
+
+class Function:
+    """A kernel of a PTX text, on the GPU."""
+
+    def __init__(self, ptx: str, name: str, threads: int, shared: int) -> None:
+        cp = cupy()
+        handle, path = tempfile.mkstemp(suffix=".ptx")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(ptx)
+            self.kernel = cp.RawModule(path=path).get_function(name)
+            self.registers, self.local = int(self.kernel.num_regs), int(self.kernel.local_size_bytes)
+        except Exception as error:
+            raise DeviceError(f"the GPU's driver did not accept generated PTX: {error}.") from error
+        finally:
+            os.unlink(path)
+        if shared > 48 * 1024:
+            self.kernel.max_dynamic_shared_size_bytes = shared
+        self.threads, self.shared = threads, shared
+
+    def __call__(self, rows: int, *arguments: Any) -> None:
+        self.kernel((-(-rows // self.threads),), (self.threads,), arguments, shared_mem=self.shared)
+
+
+def on_gpu(x: Any) -> bool:
+    """Whether an array lies on a GPU; nothing is copied to find out."""
+    if isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
+        return False
+    try:
+        return x.__cuda_array_interface__ is not None
+    except Exception:  # PyTorch and JAX raise where their array is in ordinary memory
+        pass
+    try:
+        return x.__dlpack_device__()[0] in CUDA_DEVICES
+    except Exception:
+        return False
+
+
+def adopted(x: Any) -> Any:
+    """An array of the GPU as CuPy's own, in the same memory; anything else is copied there."""
+    cp = cupy()
+    if on_gpu(x) and not hasattr(x, "__cuda_array_interface__"):
+        return cp.from_dlpack(x)
+    return cp.asarray(x)
+
+
+def free_bytes() -> int:
+    """What an allocation may take: free memory of the device, and what CuPy keeps in its pool."""
+    cp = cupy()
+    return int(cp.cuda.runtime.memGetInfo()[0]) + int(cp.get_default_memory_pool().free_bytes())

@@ -1,0 +1,228 @@
+"""A kernel on the GPU: numpy in, numpy out; arrays of the GPU in, CuPy arrays out, and nothing is copied.
+
+An array (rows, n) may lie in either order. With the states of one quantity side by side (column-major, as the transpose
+of an (n, rows) array) it is fastest, and then the result lies so, too.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cuda.device import DeviceError, Function, adopted, cupy, free_bytes, on_gpu
+from bellcrank.emit.kernel import Kernel, Shape, Signature
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph
+from bellcrank.parameter import Parameters
+
+LARGEST = 2**32 - 1  # a stride, in elements
+KEPT = 0.9  # of the free memory that one part of a batch may take
+
+
+class CudaKernel(Kernel):
+    """Call it with arrays; see `.graph`, `.source` (PTX), `.registers`, `.plan`."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        texts: Mapping[str, Mapping[str, Any]],
+        *,
+        method: str,
+        graph: Callable[[], Graph],
+        cached: bool = False,
+        recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
+        extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
+        parameters: Parameters | None = None,
+    ) -> None:
+        """texts: for each layout ("strided", "tiled") its PTX, threads, shared bytes and predicted registers."""
+        self.parameters = Parameters() if parameters is None else parameters
+        self.signature, self.method, self.threads, self.texts = signature, method, 1, texts
+        self.from_cache, self.code_size = cached, 0
+        self._graph, self._source, self._extend, self._recipe = (
+            graph,
+            lambda: str(texts["strided"]["ptx"]),
+            extend,
+            recipe,
+        )
+        self.function = self.convert
+        cupy()
+
+    @cached_property
+    def strided(self) -> Function:
+        return self._loaded("strided")
+
+    @cached_property
+    def tiled(self) -> Function:
+        return self._loaded("tiled")
+
+    def _loaded(self, layout: str) -> Function:
+        t = self.texts[layout]
+        return Function(t["ptx"], "many", t["threads"], t["shared"])
+
+    @property
+    def registers(self) -> dict[str, int]:
+        """Of a thread: as predicted from the graph, and as the driver gave them; local: bytes that it spilled."""
+        t = self.texts["strided"]
+        return {"predicted": t["registers"], "given": self.strided.registers, "local": self.strided.local}
+
+    @property
+    def predicted(self) -> float:
+        raise InputError("there is no cost model of a GPU's time yet; .registers says what a thread takes.")
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, on the GPU>"
+
+    def convert(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        other = self._extend(named) if named and self._extend is not None else None
+        if other is not None:  # keywords that ask for another kernel
+            return other[0].convert(*args, out=out, **other[1])
+        values = self._bind(args, named)
+        if any(on_gpu(values[name]) for name in self.signature.inputs):
+            arrays = {name: self._fitting(name, adopted(values[name])) for name in self.signature.inputs}
+            results = self._on_device(arrays, self._batch(arrays), out)
+        else:
+            results = self._from_host({name: self._array(name, values[name]) for name in self.signature.inputs}, out)
+        if len(results) > 1:
+            return dict(zip(self.signature.outputs, results, strict=True))
+        return results[0] if results[0].ndim or on_gpu(results[0]) else results[0][()]
+
+    # -- arrays of the GPU
+
+    def _on_device(self, arrays: Mapping[str, Any], batch: Shape, out: Any = None) -> list[Any]:
+        rows = math.prod(batch)
+        if not rows:
+            return [cupy().empty((*batch, *shape), self.signature.dtype) for shape in self.signature.outputs.values()]
+        flat = {name: self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()}
+        side_by_side = [a for a in flat.values() if a.shape[0] > 1 and a.shape[1] > 1]
+        columns = bool(side_by_side) and all(_strides(a)[0] == 1 for a in side_by_side)
+        out = adopted(out) if out is not None and on_gpu(out) else out
+        results, views = self._room(batch, rows, out, columns, list(flat.values()))
+        given = [*flat.values(), *views]
+        wide = [a for a in given if a.shape[1] > 1]
+        tiled = bool(wide) and all(_strides(a)[1] == 1 for a in wide)
+        function = self.tiled if tiled and "tiled" in self.texts else self.strided
+        function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
+        if out is not None and results[0] is not out:
+            out[...] = results[0]
+            return [out]
+        return results
+
+    def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
+        """(rows, size), or (1, size) for all rows alike; a view wherever strides can say it."""
+        cp, size = cupy(), math.prod(shape)
+        if a.ndim == len(shape):
+            return cp.ascontiguousarray(a).reshape(1, size)
+        if a.shape[: len(batch)] != batch or a.ndim != len(batch) + len(shape):
+            a = cp.broadcast_to(a, (*batch, *shape))
+        a = a.reshape(rows, size)
+        return a if all(0 <= s <= LARGEST for s in _strides(a)) else cp.ascontiguousarray(a)
+
+    def _room(
+        self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read."""
+        cp, s = cupy(), self.signature
+        shapes = [(*batch, *shape) for shape in s.outputs.values()]
+        if out is not None:
+            if len(shapes) > 1:
+                raise InputError(f"{s.name} gives {len(shapes)} arrays; out= takes one.")
+            if not on_gpu(out) or out.shape != shapes[0] or out.dtype != s.dtype:
+                got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
+                where = "" if on_gpu(out) else " in ordinary memory"
+                raise InputError(
+                    f"{s.name}: out must be a {s.dtype} array of shape {shapes[0]} on the GPU; got {got}{where}."
+                )
+            if not any(cp.may_share_memory(out, a) for a in inputs):
+                if out.flags.c_contiguous:
+                    return [out], [out.reshape(rows, -1)]
+                if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST for x in _strides(out)):
+                    return [out], [out]
+        results, views = [], []
+        try:
+            for shape in shapes:
+                size = math.prod(shape[len(batch) :])
+                if columns and len(batch) == 1 and len(shape) == 2:
+                    view = cp.empty((size, rows), s.dtype).T
+                    results.append(view)
+                else:
+                    view = cp.empty((rows, size), s.dtype)
+                    results.append(view.reshape(shape))
+                views.append(view)
+        except cp.cuda.memory.OutOfMemoryError as error:
+            raise DeviceError(
+                f"{s.name}: the result of {rows} states does not fit the GPU's memory ({error}). Give fewer at a time, "
+                "or give numpy arrays, which are done in parts."
+            ) from None
+        return results, views
+
+    # -- arrays of numpy
+
+    def _from_host(self, arrays: Mapping[str, Any], out: Any) -> list[Any]:
+        """Copied to the GPU and back, in as many parts as its memory asks for."""
+        cp, s = cupy(), self.signature
+        batch = self._batch(arrays)
+        results = self._results(batch, out, list(arrays.values()))
+        rows = math.prod(batch)
+        if not rows:
+            return results
+        flat = {name: self._host_rows(a, s.inputs[name], batch, rows) for name, a in arrays.items()}
+        views = [r.reshape(rows, -1) for r in results]
+        part = self._part(rows, [*flat.values(), *views])
+        start = 0
+        while start < rows:
+            end = min(rows, start + part)
+            try:
+                here = {n: cp.asarray(a[start:end] if len(a) > 1 else a) for n, a in flat.items()}
+                shaped = {
+                    n: a.reshape((-1, *s.inputs[n])) if len(flat[n]) > 1 else a.reshape(s.inputs[n])
+                    for n, a in here.items()
+                }
+                done = self._on_device(shaped, (end - start,))
+                for view, result in zip(views, done, strict=True):
+                    view[start:end] = cp.asnumpy(result).reshape(end - start, -1)
+            except (cp.cuda.memory.OutOfMemoryError, DeviceError):
+                if part == 1:
+                    raise
+                here = shaped = done = {}  # type: ignore[assignment]
+                cp.get_default_memory_pool().free_all_blocks()
+                part = -(-part // 2)
+                continue
+            start = end
+        if part < rows:
+            warnings.warn(
+                f"{s.name}: {rows} states do not fit the GPU's memory; they were done {part} at a time.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        if not all(np.isfinite(r).all() for r in results):
+            self._explain(arrays)
+        if out is not None and results[0] is not out:
+            np.copyto(out, results[0])
+            return [out]
+        return results
+
+    def _host_rows(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
+        size = math.prod(shape)
+        if a.ndim == len(shape):
+            return np.ascontiguousarray(a).reshape(1, size)
+        return np.broadcast_to(a, (*batch, *shape)).reshape(rows, size)
+
+    def _part(self, rows: int, arrays: Sequence[Any]) -> int:
+        """Rows that fit the memory that is free."""
+        each: int = sum(a.shape[1] for a in arrays if len(a) > 1) * np.dtype(self.signature.dtype).itemsize
+        return max(1, min(rows, int(KEPT * free_bytes()) // max(1, each)))
+
+    def _fitting(self, name: str, array: Any) -> Any:
+        self._fits(name, array)
+        return array.astype(self.signature.dtype, copy=False)
+
+
+def _strides(a: Any) -> tuple[int, int]:
+    """From row to row and from column to column, in elements; 0 repeats one row for all."""
+    row, column = a.strides[0] // a.itemsize, a.strides[1] // a.itemsize
+    return (0 if a.shape[0] == 1 else row), (column if a.shape[1] > 1 else 1)

@@ -1,0 +1,35 @@
+"""LLVM IR to PTX, by the NVPTX target inside llvmlite: no CUDA is needed to make the text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from bellcrank.emit.host import llvm
+from bellcrank.errors import CompileError
+
+TRIPLE = "nvptx64-nvidia-cuda"
+OLDEST = "sm_75"  # the oldest GPU that today's CUDA compiles for; the driver translates for newer ones
+
+
+@cache
+def _machine() -> Any:
+    binding = llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=OLDEST, features="+ptx70", opt=3)
+
+
+def ptx(text: str, promote: bool = False) -> str:
+    """promote: variables (alloca) become registers."""
+    binding = llvm()
+    try:
+        module: Any = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{text}')
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+    if promote:
+        passes = binding.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.run(module, binding.create_pass_builder(_machine(), binding.create_pipeline_tuning_options()))
+    return str(_machine().emit_assembly(module))

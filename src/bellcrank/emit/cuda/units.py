@@ -1,0 +1,116 @@
+"""A graph as the units that a GPU thread computes one after the other.
+
+A unit is what one or a few instructions do: a sum with the product that is fused into it, a sine with its cosine. What
+is spelled inside another (a fused product, a comparison) has no value of its own and never waits in a register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.ops import COMPARISONS
+
+SHARED_BY = 4  # sums at most that a product is multiplied out in
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    defines: tuple[Node, ...]
+    uses: tuple[Node, ...]  # values it reads, inputs among them
+
+    @property
+    def serial(self) -> int:
+        return self.defines[0].serial
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """All units of a graph, in the order of creation."""
+
+    graph: Graph
+
+    @cached_property
+    def counted(self) -> Mapping[int, int]:
+        """How often each node is used; an output is used twice more, for it must exist."""
+        uses = dict.fromkeys((n.serial for n in self.graph.nodes), 0)
+        for n in self.graph.nodes:
+            for a in n.operands:
+                uses[a.serial] += 1
+        for serial in self.outputs:
+            uses[serial] += 2
+        return uses
+
+    @cached_property
+    def outputs(self) -> set[int]:
+        return {x.serial for array in self.graph.outputs.values() for x in array.flat if isinstance(x, Node)}
+
+    def product(self, node: Node) -> Node | None:
+        """The argument of a sum that joins it in a fused multiply-add."""
+        return self._joined.get(node.serial)
+
+    @cached_property
+    def _joined(self) -> dict[int, Node]:
+        """By sum, its product. First those that nobody else uses, as on the CPU (emit/spell.py); then those that only
+        sums use which have none yet: to multiply in each of them costs nothing, and the product itself is saved.
+        """
+        users: dict[int, list[Node]] = {}
+        for n in self.graph.nodes:
+            for a in {id(a): a for a in n.operands}.values():
+                users.setdefault(a.serial, []).append(n)
+        found: dict[int, Node] = {}
+        for n in self.graph.nodes:
+            if n.op in ("add", "sub"):
+                single = [a for a in n.operands if a.op == "mul" and self.counted[a.serial] == 1]
+                if single:
+                    found[n.serial] = max(single, key=lambda a: a.serial)
+        for a in reversed(self.graph.nodes):
+            mine = users.get(a.serial, ())
+            if a.op != "mul" or self.counted[a.serial] != len(mine) or not 2 <= len(mine) <= SHARED_BY:
+                continue
+            if all(n.op in ("add", "sub") and n.serial not in found for n in mine):
+                found |= {n.serial: a for n in mine}
+        return found
+
+    @cached_property
+    def inside(self) -> set[int]:
+        """Nodes that are spelled where they are used."""
+        fused = {product.serial for product in self._joined.values()}
+        return fused | {n.serial for n in self.graph.nodes if n.op in COMPARISONS}
+
+    def read(self, node: Node) -> list[Node]:
+        """The values that a node is made of, looking through what is spelled inside it."""
+        found: dict[int, Node] = {}
+        stack = list(node.operands)
+        while stack:
+            a = stack.pop()
+            if a.serial in self.inside:
+                stack.extend(a.operands)
+            else:
+                found[a.serial] = a
+        return [found[serial] for serial in sorted(found)]
+
+    @cached_property
+    def all(self) -> list[Unit]:
+        angles: dict[int, list[Node]] = {}
+        results: dict[int, list[Node]] = {}
+        for n in self.graph.nodes:
+            if n.op in ("sin", "cos"):
+                angles.setdefault(n.operands[0].serial, []).append(n)
+            if n.op == "result":
+                results.setdefault(n.operands[0].serial, []).append(n)
+        made = []
+        for n in self.graph.nodes:
+            if n.serial in self.inside or n.op in ("input", "result"):
+                continue
+            defines = [n]
+            if n.op in ("sin", "cos"):
+                defines = angles[n.operands[0].serial]
+                if defines[0] is not n:
+                    continue
+            elif n.op == "call":
+                defines = [n, *results.get(n.serial, [])]
+            made.append(Unit(tuple(defines), tuple(self.read(n))))
+        return made

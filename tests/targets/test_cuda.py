@@ -1,0 +1,345 @@
+"""The GPU's code without a GPU: orders and parking by an interpreter, arithmetic on the CPU, PTX through ptxas."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import build
+from bellcrank.emit.cuda import few
+from bellcrank.emit.cuda.arith import Arithmetic
+from bellcrank.emit.cuda.choice import chosen, plan
+from bellcrank.emit.cuda.device import missing
+from bellcrank.emit.cuda.loop import Loop
+from bellcrank.emit.cuda.park import parked
+from bellcrank.emit.cuda.ptx import ptx
+from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.load import Library, compile_text
+from bellcrank.emit.writer import Writer
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph, Node, trace
+from bellcrank.graph.ops import OPS
+from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+
+Array = np.ndarray[Any, Any]
+TREE = "tree(15, branching=3)"
+
+
+def dynamics(name: str, method: str = "crba") -> Graph:
+    return build.graph(bc.zoo.load(name), "forward_dynamics", method)
+
+
+def operations(x: Any) -> dict[str, Any]:
+    a, b = x
+    return {
+        "y": [
+            a + b * a, a * b - b, b - a * b, a / b, sqrt(fabs(a)), sin(a) * cos(a), cos(b), tan(a), asin(a / 9.0),
+            acos(b / 9.0), atan2(a, b), exp(a), log(fabs(b)), tanh(a), minimum(a, b), maximum(a, b),
+            where(a < b, a, -b), where(a <= 0.5, 1.0, b), 2.5, a,
+        ]
+    }  # fmt: skip
+
+
+# -- orders
+
+
+@pytest.mark.parametrize("name", ["puma600", TREE, "chain:9"])
+def test_an_order_is_complete_and_arguments_come_first(name: str) -> None:
+    units = Units(dynamics(name))
+    for sequence in (few.order(units), few.opened(units), few.settled(units.all)):
+        assert sorted(u.serial for u in sequence) == sorted(u.serial for u in units.all)
+        done: set[int] = set()
+        for unit in sequence:
+            assert all(n.op == "input" or n.serial in done for n in unit.uses)
+            done |= {n.serial for n in unit.defines}
+
+
+def test_a_tree_needs_fewer_values_limb_by_limb() -> None:
+    units = Units(dynamics(TREE))
+    assert max(few.live(few.order(units))) < 0.8 * max(few.live(units.all))
+
+
+def test_live_values_by_hand() -> None:
+    """a = x y, b = x - y, c = a b: x, y and a wait behind a; a and b behind b."""
+    g = trace("g", lambda x: {"z": [(x[0] * x[1]) * (x[0] - x[1])]}, {"x": (2,)})
+    assert few.live(Units(g).all) == [3, 2, 0]
+
+
+@pytest.mark.parametrize("room", [10**6, 40, 20, 12])
+def test_parked_values_come_back(room: int) -> None:
+    """An interpreter with so many registers and those slots computes what the graph says."""
+    g = dynamics(TREE)
+    m = bc.zoo.load(TREE)
+    values = dict(zip(("q", "v", "tau"), m.random(1), strict=True))
+    units = Units(g)
+    parking = parked(few.order(units), room)
+    assert (parking.slots == 0) == (room == 10**6)
+    assert parking.most <= max(room, 3) or room == 10**6
+    registers: dict[int, float] = {}
+    memory: dict[int, float] = {}
+    outputs: dict[int, float] = {}
+
+    def value(x: Any) -> Any:
+        if not isinstance(x, Node):
+            return x
+        if x.op == "input":
+            return values[x.args[0]][x.args[1]]
+        if x.serial in units.inside:
+            return OPS[x.op].value(*(value(a) for a in x.args))
+        return registers[x.serial]
+
+    for step in parking.steps:
+        if step.unit is not None:
+            for n in step.unit.defines:
+                registers[n.serial] = outputs[n.serial] = OPS[n.op].value(*(value(a) for a in n.args))
+        elif step.node is not None and step.what == "park":
+            memory[step.slot] = registers.pop(step.node.serial)
+        elif step.node is not None and step.what == "fetch":
+            registers[step.node.serial] = memory[step.slot]
+        elif step.node is not None:
+            registers.pop(step.node.serial, None)
+    got = [outputs[x.serial] for x in g.outputs["forward_dynamics"]]
+    np.testing.assert_allclose(got, g.evaluate(**values)["forward_dynamics"], rtol=1e-13)
+
+
+def test_a_plan_stays_within_the_multiprocessor() -> None:
+    for name in ("puma600", TREE):
+        sequence = few.order(Units(dynamics(name)))
+        for words in (1, 2):
+            best = chosen(sequence, words, 128)
+            assert best.fits
+            assert best.registers <= 255
+            assert best.registers * best.blocks * 128 <= 65536 + 128 * 8 * best.blocks
+            assert plan(sequence, words, 128, 2).registers >= plan(sequence, words, 128, 8).registers
+
+
+# -- arithmetic, on the CPU: the GPU's approximate reciprocal is played by a short one
+
+
+def scalar_function(spelled: Callable[[Arithmetic], str], dtype: str) -> Callable[..., Array]:
+    w = Writer(1, dtype)
+    result = spelled(Arithmetic(w))
+    lines = "".join(f"  {line}\n" for line in w.lines)
+    t = w.type
+    text = f"""define {t} @f({t} %a, {t} %b) {{
+{lines}  ret {t} {result}
+}}
+define double @rcp(double %x) {{
+  %r = fdiv double 1.0, %x
+  %i = bitcast double %r to i64
+  %cut = and i64 %i, {-(1 << 32)}
+  %c = bitcast i64 %cut to double
+  ret double %c
+}}
+define float @quotient(float %x, float %y) {{
+  %q = fdiv float %x, %y
+  ret float %q
+}}
+@writable = global i64 0"""
+    text = re.sub(r"@llvm\.nvvm\.rcp\.approx\.ftz\.d\b", "@rcp", text)
+    text = re.sub(r"@llvm\.nvvm\.div\.full\b", "@quotient", text)
+    library = Library(compile_text(text))
+    kind = ctypes.c_double if dtype == "float64" else ctypes.c_float
+    call = ctypes.CFUNCTYPE(kind, kind, kind)(library.address("f"))
+
+    def function(a: Array, b: Array) -> Array:
+        _ = library
+        return np.array([call(float(x), float(y)) for x, y in zip(a, b, strict=True)], dtype)
+
+    return function
+
+
+def ulps(got: Array, exact: Array) -> float:
+    """Largest error, in units of the last place of the exact value."""
+    with np.errstate(all="ignore"):
+        return float(
+            np.max(np.abs(got.astype(float) - exact) / np.spacing(np.abs(exact.astype(got.dtype))).astype(float))
+        )
+
+
+UNARY = ["tan", "asin", "acos", "exp", "log", "tanh"]
+REFERENCE: dict[str, Any] = {
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "exp": np.exp, "log": np.log, "tanh": np.tanh
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_sine_and_cosine(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-7, 7, 3000), rng.uniform(-1e4, 1e4, 3000), rng.uniform(-1e-3, 1e-3, 500)])
+    x = np.concatenate([x, np.arange(-8, 9) * np.pi / 2]).astype(dtype)
+    for which, exact in ((0, np.sin), (1, np.cos)):
+        f = scalar_function(lambda a, which=which: a.sincos("%a")[which], dtype)
+        got, want = f(x, x), exact(x.astype(np.longdouble)).astype(float)
+        assert ulps(got, want) < 2.0
+    f = scalar_function(lambda a: a.sincos("%a")[0], dtype)
+    assert np.isnan(f(np.array([np.inf, np.nan]), np.zeros(2))).all()
+
+
+def test_large_angles() -> None:
+    x = np.random.default_rng(1).uniform(1e5, 1e12, 2000)
+    f = scalar_function(lambda a: a.sincos("%a")[1], "float64")
+    np.testing.assert_allclose(f(x, x), np.cos(x), atol=3e-16, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_division(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=3000), rng.normal(size=3000) * 10.0 ** rng.integers(-20, 20, 3000)
+    a, b = a.astype(dtype), b.astype(dtype)
+    f = scalar_function(lambda t: t.op("div", "%a", "%b"), dtype)
+    assert ulps(f(a, b), a.astype(np.longdouble).astype(float) / b) <= 1.0
+    with np.errstate(all="ignore"):
+        odd = np.array([0.0, -0.0, np.inf, 1e300 if dtype == "float64" else 1e30, 1.0]).astype(dtype)
+        np.testing.assert_array_equal(f(np.ones(5), odd)[:3], (1.0 / odd)[:3])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", UNARY)
+def test_rare_functions(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    inside = name in ("asin", "acos")
+    x = rng.uniform(-1, 1, 2000) if inside else rng.normal(size=2000) * 10.0 ** rng.integers(-6, 2, 2000)
+    x = np.abs(x) if name == "log" else x
+    x = x[np.abs(x) < (80 if dtype == "float32" else 700)].astype(dtype)
+    f = scalar_function(lambda a: a.op(name, "%a"), dtype)
+    want = REFERENCE[name](x.astype(np.longdouble)).astype(float)
+    tolerance = 4e-16 if dtype == "float64" else 2e-7
+    np.testing.assert_allclose(f(x, x).astype(float), want, rtol=8 * tolerance, atol=2 * tolerance * (name == "acos"))
+
+
+def test_ends_of_rare_functions() -> None:
+    ends = np.array([0.0, np.inf, -np.inf, 1.0, -1.0, 5e-324, 1e308])
+    with np.errstate(all="ignore"):
+        for name in UNARY[2:]:
+            f = scalar_function(lambda a, name=name: a.op(name, "%a"), "float64")
+            np.testing.assert_allclose(f(ends, ends), REFERENCE[name](ends), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_arctangent_in_all_octants(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    a, b = (rng.normal(size=2000) * 10.0 ** rng.integers(-3, 3, 2000) for _ in range(2))
+    a = np.concatenate([a, [0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 1.0, np.inf, np.inf]]).astype(dtype)
+    b = np.concatenate([b, [1.0, 1.0, -1.0, -1.0, 0.0, 0.0, 1.0, np.inf, -np.inf]]).astype(dtype)
+    f = scalar_function(lambda t: t.op("atan2", "%a", "%b"), dtype)
+    np.testing.assert_allclose(f(a, b), np.arctan2(a, b), rtol=4e-15 if dtype == "float64" else 2e-6)
+
+
+# -- PTX
+
+
+def assembled(text: str, folder: Path) -> tuple[int, int]:
+    """Registers of a thread and bytes spilled, by CUDA's own assembler."""
+    tool = shutil.which("ptxas")
+    if tool is None:
+        pytest.skip("there is no ptxas to assemble with")
+    (folder / "k.ptx").write_text(text)
+    command = [tool, "-v", "-arch=sm_90", str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
+    said = done.stderr + done.stdout
+    registers, spilled = re.search(r"Used (\d+) registers", said), re.search(r"(\d+) bytes spill stores", said)
+    assert registers is not None
+    assert spilled is not None
+    return int(registers[1]), int(spilled[1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("tiled", [False, True])
+def test_every_operation_assembles(dtype: str, tiled: bool, tmp_path: Path) -> None:
+    text = Straight(trace("all", operations, {"x": (2,)}), dtype, tiled).ptx
+    assert ".entry many" in text
+    assembled(text, tmp_path)
+
+
+@pytest.mark.parametrize(("dtype", "words"), [("float64", 2), ("float32", 1)])
+def test_registers_are_predicted(dtype: str, words: int, tmp_path: Path) -> None:
+    """The assembler needs about what the graph said, and spills nothing."""
+    made = Straight(dynamics("puma600"), dtype)
+    given, spilled = assembled(made.ptx, tmp_path)
+    assert spilled == 0
+    assert given <= made.plan.registers + 16 * words
+    assert given >= made.live * words * 0.8
+
+
+def test_few_registers_park(tmp_path: Path) -> None:
+    made = Straight(dynamics(TREE), "float64", blocks=4)
+    given, spilled = assembled(made.ptx, tmp_path)
+    assert made.shared > 0
+    assert given <= 128
+    assert spilled < 200
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
+    simulator = bc.Simulator(bc.zoo.puma600())
+    made = Loop(simulator.program(None, simulator.traced)[1], dtype)
+    text = made.ptx
+    assert ".entry run" in text
+    assert text.count("rcp.approx") + text.count("div.full") <= 8  # the rate's divisions exist once, not once per stage
+    _, spilled = assembled(text, tmp_path)
+    assert spilled < 600
+
+
+def test_nothing_but_fixed_steps_is_looped() -> None:
+    simulator = bc.Simulator(bc.zoo.puma600(), "dopri5")
+    with pytest.raises(InputError, match="fixed steps"):
+        Loop(simulator.program((True, True), simulator.traced)[1])
+
+
+def test_bad_text_is_our_bug() -> None:
+    with pytest.raises(bc.CompileError, match="bug of bellcrank"):
+        ptx("define void @f() { ret double }")
+
+
+# -- what a user meets without a GPU
+
+
+@pytest.mark.skipif(not missing(), reason="there is a GPU")
+def test_without_a_gpu_one_line_and_the_cpu() -> None:
+    m = bc.zoo.puma600()
+    with pytest.warns(
+        RuntimeWarning, match=r'target="cuda" needs .* The CPU computes forward_dynamics instead'
+    ) as said:
+        k = bc.kernel(m, "forward_dynamics", target="cuda")
+    assert len(said) == 1
+    q, v, tau = m.random(0)
+    np.testing.assert_array_equal(k(q, v, tau), m.forward_dynamics(q, v, tau))
+    with pytest.warns(RuntimeWarning, match="The CPU runs it instead"):
+        run = bc.simulate(m, 0.01, target="cuda", batch=3)
+    assert run.q.shape == (3, 11, 6)
+
+
+def test_asked_for_what_does_not_go_together() -> None:
+    m = bc.zoo.puma600()
+    with pytest.raises(InputError, match="threads= and machine= are of the CPU"):
+        bc.kernel(m, "forward_dynamics", target="cuda", threads=2)
+    with pytest.raises(InputError, match="no target"):
+        bc.simulate(m, 0.01, target="gpu")
+    with pytest.raises(InputError, match="no keep"):
+        bc.simulate(m, 0.01, keep="some")
+    with pytest.raises(InputError, match="float32"):
+        bc.simulate(m, 0.01, dtype="float32")
+    with pytest.raises(InputError, match="batch is 0"):
+        bc.simulate(m, 0.01, batch=0)
+
+
+def test_the_final_row_alone() -> None:
+    m = bc.zoo.puma600()
+    all_rows = bc.simulate(m, 0.05, step=0.01)
+    last = bc.simulate(m, 0.05, step=0.01, keep="final")
+    np.testing.assert_array_equal(last.q, all_rows.q[-1:])
+    assert last.t[-1] == pytest.approx(0.05)
+    assert math.isclose(float(last.t[0]), 0.05)
