@@ -112,6 +112,18 @@ def test_a_file_that_only_has_a_papers_name_starts_at_zero() -> None:
     assert list(scenario("free-fall").make(b.build()).q0) == [0.0]
 
 
+def test_a_start_with_loops_is_assembled(tmp_path: Path) -> None:
+    for form in ("minimal", "projected"):
+        out = tmp_path / f"{form}.npz"
+        good("simulate", "four_bar", "--start", "A=1", "--seconds", "0.1", "--form", form, "--out", str(out))
+        record = bc.load_record(out)
+        assert record.provenance["form"] == form
+        assert record.provenance["loops open by at most"] < 1e-12
+        assert record["A.q"][0] == 1.0
+    result = run("simulate", "four_bar(crank=0.3)", "--start", "A=2.5")
+    assert "these equations are not met: C: " in " ".join(result.stderr.split())
+
+
 def test_what_does_not_move_is_said() -> None:
     assert "nothing moved" in good("simulate", "pendulum", "--seconds", "1")
 
@@ -190,5 +202,5 @@ def test_an_experiment_prints_writes_and_is_data(tmp_path: Path) -> None:
 
 
 def test_bad_experiments(tmp_path: Path) -> None:
-    assert "Known: wong-3.5.1, wong-3.5.2" in bad("experiment", "wong-9")
+    assert "Known: nikravesh-7, wong-3.5.1, wong-3.5.2" in bad("experiment", "wong-9")
     assert "no such directory" in bad("experiment", "wong-3.5.1", "--figures", str(tmp_path / "nowhere"))

@@ -11,6 +11,7 @@ import typer
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
 from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
 from bellcrank.record import Record
 
 
@@ -31,6 +32,9 @@ def simulate(
         list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Where it starts, rad or m.")
     ] = None,
     method: MethodOpt = "auto",
+    form: Annotated[
+        str, typer.Option("--form", metavar="FORM", help="Of closed loops: minimal, projected, lagrange.")
+    ] = "minimal",
     base: BaseOpt = "fixed",
     check: CheckOpt = "error",
     out: Annotated[
@@ -58,7 +62,9 @@ def simulate(
     if step is None and tolerance is None and not how.adaptive:
         step = setup.step
     q0 = _started(m.columns[0], setup.q0, begin or [])
-    made = Simulator(setup.system, integrator, method)
+    if m.loops:
+        q0 = _assembled(m, q0, [text.rpartition("=")[0] for text in begin or []])
+    made = Simulator(setup.system, integrator, method, form=form)
     try:
         run = made.run(
             seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every)
@@ -111,6 +117,12 @@ def _started(names: tuple[str, ...], q0: Any, asked: list[str]) -> list[float]:
         except ValueError:
             raise InputError(f'--start {name}: "{value}" is no number; expected radians or metres.') from None
     return q
+
+
+def _assembled(m: Mechanism, q0: list[float], asked: list[str]) -> list[float]:
+    """The nearest start that closes the loops; the joints that were asked for stay where they are."""
+    fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in asked)]
+    return [float(x) for x in m.assemble(q0, fixed=fixed)[0]]
 
 
 def _ready(path: Path | None, what: str) -> None:

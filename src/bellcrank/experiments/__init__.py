@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.experiments import nikravesh_times as timed
 from bellcrank.experiments import (
+    nikravesh_times,
     saha_planar,
     saha_puma,
     saha_stanford,
@@ -20,7 +20,9 @@ NIKRAVESH, WONG, SAHA = "Nikravesh 1989", "Wong 1991", "Saha 2001"
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
     for e in (
-        Experiment("nikravesh-7", NIKRAVESH, "7", "Four-bar on a slide, absolute and joint coordinates", timed.run),
+        Experiment(
+            "nikravesh-7", NIKRAVESH, "7", "Four-bar on a slide, absolute and joint coordinates", nikravesh_times.run
+        ),
         Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", wong_puma.run),
         Experiment("wong-3.5.2", WONG, "3.5.2", "Human torso, open-loop inverse dynamics", wong_torso.run),
         Experiment("wong-5.5.2", WONG, "5.5.2", "Excavator in JOINT and RESOLVED mode", wong_excavator.run),
