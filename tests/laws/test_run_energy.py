@@ -55,6 +55,8 @@ MECHANISMS = {
 
 
 def of(what: str) -> bc.Mechanism:
+    if what == "slider_fourbar":
+        return bc.zoo.slider_fourbar(closed=False)  # with its loop closed only some methods apply
     return satellite() if what == "satellite" else bc.zoo.load(what)
 
 

@@ -196,7 +196,9 @@ def test_a_quaternion_has_the_length_one() -> None:
         m.assemble(2 * m.neutral())
 
 
-def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
     def shown(*words: str) -> str:
         with pytest.raises(SystemExit) as end:
             app(["show", *words])

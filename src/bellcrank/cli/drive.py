@@ -32,7 +32,7 @@ def drive(
     base: BaseOpt = "fixed",
     check: CheckOpt = "error",
 ) -> None:
-    """Runs a mechanism in real time and serves a page to drive it from.
+    """Drive a mechanism in real time, on a page.
 
     The excavator has two sticks (keys, a gamepad, or fingers); any other mechanism has a slider for each joint.
     """
