@@ -18,9 +18,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,19 +30,10 @@ from websockets.exceptions import ConnectionClosed
 
 import bellcrank as bc
 from bellcrank.cockpit.messages import HEADER
+from bellcrank.sim.driving import Snapshot
 
 BODIES, SECONDS = 12, 10.0
 CORE, LATE = 0.05, 0.020  # promised
-
-
-@dataclass(frozen=True)
-class Shot:
-    n: int
-    t: float
-    y: Any
-    u: Any
-    status: str = "running"
-    outputs: Mapping[str, float] = field(default_factory=dict)
 
 
 class Echo:
@@ -62,9 +52,9 @@ class Echo:
     def input(self, values: Sequence[float]) -> None:
         self.u = np.array(values)
 
-    def snapshot(self) -> Shot:
+    def snapshot(self) -> Snapshot:
         t = time.monotonic() - self.began
-        return Shot(int(t * self.rate), t, self.y, self.u)
+        return Snapshot(int(t * self.rate), t, self.y, self.u)
 
     def report(self) -> dict[str, Any]:
         times = dict.fromkeys(("min", "mean", "p99", "max"), 1e-6)

@@ -8,27 +8,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, state_columns
+from bellcrank.sim.driving import Snapshot
 from bellcrank.sim.systems import System
 
 SPAN = 0.005  # s simulated at a time
 EDGES = [float(x) for x in np.geomspace(1e-6, 1e-3, 13)]
-
-
-@dataclass(frozen=True)
-class Shot:
-    n: int
-    t: float
-    y: Any
-    u: Any
-    status: str = "running"
-    outputs: Mapping[str, float] = field(default_factory=dict)
 
 
 class PythonDrive:
@@ -94,9 +84,9 @@ class PythonDrive:
             due = max(due + SPAN / self.factor, time.perf_counter() - 0.1)
             time.sleep(max(0.0, due - time.perf_counter()))
 
-    def snapshot(self) -> Shot:
+    def snapshot(self) -> Snapshot:
         with self._lock:
-            return Shot(self.n, self.t, self.y, self.u, outputs=dict(self.outputs))
+            return Snapshot(self.n, self.t, self.y, self.u, outputs=dict(self.outputs))
 
     def report(self) -> dict[str, Any]:
         times = {"min": 4e-6, "mean": 5e-6, "p99": 9e-6, "max": 3e-5}

@@ -24,7 +24,7 @@ from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
 from bellcrank.cockpit.session import ROWS, Session, Settings
 from bellcrank.record import Record, state_columns
 from bellcrank.record import scene as record_scene
-from python_drive import Shot
+from bellcrank.sim.driving import Snapshot
 
 
 class FakeDrive:
@@ -50,8 +50,8 @@ class FakeDrive:
     def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
         self.u = np.array([values[n] for n in self.system.inputs] if isinstance(values, Mapping) else values, float)
 
-    def snapshot(self) -> Shot:
-        return Shot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
 
     def report(self) -> dict[str, Any]:
         return {"overruns": 0, "jitter": {"max": float("inf")}}
@@ -450,7 +450,7 @@ def test_the_program_digs(digger: Machine) -> None:
     height, swing, places = [], [], set()
     while t < 90.0:
         y = np.concatenate([q, v, x])
-        u = digger.values(made(Shot(0, t, y, None)))
+        u = digger.values(made(Snapshot(0, t, y, None)))
         run = simulator.run(span, q, v, x, step=1e-3, every=span, inputs=dict(zip(s.inputs, u, strict=True)))
         q, v, x, t = run.q[-1], run.v[-1], run.x[-1], t + span
         height.append(run["tip.height"][-1])

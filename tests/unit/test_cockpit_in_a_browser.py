@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
-import shutil
 import socket
 import threading
 import time
@@ -19,20 +17,18 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from chromium import launched
 from python_drive import PythonDrive
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit import app as web  # noqa: E402
-from bellcrank.cockpit import excavator, messages  # noqa: E402
-from bellcrank.cockpit.guard import Guard  # noqa: E402
-from bellcrank.cockpit.machines import generic  # noqa: E402
-from bellcrank.cockpit.serve import bound, serving  # noqa: E402
-from bellcrank.cockpit.session import Session  # noqa: E402
+from bellcrank.cockpit import app as web
+from bellcrank.cockpit import excavator, messages
+from bellcrank.cockpit.guard import Guard
+from bellcrank.cockpit.machines import generic
+from bellcrank.cockpit.serve import bound, serving
+from bellcrank.cockpit.session import Session
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 PATIENCE = 60.0  # s; a software renderer on a busy machine takes its time
 pytestmark = pytest.mark.skipif(not (web.STATIC / "index.html").exists(), reason="the page is not built: make page")
 
@@ -68,13 +64,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as p:
-        path = next((found for name in NAMES if (found := shutil.which(name))), p.chromium.executable_path)
-        if not os.path.exists(path):
-            pytest.skip("no Chromium is installed")
-        made = p.chromium.launch(executable_path=path, args=FLAGS)
+    with launched("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist") as made:
         yield made
-        made.close()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +11,13 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.schedule import Schedule, Tasks
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu"]
+from chromium import launched
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as p:
-        path = next((found for name in NAMES if (found := shutil.which(name))), p.chromium.executable_path)
-        if not os.path.exists(path):
-            pytest.skip("no Chromium is installed")
-        made = p.chromium.launch(executable_path=path, args=FLAGS)
+    with launched("--disable-gpu") as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")

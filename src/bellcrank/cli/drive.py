@@ -38,7 +38,7 @@ def drive(
     """
     from dataclasses import replace
 
-    from bellcrank.cockpit.excavator import MACHINES
+    from bellcrank.cockpit.known import MACHINES
     from bellcrank.cockpit.machines import generic
     from bellcrank.cockpit.session import Session, Settings
 

@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from bellcrank.cockpit.machines import Axes, Lever, Machine, Plot
+from bellcrank.cockpit.machines import Lever, Machine, Plot
 from bellcrank.cockpit.pilots import Tour
+from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.excavator import JOINTS, EitherMode
 from bellcrank.control.excavator_arm import ExcavatorArm
 from bellcrank.control.wong_experiments import hydraulics
@@ -26,41 +27,7 @@ STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
 START = (5.6, 0.0, 0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
-# Which lever an axis moves, and which way: x to the right, y away from the operator. JOINT: cab, boom, stick, bucket.
-JOINT: Axes = {
-    "left.x": ("first", -1.0),  # left: the cab turns left
-    "left.y": ("third", 1.0),  # away: stick out
-    "right.x": ("fourth", 1.0),  # left: the bucket curls in
-    "right.y": ("second", -1.0),  # away: boom down
-}
-# RESOLVED: radius, arc, height, bucket. The same hand does the same kind of thing.
-RESOLVED: Axes = {
-    "left.x": ("second", -1.0),
-    "left.y": ("first", 1.0),
-    "right.x": ("fourth", 1.0),
-    "right.y": ("third", -1.0),
-}
-# What a lever is called, and what it does below and above zero.
-WORDS = {
-    "JOINT": {
-        "first": ("cab", "right", "left"),
-        "second": ("boom", "down", "up"),
-        "third": ("stick", "in", "out"),
-        "fourth": ("bucket", "curl", "open"),
-    },
-    "RESOLVED": {
-        "first": ("radius", "in", "out"),
-        "second": ("arc", "right", "left"),
-        "third": ("height", "down", "up"),
-        "fourth": ("bucket", "curl", "open"),
-    },
-}
 DEG = 180.0 / math.pi
-
-
-def swapped(axes: Axes) -> Axes:
-    """SAE: what the sticks do away from and towards the operator changes hands."""
-    return {**axes, "left.y": axes["right.y"], "right.y": axes["left.y"]}
 
 
 def machine() -> Machine:
@@ -94,12 +61,9 @@ def machine() -> Machine:
             Plot("Teeth", "m", ("tip.radius", "tip.height")),
         ),
         start=tuple(start),
-        patterns={
-            "ISO": {"JOINT": JOINT, "RESOLVED": RESOLVED},
-            "SAE": {"JOINT": swapped(JOINT), "RESOLVED": swapped(RESOLVED)},
-        },
+        patterns=PATTERNS,
         mode="resolved",
-        modes=("JOINT", "RESOLVED"),
+        modes=MODES,
         words=WORDS,
         spans={
             "JOINT": dict(zip(EitherMode.inputs, RATES, strict=False)),
@@ -110,12 +74,3 @@ def machine() -> Machine:
         trace=("bucket", (*TIP, 0.0)),
         pilots={"dig": lambda: Tour(arm, made.size - 4, SPEEDS, RATES[0])},
     )
-
-
-def _linkage() -> Machine:
-    from bellcrank.cockpit import linkage
-
-    return linkage.machine()
-
-
-MACHINES: dict[str, Callable[[], Machine]] = {"excavator": machine, "excavator_linkage": _linkage}

@@ -1,18 +1,17 @@
-"""excavator_linkage as a person drives it: cylinders, bucket linkage and soil, by the two sticks of Wong's machine.
-
-How fast a full stick asks for is assumed, about what the pump can give.
-"""
+"""excavator_linkage as a person drives it: cylinders, bucket linkage and soil, by the two sticks of Wong's machine."""
 
 from __future__ import annotations
 
-from bellcrank.cockpit.excavator import DEG, JOINT, RESOLVED, WORDS, swapped
+import math
+
 from bellcrank.cockpit.machines import Lever, Machine, Plot
+from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.linkage import JOINTS
 from bellcrank.control.linkage_machine import parts
+from bellcrank.control.linkage_modes import RATES, SPEEDS
 from bellcrank.sim.systems import system
 
-RATES = (0.5, 0.3, 0.5, 0.7)  # rad/s of a full stick, JOINT
-SPEEDS = (1.0, 1.5, 0.8, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
+DEG = 180.0 / math.pi
 
 
 def machine() -> Machine:
@@ -31,12 +30,9 @@ def machine() -> Machine:
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
             Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
         ),
-        patterns={
-            "ISO": {"JOINT": JOINT, "RESOLVED": RESOLVED},
-            "SAE": {"JOINT": swapped(JOINT), "RESOLVED": swapped(RESOLVED)},
-        },
+        patterns=PATTERNS,
         mode="resolved",
-        modes=("JOINT", "RESOLVED"),
+        modes=MODES,
         words=WORDS,
         spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
         ground=0.0,

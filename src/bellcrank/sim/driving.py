@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,8 @@ class Snapshot:
     t: float
     y: Array
     u: Array
-    status: str
-    outputs: Mapping[str, float]
+    status: str = "running"
+    outputs: Mapping[str, float] = field(default_factory=dict)
 
 
 class Drive:
