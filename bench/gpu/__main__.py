@@ -1,12 +1,12 @@
-"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [peers]"""
+"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [peers] [teams]"""
 
 from __future__ import annotations
 
 import sys
 
-from bench.gpu import dynamics, peers, simulation
+from bench.gpu import dynamics, peers, simulation, teams
 
-PARTS = {"dynamics": dynamics.table, "simulation": simulation.table, "peers": peers.table}
+PARTS = {"dynamics": dynamics.table, "simulation": simulation.table, "peers": peers.table, "teams": teams.table}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

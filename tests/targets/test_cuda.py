@@ -18,13 +18,14 @@ import bellcrank as bc
 from bellcrank import build
 from bellcrank.emit.cuda import few
 from bellcrank.emit.cuda.arith import Arithmetic
-from bellcrank.emit.cuda.choice import chosen, plan
+from bellcrank.emit.cuda.choice import SHARED, Plan, best, chosen
 from bellcrank.emit.cuda.device import missing
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.park import parked
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.straight import Straight
-from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.cuda.team import MEET, Team, alone, teams
+from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.emit.load import Library, compile_text
 from bellcrank.emit.writer import Writer
 from bellcrank.errors import InputError
@@ -113,15 +114,86 @@ def test_parked_values_come_back(room: int) -> None:
     np.testing.assert_allclose(got, g.evaluate(**values)["forward_dynamics"], rtol=1e-13)
 
 
-def test_a_plan_stays_within_the_multiprocessor() -> None:
-    for name in ("puma600", TREE):
-        sequence = few.order(Units(dynamics(name)))
-        for words in (1, 2):
-            best = chosen(sequence, words, 128)
-            assert best.fits
-            assert best.registers <= 255
-            assert best.registers * best.blocks * 128 <= 65536 + 128 * 8 * best.blocks
-            assert plan(sequence, words, 128, 2).registers >= plan(sequence, words, 128, 8).registers
+@pytest.mark.parametrize("name", ["puma600", TREE, "tree:63"])
+@pytest.mark.parametrize("words", [1, 2])
+def test_a_plan_stays_within_the_multiprocessor(name: str, words: int) -> None:
+    units = Units(dynamics(name, "aba"))
+    found = best(units, words)
+    assert found.fits
+    assert found.registers <= 255
+    assert found.registers * found.blocks * found.threads <= 65536 + found.threads * 8 * found.blocks
+    assert (found.rows * found.states * 4 * words + 1024) * found.blocks <= SHARED
+    one = alone(few.order(units), 300)
+    assert Plan(one, words, 128, 2).registers >= Plan(one, words, 128, 8).registers
+    assert found.cost <= chosen(one, words, 128).cost
+
+
+# -- teams
+
+
+@pytest.mark.parametrize("members", [2, 4, 8])
+@pytest.mark.parametrize(("name", "method"), [("tree:31", "aba"), (TREE, "crba"), ("chain:9", "aba")])
+def test_a_team_computes_what_one_does(name: str, method: str, members: int) -> None:
+    """Members run one after the other between meetings, first to last and last to first: if one read what another
+    writes in the same phase, or a row of the mailbox were written too early, the two would differ.
+    """
+    g, m = dynamics(name, method), bc.zoo.load(name)
+    values = dict(zip(("q", "v", "tau"), m.random(2), strict=True))
+    units = Units(g)
+    want = g.evaluate(**values)["forward_dynamics"]
+    for team in teams(units, few.order(units), members, 300):
+        made = sorted(u.serial for stream in team.streams for u in stream if u.defines and u.defines[0].op != "input")
+        assert made == sorted(u.serial for u in units.all)
+        assert len(team) == members
+        for backwards in (False, True):
+            np.testing.assert_allclose(played(g, units, team, values, backwards), want, rtol=1e-12)
+
+
+def played(g: Graph, units: Units, team: Team, values: dict[str, Array], backwards: bool) -> list[float]:
+    phases: list[list[list[Unit]]] = []
+    for stream in team.streams:
+        phases.append([[]])
+        for unit in stream:
+            if unit is MEET:
+                phases[-1].append([])
+            else:
+                phases[-1][-1].append(unit)
+    mailbox: dict[int, float] = {}
+    own: list[dict[int, float]] = [{} for _ in team.streams]
+
+    def value(member: int, x: Any) -> Any:
+        if not isinstance(x, Node):
+            return x
+        if x.op == "input":
+            return values[x.args[0]][x.args[1]]
+        if x.serial in units.inside:
+            return OPS[x.op].value(*(value(member, a) for a in x.args))
+        return own[member][x.serial] if x.serial in own[member] else mailbox[team.mailbox[x.serial]]
+
+    for at_once in zip(*phases, strict=True):
+        order = list(enumerate(at_once))
+        for member, phase in reversed(order) if backwards else order:
+            for unit in phase:
+                for n in unit.defines:
+                    if n.op != "input":
+                        own[member][n.serial] = OPS[n.op].value(*(value(member, a) for a in n.args))
+                        if n.serial in team.mailbox:
+                            mailbox[team.mailbox[n.serial]] = own[member][n.serial]
+    everything = {serial: x for mine in own for serial, x in mine.items()}
+    return [everything[x.serial] for x in g.outputs["forward_dynamics"]]
+
+
+def test_members_have_fewer_values_each() -> None:
+    units = Units(dynamics("tree:63", "aba"))
+    sequence = few.order(units)
+    (first, *_) = teams(units, sequence, 4, 300)
+    assert max(max(few.live(stream)) for stream in first.streams) < 0.5 * max(few.live(sequence))
+    assert 0.0 < first.balance <= 1.0
+
+
+def test_an_arm_has_one_thread_and_a_large_tree_a_team() -> None:
+    assert len(Straight(dynamics("puma600"), "float64").plan.team) == 1
+    assert len(Straight(dynamics("tree:63", "aba"), "float64").plan.team) > 1
 
 
 # -- arithmetic, on the CPU: the GPU's approximate reciprocal is played by a short one
@@ -280,6 +352,17 @@ def test_few_registers_park(tmp_path: Path) -> None:
     assert made.shared > 0
     assert given <= 128
     assert spilled < 200
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_team_assembles(dtype: str, tmp_path: Path) -> None:
+    """What shared memory does not hold lies in local memory: a stack, but nothing that the assembler had to spill."""
+    made = Straight(dynamics("tree:63", "aba"), dtype)
+    given, spilled = assembled(made.ptx, tmp_path)
+    assert len(made.plan.team) > 1
+    assert given <= made.plan.limit
+    assert spilled < 64
+    assert ("st.local" in made.ptx) == (made.plan.local > 0)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -55,7 +55,7 @@ class GpuProgram:
         if all(isinstance(x, Node) and x.op == "input" and x.args == ("s", k) for k, x in enumerate(flat)):
             return None
         made = Straight(graph, self.dtype)
-        return Function(made.ptx, "many", made.threads, made.shared)
+        return Function(made.ptx, "many", made.plan.threads, made.shared, made.plan.states)
 
     def finish(
         self, state: Array, table: Array, p: Array, capacity: int, tell: Callable[[Array], bool]

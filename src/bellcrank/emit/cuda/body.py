@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.park import Step
+from bellcrank.emit.cuda.team import MEET
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Node
@@ -22,9 +23,13 @@ class Body:
         write: Callable[[Node, str], None],
         threads: int,
         first: int = 0,
+        near: int | None = None,
     ) -> None:
-        """%parked is the thread's slot 0, the next lies behind those of all threads of it. Ours begin at first."""
+        """%parked is the thread's slot 0, the next lies behind those of all threads of it. Ours begin at first; those
+        from `near` on lie in local memory instead, at %far.
+        """
         self.units, self.w, self.read, self.write, self.threads, self.first = units, w, read, write, threads, first
+        self.near = near
         self.arithmetic = Arithmetic(w)
         self.names: dict[int, str] = {}
 
@@ -35,16 +40,18 @@ class Body:
             elif step.node is not None and step.what == "park":
                 value = self.value(step.node)
                 del self.names[step.node.serial]
-                self.w.do(f"store volatile {self.w.type} {value}, ptr addrspace(3) {self._at(step.slot)}")
+                self.w.do(f"store volatile {self.w.type} {value}, {self._at(step.slot)}")
             elif step.node is not None and step.what == "fetch":
-                text = f"load volatile {self.w.type}, ptr addrspace(3) {self._at(step.slot)}"
-                self.names[step.node.serial] = self.w.let(text, "x")
+                self.names[step.node.serial] = self.w.let(f"load volatile {self.w.type}, {self._at(step.slot)}", "x")
             elif step.node is not None:
                 self.names.pop(step.node.serial, None)
 
     def _at(self, slot: int) -> str:
+        if self.near is not None and slot >= self.near:
+            return "ptr " + self.w.let(f"getelementptr {self.w.type}, ptr %far, i32 {slot - self.near}", "p")
         kind = f"[{self.threads} x {self.w.type}]"
-        return self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {self.first + slot}", "p")
+        at = self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {self.first + slot}", "p")
+        return f"ptr addrspace(3) {at}"
 
     def value(self, x: Node | float) -> str:
         if not isinstance(x, Node):
@@ -56,6 +63,9 @@ class Body:
         return self.names[x.serial]
 
     def _compute(self, unit: Unit) -> None:
+        if unit is MEET:
+            self.w.do("call void @llvm.nvvm.barrier0()")
+            return
         first = unit.defines[0]
         if first.op == "input":
             self.value(first)

@@ -1,74 +1,136 @@
-"""How many blocks share a multiprocessor: few with many registers each, or many with values parked in shared memory.
+"""How a state is computed: by how many threads, with how many registers, and what waits in shared memory.
 
-More warps hide more of the latency of memory and arithmetic; fewer registers make more values wait in shared memory,
-and every parked value costs two instructions. The efficiencies are those measured on an H200 (docs/gpu.md).
+Few blocks on a multiprocessor have many registers each; many blocks hide more of the latency of memory and arithmetic,
+but more values then wait in shared memory, and every parked value costs two instructions. What shared memory does not
+hold either lies in local memory, which is far away. Members of a team have fewer values each (team.py), and wait for
+each other. The efficiencies are those measured on an H200 (docs/gpu.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
-from bellcrank.emit.cuda.few import live
+from bellcrank.emit.cuda.few import live, order
+from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.park import Parking, parked
-from bellcrank.emit.cuda.units import Unit
+from bellcrank.emit.cuda.team import Team, alone, teams
+from bellcrank.emit.cuda.units import Units
 
 FILE = 65536  # registers of a multiprocessor
 SHARED = 227 * 1024  # bytes of its shared memory, of which each block costs one KB more than it asks for
 REGISTERS = 255  # that a thread may have
-MOST = 16  # blocks of 128 threads
+WARPS = 64  # at most, on a multiprocessor
 OWN = 12  # values' worth of registers for addresses, constants and results on their way
 PARKED = 0.25  # the same where values are parked, as a share of those alive: what is fetched early waits, too
-COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
-# By warps on a multiprocessor, how much of its speed a kernel reaches that does nothing but arithmetic.
-EFFICIENCY = {4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}
+NEAR, FAR = 2.0, 12.0  # instructions' worth of a value's way to shared and to local memory, or back
+STATES = {1: 128, 2: 64, 4: 32, 8: 32}  # of a block, by the members of a team
+# By warps at work on a multiprocessor, how much of its speed a kernel reaches that does nothing but arithmetic.
+EFFICIENCY = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    blocks: int
-    registers: int  # predicted, of a thread
-    parking: Parking
-    fits: bool
+    team: Team
+    words: int  # of a value: 1 or 2
+    states: int  # of a block; each member has as many threads
+    blocks: int  # on a multiprocessor at once
+
+    @property
+    def threads(self) -> int:
+        return self.states * len(self.team)
+
+    @cached_property
+    def limit(self) -> int:
+        """Registers that a thread can have."""
+        return min(REGISTERS, FILE // (self.threads * self.blocks) // 8 * 8)
+
+    @cached_property
+    def parkings(self) -> list[Parking]:
+        return [self._parked(member)[0] for member in range(len(self.team))]
+
+    @cached_property
+    def registers(self) -> int:
+        """Predicted, of a thread."""
+        return max(self._parked(member)[1] for member in range(len(self.team)))
+
+    def _parked(self, member: int) -> tuple[Parking, int]:
+        stream = self.team.streams[member]
+        most = max(live(stream), default=0)
+        free = (most + OWN) * self.words <= self.limit
+        own = OWN if free else max(OWN, round(PARKED * most))
+        room = most if free else max(8, self.limit // self.words - own)
+        parking = parked(stream, room, self.team.foreign(member))
+        return parking, min(self.limit, (parking.most + own) * self.words)
+
+    @cached_property
+    def near(self) -> list[int]:
+        """Of each member's slots, how many lie in shared memory; the others lie in local memory."""
+        room = (SHARED // self.blocks - 1024) // (self.states * 4 * self.words) - self.team.rows
+        slots = [parking.slots for parking in self.parkings]
+        found = [0] * len(slots)
+        for place, member in enumerate(sorted(range(len(slots)), key=lambda k: slots[k])):
+            found[member] = max(0, min(slots[member], room // (len(slots) - place)))
+            room -= found[member]
+        return found
+
+    @property
+    def fits(self) -> bool:
+        return self.rows * self.states * 4 * self.words + 1024 <= SHARED // self.blocks
+
+    @property
+    def rows(self) -> int:
+        """Of shared memory, a value for each state in a row: what members send each other, and what is parked."""
+        return self.team.rows + sum(self.near)
+
+    @property
+    def local(self) -> int:
+        """Values of a thread in local memory."""
+        return max(parking.slots - near for parking, near in zip(self.parkings, self.near, strict=True))
+
+    @cached_property
+    def cost(self) -> float:
+        """Instructions of a state, over how well the warps hide each other's waiting."""
+        moves = 0.0
+        for parking, near in zip(self.parkings, self.near, strict=True):
+            moves += sum(FAR if s.slot >= near and s.what != "drop" else NEAR for s in parking.steps if s.unit is None)
+        return (self.team.work + moves) / _efficiency(self.blocks * self.threads / 32 * self.team.balance)
 
 
-def plan(sequence: Sequence[Unit], words: int, threads: int, blocks: int) -> Plan:
-    limit = min(REGISTERS, FILE // (threads * blocks) // 8 * 8)
-    most = max(live(sequence), default=0)
-    free = (most + OWN) * words <= limit
-    own = OWN if free else max(OWN, round(PARKED * most))
-    room = most if free else max(8, limit // words - own)
-    parking = parked(sequence, room)
-    shared = (parking.slots * threads * 4 * words + 1024) * blocks
-    registers = min(limit, (parking.most + own) * words)
-    return Plan(blocks, registers, parking, shared <= SHARED)
-
-
-def chosen(sequence: Sequence[Unit], words: int, threads: int) -> Plan:
-    """The plan with the least predicted time."""
-    best, least = plan(sequence, words, threads, 1), math.inf
-    for blocks in range(2, min(32, MOST * 128 // threads) + 1):
-        p = plan(sequence, words, threads, blocks)
-        now = cost(sequence, p, threads)
-        if not p.fits or now > 1.02 * least:  # from here on it only becomes narrower
-            break
-        if now < least:
-            best, least = p, now
-    return best
-
-
-def cost(sequence: Sequence[Unit], p: Plan, threads: int) -> float:
-    """Instructions of a thread, over how well the warps hide each other's waiting."""
-    moves = sum(step.unit is None for step in p.parking.steps)
-    work = sum(COSTS.get(unit.defines[0].op, 1.0) for unit in sequence)
-    return (work + 2.0 * moves) / _efficiency(p.blocks * threads // 32)
-
-
-def _efficiency(warps: int) -> float:
+def _efficiency(warps: float) -> float:
     points = sorted(EFFICIENCY.items())
     for (a, low), (b, high) in pairwise(points):
         if warps <= b:
-            return low + (high - low) * max(0, warps - a) / (b - a)
+            return low + (high - low) * (warps - a) / (b - a)
     return points[-1][1] + 0.002 * (warps - points[-1][0])
+
+
+def best(units: Units, words: int, distance: int = DISTANCE) -> Plan:
+    """The plan with the least predicted time, of one thread and of teams."""
+    sequence = order(units)
+    one = chosen(alone(sequence, distance), words, STATES[1])
+    if not one.parkings[0].slots or units.graph.calls:
+        return one  # nothing waits: nobody could help
+    found = [chosen(team, words, STATES[k]) for k in STATES if k > 1 for team in teams(units, sequence, k, distance)]
+    return min([one, *found], key=lambda p: p.cost)
+
+
+def chosen(team: Team, words: int, states: int) -> Plan:
+    """The number of blocks with the least predicted time."""
+    found = list(_tried(team, words, states))
+    return min(found, key=lambda p: p.cost) if found else Plan(team, words, states, 1)
+
+
+def _tried(team: Team, words: int, states: int) -> Iterator[Plan]:
+    least = math.inf
+    for blocks in range(1, min(32, WARPS * 32 // (states * len(team))) + 1):
+        p = Plan(team, words, states, blocks)
+        if not p.fits:
+            return
+        yield p
+        if blocks > 1 and p.cost > 1.02 * least:  # from here on it only becomes narrower
+            return
+        least = min(least, p.cost)

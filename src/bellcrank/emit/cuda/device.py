@@ -54,7 +54,8 @@ def missing() -> str:
 class Function:
     """A kernel of a PTX text, on the GPU."""
 
-    def __init__(self, ptx: str, name: str, threads: int, shared: int) -> None:
+    def __init__(self, ptx: str, name: str, threads: int, shared: int, states: int = 0) -> None:
+        """states: of a block, if they are not as many as its threads."""
         cp = cupy()
         handle, path = tempfile.mkstemp(suffix=".ptx")
         try:
@@ -68,10 +69,10 @@ class Function:
             os.unlink(path)
         if shared > 48 * 1024:
             self.kernel.max_dynamic_shared_size_bytes = shared
-        self.threads, self.shared = threads, shared
+        self.threads, self.shared, self.states = threads, shared, states or threads
 
     def __call__(self, rows: int, *arguments: Any) -> None:
-        self.kernel((-(-rows // self.threads),), (self.threads,), arguments, shared_mem=self.shared)
+        self.kernel((-(-rows // self.states),), (self.threads,), arguments, shared_mem=self.shared)
 
 
 def on_gpu(x: Any) -> bool:

@@ -62,7 +62,7 @@ class CudaKernel(Kernel):
 
     def _loaded(self, layout: str) -> Function:
         t = self.texts[layout]
-        return Function(t["ptx"], "many", t["threads"], t["shared"])
+        return Function(t["ptx"], "many", t["threads"], t["shared"], t["states"])
 
     @property
     def registers(self) -> dict[str, int]:

@@ -2,13 +2,13 @@
 
 The rule is Belady's (IBM Systems Journal 5, 1966): of all values in registers, park the one whose next use is furthest
 away. A parked value has a slot in shared memory, one word for each thread of the block, and is fetched before that use.
-An input is never parked: it is dropped, and read again from where it came.
+An input is never parked: it is dropped, and read again from where it came. So is what another member of a team made.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.cuda.units import Unit
@@ -32,8 +32,11 @@ class Parking:
     most: int  # values in registers at once
 
 
-def parked(sequence: Sequence[Unit], room: int) -> Parking:
-    """The same units with values parked so that at most `room` are in registers (and what one unit needs at once)."""
+def parked(sequence: Sequence[Unit], room: int, elsewhere: Collection[int] = ()) -> Parking:
+    """The same units with values parked so that at most `room` are in registers (and what one unit needs at once).
+
+    elsewhere: values that can be read again, as inputs can.
+    """
     uses: dict[int, list[int]] = {}
     for i, unit in enumerate(sequence):
         for n in unit.uses:
@@ -57,7 +60,7 @@ def parked(sequence: Sequence[Unit], room: int) -> Parking:
                 return
             serial = max(candidates, key=lambda s: (next_use(s, i - 1), s))
             node = held.pop(serial)
-            if node.op == "input":
+            if node.op == "input" or serial in elsewhere:
                 steps.append(Step("drop", node=node))
             elif serial not in slots:
                 if not free:
@@ -73,7 +76,7 @@ def parked(sequence: Sequence[Unit], room: int) -> Parking:
         for serial, n in needed.items():
             if serial not in held:
                 make_room(i, 1, set(needed))
-                if n.op != "input":
+                if n.op != "input" and serial not in elsewhere:
                     steps.append(Step("fetch", node=n, slot=slots[serial]))
                 held[serial] = n
         for serial in needed:

@@ -1,4 +1,4 @@
-"""Graph to a kernel for a batch, one thread per state.
+"""Graph to a kernel for a batch: one thread per state, or a team of threads.
 
     many(i64 n, ptr array, i32 row, i32 column, ...)     n states; strides in elements, inputs first, then outputs
 
@@ -8,24 +8,22 @@ Tiled, it expects columns side by side in memory (a column stride of 1); see acc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.choice import SHARED, Plan, chosen, cost, plan
+from bellcrank.emit.cuda.choice import SHARED, STATES, Plan, best, chosen
 from bellcrank.emit.cuda.few import live, order
-from bellcrank.emit.cuda.loads import DISTANCE, ahead
+from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
-from bellcrank.emit.cuda.park import Parking
 from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.cuda.team import alone, teams
+from bellcrank.emit.cuda.units import Units
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 
-THREADS = 128  # of a block
 TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -43,7 +41,7 @@ class Straight:
     tiled: bool = False
     distance: int = DISTANCE
     blocks: int = 0  # on a multiprocessor at once; 0: chosen
-    threads: int = THREADS
+    members: int = 0  # of a team; 0: chosen
 
     @property
     def words(self) -> int:
@@ -54,28 +52,30 @@ class Straight:
         return Units(self.graph)
 
     @cached_property
-    def sequence(self) -> Sequence[Unit]:
-        return ahead(order(self.units), self.distance)
+    def plan(self) -> Plan:
+        members = self.members or (1 if self.blocks else 0)
+        if not members:
+            return best(self.units, self.words, self.distance)
+        sequence = order(self.units)
+        made = [alone(sequence, self.distance)]
+        if members > 1:
+            made = teams(self.units, sequence, members, self.distance) or made
+        states = STATES[len(made[0])]
+        if self.blocks:
+            found = [Plan(team, self.words, states, self.blocks) for team in made]
+        else:
+            found = [chosen(team, self.words, states) for team in made]
+        return min(found, key=lambda p: p.cost)
 
     @cached_property
     def live(self) -> int:
-        """The most values alive at once."""
-        return max(live(self.sequence), default=0)
-
-    @cached_property
-    def plan(self) -> Plan:
-        if self.blocks:
-            return plan(self.sequence, self.words, self.threads, self.blocks)
-        return chosen(self.sequence, self.words, self.threads)
+        """The most values alive at once in a thread."""
+        return max(max(live(stream), default=0) for stream in self.plan.team.streams)
 
     @property
     def cost(self) -> float:
         """Predicted, in units that compare methods with each other."""
-        return cost(self.sequence, self.plan, self.threads)
-
-    @property
-    def parking(self) -> Parking:
-        return self.plan.parking
+        return self.plan.cost
 
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
@@ -83,11 +83,12 @@ class Straight:
         sizes = {f"in_{name}": math.prod(shape) for name, shape in self.graph.inputs.items()}
         sizes |= {f"out_{name}": array.size for name, array in self.graph.outputs.items()}
         found: dict[str, Strided | Tiled] = {}
-        start = self.parking.slots * self.threads
+        threads = self.plan.threads
+        start = self.plan.rows * self.plan.states
         for name, size in sizes.items():
             found[name] = Strided(name)
-            if self.tiled and size > 1 and (size | 1) * self.threads * 4 * self.words <= TILE:
-                found[name] = tile = Tiled(name, size, self.threads, start, name.startswith("out_"))
+            if self.tiled and size > 1 and (size | 1) * threads * 4 * self.words <= TILE:
+                found[name] = tile = Tiled(name, size, threads, start, name.startswith("out_"))
                 start += tile.elements
         return found
 
@@ -95,19 +96,48 @@ class Straight:
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
         tiles = sum(a.elements for a in self.arrays.values() if isinstance(a, Tiled))
-        return (self.parking.slots * self.threads + tiles) * 4 * self.words
+        return (self.plan.rows * self.plan.states + tiles) * 4 * self.words
 
     @cached_property
     def text(self) -> str:
         """LLVM IR."""
-        w, arrays = ThreadWriter(self.dtype, scarce=self.plan.blocks < 3), self.arrays
+        w, arrays = ThreadWriter(self.dtype, scarce=self.plan.blocks * self.plan.threads < 3 * 128), self.arrays
+        for a in arrays.values():
+            a.enter(w)
+        if self.tiled:
+            w.do("call void @llvm.nvvm.barrier0()")
+        if len(self.plan.team) == 1:
+            self._member(w, 0)
+        else:
+            others = " ".join(f"i32 {k}, label %member{k}" for k in range(1, len(self.plan.team)))
+            w.do(f"switch i32 %member, label %member0 [{others}]")
+            for k in range(len(self.plan.team)):
+                w.do(f"member{k}:")
+                self._member(w, k)
+                w.do("br label %together")
+            w.do("together:")
+        if self.tiled:
+            w.do("call void @llvm.nvvm.barrier0()")
+        for a in arrays.values():
+            a.leave(w)
+        return HEAD + w.definition() + self._around(w)
+
+    def _member(self, w: Writer, member: int) -> None:
+        """What one thread does for its state."""
+        plan, arrays, mailbox = self.plan, self.arrays, self.plan.team.mailbox
+        row = f"[{plan.states} x {w.type}]"
         stores: dict[int, list[tuple[str, int]]] = {}
         for name, array in self.graph.outputs.items():
             for k, x in enumerate(array.flat):
                 if isinstance(x, Node):
                     stores.setdefault(x.serial, []).append((f"out_{name}", k))
 
+        def mail(node: Node) -> str:
+            return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
+
         def read(node: Node) -> str:
+            if node.op != "input":
+                return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
             array = arrays[f"in_{node.args[0]}"]
             # volatile, or all of a tile would be read at once into registers
             word = "load volatile" if isinstance(array, Tiled) else "load"
@@ -119,45 +149,46 @@ class Straight:
         def write(node: Node, value: str) -> None:
             for name, k in stores.get(node.serial, ()):
                 put(name, k, value)
+            if node.serial in mailbox:
+                w.do(f"store volatile {w.type} {value}, ptr addrspace(3) {mail(node)}")
 
-        for a in arrays.values():
-            a.enter(w)
-        if self.tiled:
-            w.do("call void @llvm.nvvm.barrier0()")
-        body = Body(self.units, w, read, write, self.threads)
-        body.spelled(self.parking.steps)
-        for name, array in self.graph.outputs.items():
-            for k, x in enumerate(array.flat):
-                if not isinstance(x, Node) or x.op == "input":
-                    put(f"out_{name}", k, body.value(x))
-        if self.tiled:
-            w.do("call void @llvm.nvvm.barrier0()")
-        for a in arrays.values():
-            a.leave(w)
-        return HEAD + w.definition() + self._around(w)
+        first = plan.team.rows + sum(plan.near[:member])
+        body = Body(self.units, w, read, write, plan.states, first, plan.near[member])
+        body.spelled(plan.parkings[member].steps)
+        if not member:
+            for name, array in self.graph.outputs.items():
+                for k, x in enumerate(array.flat):
+                    if not isinstance(x, Node) or x.op == "input":
+                        put(f"out_{name}", k, body.value(x))
 
     @property
     def _bounds(self) -> str:
-        return f'"nvvm.maxntid"="{self.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
+        return f'"nvvm.maxntid"="{self.plan.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
 
     def _around(self, w: Writer) -> str:
-        """Threads beyond the last row have nothing to do; in a tiled block they help, and repeat the last row."""
+        """Threads beyond the last row have nothing to do; in a tiled block and in a team they help, and repeat the last
+        row.
+        """
         parameters = "".join(
             f", ptr addrspace(1) noalias %{a}, i32 %{a}.row, i32 %{a}.column" for a in self.arrays
         )  # fmt: skip
         lines = "".join(f"  {line}\n" for line in w.lines)
+        states, helped = self.plan.states, self.tiled or len(self.plan.team) > 1
+        far = f"  %far = alloca [{self.plan.local} x {w.type}], align 8\n" if self.plan.local else ""
         return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {self._bounds} {{
-  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+{far}  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
-  %tid.wide = zext i32 %tid to i64
+  %member = lshr i32 %tid, {states.bit_length() - 1}
+  %place = and i32 %tid, {states - 1}
+  %place.wide = zext i32 %place to i64
   %block.wide = zext i32 %block to i64
-  %before = mul i64 %block.wide, {self.threads}
-  %here = add i64 %before, %tid.wide
+  %before = mul i64 %block.wide, {states}
+  %here = add i64 %before, %place.wide
   %last = sub i64 %n, 1
   %mine = icmp ult i64 %here, %n
   %row = select i1 %mine, i64 %here, i64 %last
-  %parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %tid
-  br i1 {"true" if self.tiled else "%mine"}, label %go, label %done
+  %parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %place
+  br i1 {"true" if helped else "%mine"}, label %go, label %done
 go:
 {lines}  br label %done
 done:
@@ -177,9 +208,11 @@ def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
     found = {}
     for layout in ("strided", "tiled"):
         made = Straight(graph, dtype, layout == "tiled")
-        if not made.tiled or (made.shared + 1024) * made.plan.blocks <= SHARED:
-            found[layout] = {
-                "ptx": made.ptx, "threads": made.threads, "shared": made.shared,
-                "registers": made.plan.registers, "live": made.live, "blocks": made.plan.blocks,
-            }  # fmt: skip
+        plan = made.plan
+        if made.tiled and (len(plan.team) > 1 or (made.shared + 1024) * plan.blocks > SHARED):
+            continue
+        found[layout] = {
+            "ptx": made.ptx, "threads": plan.threads, "states": plan.states, "shared": made.shared,
+            "registers": plan.registers, "live": made.live, "blocks": plan.blocks, "local": plan.local,
+        }  # fmt: skip
     return found

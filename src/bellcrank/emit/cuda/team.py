@@ -1,0 +1,141 @@
+"""One state by several threads: members of a team, each in a warp of its own, that meet at barriers.
+
+A mechanism with many limbs keeps more values waiting than a thread has registers, and shared memory holds them only for
+few states at a time. So limbs go to different members, by the same division as on the cores of a CPU (divide.py). What
+one makes and another uses goes through a mailbox in shared memory, and between writing and reading it all members meet.
+
+Members are warps and not lanes of one warp, because lanes do the same operation at the same time: they could share a
+state only where limbs are alike operation by operation, and those of real robots are not (1552 of Talos' 6645 nodes
+have a counterpart of the same form on the other side, though it has two legs and two arms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from bellcrank.emit.cuda.loads import ahead
+from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.schedule.coarse import fine
+from bellcrank.schedule.divide import by_branch
+
+MEET = Unit((), ())  # nobody goes on before all are here
+COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
+MEETING = 40.0  # what a barrier costs each member
+PROPOSALS = 3  # ways to divide that are worth a closer look
+
+
+def work(unit: Unit) -> float:
+    return COSTS.get(unit.defines[0].op, 1.0) if unit.defines else MEETING
+
+
+@dataclass(frozen=True, eq=False)
+class Team:
+    streams: Sequence[Sequence[Unit]]  # what each member does
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @cached_property
+    def _phases(self) -> list[dict[int, int]]:
+        """For each member, the meetings before each value that it makes."""
+        found = []
+        for stream in self.streams:
+            met, made = 0, {}
+            for unit in stream:
+                met += unit is MEET
+                made.update({n.serial: met for n in unit.defines if n.op != "input"})
+            found.append(made)
+        return found
+
+    def foreign(self, member: int) -> set[int]:
+        """Values that it uses and another makes."""
+        mine = self._phases[member]
+        return {n.serial for unit in self.streams[member] for n in unit.uses if n.op != "input"} - mine.keys()
+
+    @cached_property
+    def mailbox(self) -> Mapping[int, int]:
+        """For every value that travels its row of the mailbox. A row is used again after the last that read it have
+        met the next that writes it.
+        """
+        made = {serial: phase for phases in self._phases for serial, phase in phases.items()}
+        last: dict[int, int] = {}
+        for member, stream in enumerate(self.streams):
+            foreign, met = self.foreign(member), 0
+            for unit in stream:
+                met += unit is MEET
+                last.update({n.serial: max(met, last.get(n.serial, 0)) for n in unit.uses if n.serial in foreign})
+        free: list[int] = []
+        busy: list[tuple[int, int]] = []  # until which phase, which row
+        rows: dict[int, int] = {}
+        for serial in sorted(last, key=lambda s: (made[s], s)):
+            free += [row for until, row in busy if until < made[serial]]
+            busy = [pair for pair in busy if pair[0] >= made[serial]]
+            rows[serial] = free.pop() if free else len(set(rows.values()))
+            busy.append((last[serial], rows[serial]))
+        return rows
+
+    @cached_property
+    def rows(self) -> int:
+        return len(set(self.mailbox.values()))
+
+    @cached_property
+    def work(self) -> float:
+        """Instructions of all members, without what waiting costs."""
+        traffic = sum(len(self.foreign(member)) for member in range(len(self))) + len(self.mailbox)
+        return sum(work(unit) for stream in self.streams for unit in stream) + traffic
+
+    @cached_property
+    def balance(self) -> float:
+        """How much of the time a member works, if it waits for the slowest whenever they meet."""
+        spans = [[0.0] for _ in self.streams]
+        for span, stream in zip(spans, self.streams, strict=True):
+            for unit in stream:
+                if unit is MEET:
+                    span.append(0.0)
+                span[-1] += work(unit)
+        longest = sum((max(phase) for phase in zip(*spans, strict=True)), 0.0)
+        return sum((sum(span) for span in spans), 0.0) / max(len(self) * longest, 1e-9)
+
+
+def alone(sequence: Sequence[Unit], distance: int) -> Team:
+    return Team([ahead(sequence, distance)])
+
+
+def teams(units: Units, sequence: Sequence[Unit], members: int, distance: int) -> list[Team]:
+    """The best balanced ways to divide the units, each member's in the order of the sequence."""
+    found = [divided(sequence, home, members, distance) for home in _homes(units, members)]
+    found.sort(key=lambda team: team.work / team.balance)
+    return found[:PROPOSALS]
+
+
+def _homes(units: Units, members: int) -> Iterator[Mapping[int, int]]:
+    """For every node its member: branches of the mechanism to members, in several ways."""
+    todo = fine(units.graph, {})
+    weights = [task.work(_Weights()) for task in todo]
+    for where in by_branch(todo, weights, members):
+        yield {n.serial: p for task, p in zip(todo, where, strict=True) for n in task.nodes}
+
+
+class _Weights(dict[str, float]):
+    def __missing__(self, op: str) -> float:
+        return COSTS.get(op, 1.0)
+
+
+def divided(sequence: Sequence[Unit], home: Mapping[int, int], members: int, distance: int) -> Team:
+    """A member meets the others before it uses what they made since it met them last."""
+    streams: list[list[Unit]] = [[] for _ in range(members)]
+    met = [0] * members
+    phase: dict[int, tuple[int, int]] = {}  # member, and meetings before
+    for unit in sequence:
+        p = home[unit.serial]
+        others = (phase[n.serial] for n in unit.uses if n.op != "input")
+        needed = max((k + 1 for other, k in others if other != p), default=0)
+        streams[p] += [MEET] * max(0, needed - met[p])
+        met[p] = max(met[p], needed)
+        streams[p].append(unit)
+        phase.update({n.serial: (p, met[p]) for n in unit.defines})
+    for p, stream in enumerate(streams):
+        stream += [MEET] * (max(met) - met[p])
+    return Team([ahead(stream, distance) for stream in streams])
