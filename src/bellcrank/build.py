@@ -134,9 +134,9 @@ def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64", targe
         return by, traced(mechanism, request, by)
     graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
     if target == "cuda":
-        from bellcrank.emit.cuda.straight import Straight
+        from bellcrank.emit.cuda import straight
 
-        return min(graphs, key=lambda pair: Straight(pair[1], dtype).cost)
+        return straight.cheapest(graphs, dtype)
     return cheapest(graphs, dtype)
 
 

@@ -6,9 +6,20 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, FrameOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
+from bellcrank.cli import (
+    BaseOpt,
+    CheckOpt,
+    DtypeOpt,
+    FrameOpt,
+    JsonOpt,
+    MechanismArg,
+    MethodOpt,
+    app,
+    mechanism,
+    screen,
+)
 from bellcrank.cli.screen import Column
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, unknown
 from bellcrank.methods import candidates, quantity
 
 
@@ -22,6 +33,10 @@ def count(
     frame: FrameOpt = "",
     every: Annotated[bool, typer.Option("--all", help="By every method; without -q, every quantity.")] = False,
     measure: Annotated[bool, typer.Option(help="With --all: compile and time each, too.")] = True,
+    target: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="cuda: how a GPU would compute it, and what that takes.")
+    ] = "cpu",
+    dtype: DtypeOpt = "float64",
     papers: Annotated[bool, typer.Option("--papers", help="Of chain: the counts that the papers print.")] = False,
     base: BaseOpt = "fixed",
     check: CheckOpt = "error",
@@ -31,10 +46,17 @@ def count(
 
     The span is the longest chain of operations that wait for each other, with an addition as 1, a division as 4, a sine
     or cosine as 8; work is the sum over all of them, and work / span is how many processors could be kept busy.
+
+    --target cuda shows what a GPU would do instead, and needs none: how many threads compute a state, the registers of
+    each, what waits in shared and local memory, and how many states an H200 is predicted to compute in a second.
     """
     from bellcrank import build
-    from bellcrank.cli import compare
+    from bellcrank.cli import compare, gpu
 
+    if target not in ("cpu", "cuda"):
+        raise InputError(unknown("target", target, ("cpu", "cuda")))
+    if dtype not in build.DTYPES:
+        raise InputError(unknown("dtype", dtype, build.DTYPES))
     if papers:
         if quantity_name or every or method_name != "auto":
             raise InputError("--papers shows all that the papers print; it takes no -q, no -m and no --all.")
@@ -47,6 +69,9 @@ def count(
     if quantity_name:
         quantity(quantity_name)
     m = mechanism(name, base, check)
+    if target == "cuda":
+        gpu.plans(m, build.Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
+        return
     if every:
         if method_name != "auto":
             raise InputError(f"--all is every method; leave it out to see {method_name} alone.")

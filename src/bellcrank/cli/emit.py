@@ -68,7 +68,8 @@ def emit(
                 raise InputError("the equations of motion take no --method and no --frame; a --quantity does.")
             by, graph = "crba, rnea", printed.graph(m)
         else:
-            chosen, graph = build.chosen(m, build.Request(quantity_name, method_name, frame))
+            chosen, graph = build.chosen(m, build.Request(quantity_name, method_name, frame), dtype,
+                                         "cuda" if target == "cuda" else "cpu")  # fmt: skip
             by = chosen.name
         say(f"writing {target}")
         if target in TO_READ or (target, quantity_name) == ("c", "equations"):

@@ -3,7 +3,7 @@
 Few blocks on a multiprocessor have many registers each; many blocks hide more of the latency of memory and arithmetic,
 but more values then wait in shared memory, and every parked value costs two instructions. What shared memory does not
 hold either lies in local memory, which is far away. Members of a team have fewer values each (team.py), and wait for
-each other. The efficiencies are those measured on an H200 (docs/gpu.md).
+each other. The numbers are those of an H200: `python -m bench.gpu teams` compares them with what it measures.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ OWN = 12  # values' worth of registers for addresses, constants and results on t
 PARKED = 0.25  # the same where values are parked, as a share of those alive: what is fetched early waits, too
 NEAR, FAR = 2.0, 12.0  # instructions' worth of a value's way to shared and to local memory, or back
 STATES = {1: 128, 2: 64, 4: 32, 8: 32}  # of a block, by the members of a team
+SPEED = {1: 2.1e13, 2: 1.15e13}  # instructions of threads per second, by the words of a value
+CACHED, FETCHED = 6500, 9e12  # the same for a longer text, which the instruction cache does not hold
+WORTH = 1.25
+WAITING = 1.25  # an idle member costs more than its share
 # By warps at work on a multiprocessor, how much of its speed a kernel reaches that does nothing but arithmetic.
 EFFICIENCY = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}
 
@@ -91,13 +95,19 @@ class Plan:
         """Values of a thread in local memory."""
         return max(parking.slots - near for parking, near in zip(self.parkings, self.near, strict=True))
 
+    @property
+    def per_second(self) -> float:
+        """States that one H200 computes, arithmetic alone: the prediction is good to a quarter, half for large ones."""
+        large = sum(len(parking.steps) for parking in self.parkings) > CACHED
+        return (FETCHED if large else SPEED[self.words]) / self.cost
+
     @cached_property
     def cost(self) -> float:
         """Instructions of a state, over how well the warps hide each other's waiting."""
         moves = 0.0
         for parking, near in zip(self.parkings, self.near, strict=True):
             moves += sum(FAR if s.slot >= near and s.what != "drop" else NEAR for s in parking.steps if s.unit is None)
-        return (self.team.work + moves) / _efficiency(self.blocks * self.threads / 32 * self.team.balance)
+        return (self.team.work + moves) / _efficiency(self.blocks * self.threads / 32 * self.team.balance**WAITING)
 
 
 def _efficiency(warps: float) -> float:
@@ -108,12 +118,15 @@ def _efficiency(warps: float) -> float:
     return points[-1][1] + 0.002 * (warps - points[-1][0])
 
 
+MOST = _efficiency(WARPS)  # that any plan can have
+
+
 def best(units: Units, words: int, distance: int = DISTANCE) -> Plan:
     """The plan with the least predicted time, of one thread and of teams."""
     sequence = order(units)
     one = chosen(alone(sequence, distance), words, STATES[1])
-    if not one.parkings[0].slots or units.graph.calls:
-        return one  # nothing waits: nobody could help
+    if one.cost < WORTH * one.team.work or units.graph.calls:
+        return one  # a team does more than one thread; it must have something to gain
     found = [chosen(team, words, STATES[k]) for k in STATES if k > 1 for team in teams(units, sequence, k, distance)]
     return min([one, *found], key=lambda p: p.cost)
 

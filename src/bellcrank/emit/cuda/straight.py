@@ -8,22 +8,24 @@ Tiled, it expects columns side by side in memory (a column stride of 1); see acc
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.choice import SHARED, STATES, Plan, best, chosen
+from bellcrank.emit.cuda.choice import MOST, SHARED, STATES, Plan, best, chosen
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.emit.cuda.team import alone, teams
+from bellcrank.emit.cuda.team import alone, teams, work
 from bellcrank.emit.cuda.units import Units
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 
+By = TypeVar("By")
 TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -76,6 +78,11 @@ class Straight:
     def cost(self) -> float:
         """Predicted, in units that compare methods with each other."""
         return self.plan.cost
+
+    @property
+    def least(self) -> float:
+        """What the cost cannot be below; known at once."""
+        return sum((work(unit) for unit in self.units.all), 0.0) / MOST
 
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
@@ -216,3 +223,13 @@ def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
             "registers": plan.registers, "live": made.live, "blocks": plan.blocks, "local": plan.local,
         }  # fmt: skip
     return found
+
+
+def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str) -> tuple[By, Graph]:
+    """The graph with the least predicted cost; those that cannot be it are not looked at closely."""
+    made = sorted(((Straight(g, dtype), by) for by, g in graphs), key=lambda pair: pair[0].least)
+    best, found = made[0]
+    for s, by in made[1:]:
+        if s.least < best.cost and s.cost < best.cost:
+            best, found = s, by
+    return found, best.graph

@@ -23,7 +23,7 @@ from bellcrank.schedule.divide import by_branch
 MEET = Unit((), ())  # nobody goes on before all are here
 COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
 MEETING = 40.0  # what a barrier costs each member
-PROPOSALS = 3  # ways to divide that are worth a closer look
+PROPOSALS = 2  # ways to divide that are worth a closer look
 
 
 def work(unit: Unit) -> float:
@@ -75,6 +75,10 @@ class Team:
             rows[serial] = free.pop() if free else len(set(rows.values()))
             busy.append((last[serial], rows[serial]))
         return rows
+
+    @property
+    def meetings(self) -> int:
+        return sum(unit is MEET for unit in self.streams[0])
 
     @cached_property
     def rows(self) -> int:

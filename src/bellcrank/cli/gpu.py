@@ -1,0 +1,72 @@
+"""How a GPU would compute a quantity: threads, registers, what waits where, and what is chosen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bellcrank import build
+from bellcrank.cli import screen
+from bellcrank.cli.screen import Column
+from bellcrank.emit.cuda.straight import Straight
+from bellcrank.graph import Graph
+from bellcrank.methods import candidates
+from bellcrank.model import Mechanism
+
+BANDWIDTH = 4.2e12  # bytes per second that a copy moves on an H200
+NOTES = (
+    "threads: that compute one state together, each in a warp of its own. alive: values that wait at once, in the "
+    "busiest. parked: values in shared memory, their own and those they send each other. local: those for which "
+    "shared memory has no room, far away. blocks: on a multiprocessor at once.",
+    "per s: states on one H200, predicted: its arithmetic, or its memory where that is slower. Good to a quarter, for "
+    "large mechanisms to a half; `python -m bench.gpu teams` measures it.",
+)
+
+
+def plans(m: Mechanism, request: build.Request, dtype: str, every: bool, json: bool) -> None:
+    with screen.working(f"tracing {request.quantity} of {m.name}") as say:
+        by, graph = build.chosen(m, request, dtype, "cuda")
+        graphs = {by.name: graph}
+        if every:
+            graphs |= {
+                other.name: build.traced(m, request, other)
+                for other in candidates(request.quantity, m.tree)
+                if other.name not in graphs
+            }
+        rows = []
+        for i, (name, g) in enumerate(graphs.items()):
+            say(f"{i + 1} of {len(graphs)}: planning {request.quantity} by {name}")
+            rows.append(_row(name, g, dtype) | {"choice": name == by.name})
+    rows.sort(key=lambda row: -row["per_second"])
+    if json:
+        screen.data({"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": rows})
+        return
+    screen.line(f"{m.name}: {request.quantity} on a GPU, {dtype}", style="bold")
+    screen.line()
+    names = ("method", "operations", "threads", "alive", "registers", "parked", "local", "blocks", "per s")
+    keys = ("method", "operations", "threads", "alive", "registers", "parked", "local", "blocks")
+    screen.table(
+        [Column(name, right=name != "method", optional=name == "blocks") for name in names],
+        [
+            [*(str(row[key]) + ("*" if key == "method" and row["choice"] and every else "") for key in keys),
+             f"{row['per_second']:.2g}"]
+            for row in rows
+        ],
+    )  # fmt: skip
+    screen.line()
+    if every:
+        screen.line("*: what method auto takes.", "dim")
+    for note in NOTES:
+        screen.line(note, "dim")
+
+
+def _row(name: str, g: Graph, dtype: str) -> dict[str, Any]:
+    made = Straight(g, dtype)
+    p = made.plan
+    moved = sum(math.prod(shape) for shape in g.inputs.values()) + sum(a.size for a in g.outputs.values())
+    return {
+        "method": name, "operations": g.count().arithmetic, "threads": len(p.team), "alive": made.live,
+        "registers": p.registers, "parked": p.rows, "local": p.local, "blocks": p.blocks,
+        "states_per_block": p.states, "meetings": p.team.meetings, "balance": round(p.team.balance, 3),
+        "per_second": min(p.per_second, BANDWIDTH / (moved * 4 * p.words)),
+    }  # fmt: skip
