@@ -161,11 +161,19 @@ class Procedure:
             if step.unit is not None and step.unit.defines[0].op == "call":
                 calls += 1
                 self._call(w, body, step.unit, f"{self.name}.{calls}", keep)
+            elif step.unit is not None and (old := self._replaced(step.unit)) is not None:
+                condition, new, _ = step.unit.defines[0].args
+                is_new, value = body.value(condition), body.value(new)
+                w.do(f"br i1 {is_new}, label %{self.name}.new{old}, label %{self.name}.kept{old}")
+                w.do(f"{self.name}.new{old}:")
+                write(old, value)
+                w.do(f"br label %{self.name}.kept{old}")
+                w.do(f"{self.name}.kept{old}:")
             else:
                 body.spelled([step])
-            for n in step.unit.defines if step.unit is not None else ():
-                if n.serial in self.early:
-                    write(self.early[n.serial], body.value(n))
+                for n in step.unit.defines if step.unit is not None else ():
+                    if n.serial in self.early:
+                        write(self.early[n.serial], body.value(n))
         outputs = [(i, x) for i, x in enumerate(results(self.graph)) if i not in self.early.values()]
         for _, x in outputs:
             if isinstance(x, Node) and x.op == "input":
@@ -173,6 +181,14 @@ class Procedure:
         for i, x in outputs:
             write(i, body.value(x))
         w.do(f"br label %{end}")
+
+    def _replaced(self, unit: Unit) -> int | None:
+        """Of where(condition, new, old) with the output's own old value: which output. Then old is left where it is."""
+        node, k = unit.defines[0], self.early.get(unit.serial)
+        if k is None or node.op != "where" or self.units.counted[node.serial] > 2:  # an output, and nothing else
+            return None
+        old = node.args[2]
+        return k if isinstance(old, Node) and old.op == "input" and old.args == ("s", k) else None
 
     def _variable(self, w: Writer, node: Node, threads: int) -> str:
         """Type and place of the variable of a value."""
