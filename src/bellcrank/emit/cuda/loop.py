@@ -27,7 +27,6 @@ from bellcrank.emit.loop import Program
 from bellcrank.graph import Graph, Node
 
 THREADS = 128
-SLOTS = (SHARED - 1024) // (THREADS * 4)  # words of shared memory that a thread can have
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,7 @@ class Loop:
         for p in callees:
             if p not in leaves:
                 p.first_slot, slot = slot, slot + p.slots
-        top.first_slot, top.in_shared = slot, max(0, SLOTS // self.words - slot)
+        top.first_slot, top.in_shared = slot, max(0, self.room - slot)
         return made
 
     def _early(self, tick: Procedure) -> dict[int, int]:
@@ -135,6 +134,14 @@ class Loop:
         """Values that fit the registers of a thread."""
         limit = FILE // (self.threads * self.blocks) // 8 * 8 if self.blocks else REGISTERS
         return min(REGISTERS, limit) // self.words - OWN
+
+    @property
+    def room(self) -> int:
+        """Values of a thread that fit shared memory. Chosen steps leave many, and two blocks shall fit: the others
+        wait in local memory.
+        """
+        blocks = self.blocks or (2 if self.held else 1)
+        return (SHARED // blocks - 1024) // (self.threads * 4 * self.words)
 
     @property
     def most(self) -> int:

@@ -227,7 +227,11 @@ define ptx_kernel void @run(
 
 def kept(graph: Graph) -> set[int]:
     """Elements of the state that a graph hands on as they are."""
-    return {k for k, x in enumerate(graph.outputs["s"].flat) if isinstance(x, Node) and x.op == "input" and x.args == ("s", k)}
+    return {
+        k
+        for k, x in enumerate(graph.outputs["s"].flat)
+        if isinstance(x, Node) and x.op == "input" and x.args == ("s", k)
+    }
 
 
 def _load(w: Writer, variable: str) -> str:
