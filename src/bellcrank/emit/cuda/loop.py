@@ -122,7 +122,8 @@ class Loop:
         """Held outputs that can be written as soon as they are known: nobody reads the old one any more."""
         last = {n.args: i for i, unit in enumerate(tick.sequence) for n in unit.uses if n.op == "input"}
         at = {n.serial: i for i, unit in enumerate(tick.sequence) for n in unit.defines}
-        flat, found = results(tick.graph), {}
+        flat = results(tick.graph)
+        found: dict[int, int] = {}
         for k in self.held:
             x = flat[k]
             if isinstance(x, Node) and x.serial in at and last.get(("s", k), -1) <= at[x.serial]:

@@ -1,7 +1,8 @@
 """The text of a simulation's kernel (loop.py): what happens from one tick to the next, around the procedures.
 
-top: leave when the ticks are used up. look: a row is due? put it and look again (observe), or leave if there is no room.
-ready: leave unless live. feed: find the inputs, and renew where they are fresh. tick: and locate where it left a hit.
+top: leave when the ticks are used up. look: where a row is due put it and look again (observe), or leave if there is no
+room. ready: leave unless live. feed: find the inputs, and renew where they are fresh. tick: and locate where it left a
+hit.
 """
 
 from __future__ import annotations
