@@ -102,7 +102,7 @@ class Function:
 
 def fake_cupy() -> Any:
     """As much of CuPy as simulations use."""
-    names = ("zeros", "empty", "empty_like", "where", "int64", "ascontiguousarray", "minimum", "maximum")
+    names = ("zeros", "empty", "empty_like", "where", "int64")
     made = {name: getattr(np, name) for name in names}
     return types.SimpleNamespace(asarray=np.array, asnumpy=np.array, ndarray=np.ndarray, **made)
 
@@ -119,6 +119,5 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     monkeypatch.setattr("bellcrank.sim.gpu.cupy", lambda: found)
     monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
     monkeypatch.setattr("bellcrank.sim.simulator.missing", lambda: "")
-    for module in ("loop", "straight"):
-        monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.ptx", lambda text, promote=False: text)
+    monkeypatch.setattr("bellcrank.emit.cuda.loop.ptx", lambda text, promote=False: text)
     return memory

@@ -111,6 +111,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "fed event abm4": lambda: fed_event(step=0.01, **MULTISTEP),
     "fed event dopri5": lambda: fed_event(**CHOSEN),
     "rod rk4": lambda: rod(step=1e-3),
+    "rod alone": lambda: (*rod()[:2], {"step": 1e-3, "every": 0.1}),
     "rod dopri5": lambda: rod(**CHOSEN),
     "rod event": lambda: rod_event(step=1e-3),
     "rod final": lambda: rod(keep="final", **CHOSEN),

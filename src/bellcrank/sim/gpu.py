@@ -129,7 +129,8 @@ def run_gpu(
                 final[:, few], found = made.finish(final[:, few], table[few], p[few], capacity, look)
                 done_so_far += len(few)
                 rows, counts = found[0]
-                if len(few) == runs and len(found) == 1 and not made.program.observe and (counts == counts[0]).all():
+                alone = len(few) == runs and len(found) == 1 and not any(pieces)  # nothing before it, nothing beside it
+                if alone and not made.program.observe and (counts == counts[0]).all():
                     whole = np.ascontiguousarray(rows.transpose(2, 0, 1)).astype(float)
                     pieces = [[x] for x in whole]
                     continue
