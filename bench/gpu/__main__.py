@@ -1,12 +1,15 @@
-"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [peers] [teams]"""
+"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [peers] [teams]"""
 
 from __future__ import annotations
 
 import sys
 
-from bench.gpu import dynamics, peers, simulation, teams
+from bench.gpu import chosen, dynamics, peers, simulation, teams
 
-PARTS = {"dynamics": dynamics.table, "simulation": simulation.table, "peers": peers.table, "teams": teams.table}
+PARTS = {
+    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "peers": peers.table,
+    "teams": teams.table,
+}  # fmt: skip
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -376,12 +376,6 @@ def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
     assert spilled < 600
 
 
-def test_nothing_but_fixed_steps_is_looped() -> None:
-    simulator = bc.Simulator(bc.zoo.puma600(), "dopri5")
-    with pytest.raises(InputError, match="fixed steps"):
-        Loop(simulator.program((True, True), simulator.traced)[1])
-
-
 def test_bad_text_is_our_bug() -> None:
     with pytest.raises(bc.CompileError, match="bug of bellcrank"):
         ptx("define void @f() { ret double }")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import gpu_runs
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.errors import InputError
@@ -250,3 +251,18 @@ def test_closed_loops() -> None:
     cpu = bc.simulate(m, 0.3, v0=m.assemble(np.zeros(3), np.ones(3))[1], step=1e-3, every=0.1)
     gpu = bc.simulate(m, 0.3, v0=m.assemble(np.zeros(3), np.ones(3))[1], step=1e-3, every=0.1, target="cuda", batch=3)
     np.testing.assert_allclose(gpu.q, np.broadcast_to(cpu.q, gpu.q.shape), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", gpu_runs.CASES)
+def test_a_run_is_that_of_the_cpu(name: str) -> None:
+    """Every integrator, chosen steps, events, inputs, closed loops, derivatives."""
+    cpu, gpu = (gpu_runs.done(name, target) for target in ("cpu", "cuda"))
+    gpu_runs.same(gpu, cpu)
+
+
+def test_many_bounces_of_many_runs() -> None:
+    """More threads than a block has, each with steps and events of its own."""
+    m, seconds, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
+    settings["q0"] = np.linspace(0.2, 1.0, 1000)[:, None]
+    cpu = bc.simulate(m, seconds, progress=False, **settings)
+    gpu_runs.same(bc.simulate(m, seconds, target="cuda", progress=False, **settings), cpu)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from bellcrank.emit.routine import CHUNK
 from bellcrank.graph import Graph, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
 from bellcrank.sim.runner import Block, Compiled, run_all
+from ticking import AT, Spelled, begun, program
 
 Array = np.ndarray[Any, Any]
 LANES = [n for n in (1, 2, 4, 8) if n <= host().lanes("float64")]
@@ -127,129 +127,6 @@ def test_a_lane_gives_the_same_bits_alone_and_among_others() -> None:
 
 
 # -- loops
-
-NAMES = ("t", "y", "z", "live", "due", "hit", "fresh", "line", "n", "last", "lines", "left")
-AT = {name: k for k, name in enumerate(NAMES)}
-SHAPES = {"s": (len(NAMES),)}
-FED = {**SHAPES, "u": (2,)}
-
-
-def _read(s: Any) -> dict[str, Any]:
-    return dict(zip(NAMES, s, strict=True))
-
-
-def _tick(s: Any, u: Any = (0.0, 1.0)) -> dict[str, Any]:
-    """A lane is left as it is when it is not live; it writes every third state, and its last; it hits every fifth."""
-    old = _read(s)
-    n = old["n"] + 1.0
-    third = sin(n * (2 * np.pi / 3)) ** 2 < 0.1
-    fifth = sin(n * (np.pi / 5)) ** 2 < 0.01
-    line = where(n > 4.0 * old["line"] + 3.0, minimum(old["line"] + 1.0, old["lines"]), old["line"])
-    new = {
-        "t": old["t"] + 0.1,
-        "y": old["y"] + 0.1 * (old["z"] + u[0]),
-        "z": old["z"] - 0.1 * sin(old["y"]) * u[1],
-        "n": n,
-        "live": where(n < old["last"], 1.0, 0.0),
-        "due": where(third, 1.0, where(n < old["last"], 0.0, 1.0)),
-        "hit": where(fifth, 1.0, 0.0),
-        "line": line,
-        "fresh": where(line > old["line"], 1.0, 0.0),
-        "left": where(third, 3.0, where(n < old["last"], 0.0, 1.0)),
-    }
-    go = old["live"] > 0.0
-    dead = {"due": 0.0, "hit": 0.0, "fresh": 0.0}
-    return {"s": [where(go, new.get(k, old[k]), dead.get(k, old[k])) for k in NAMES]}
-
-
-def _start(s: Any, u: Any = ()) -> dict[str, Any]:
-    now = _read(s)
-    return {"s": [now[k] if k != "z" else now["z"] + 0.5 for k in NAMES]}
-
-
-def _observe(s: Any, u: Any = ()) -> dict[str, Any]:
-    """As many rows as `left` says."""
-    now = _read(s)
-    left = where(now["due"] > 0.0, maximum(now["left"] - 1.0, 0.0), now["left"])
-    new = now | {"left": left, "due": where(now["due"] > 0.0, where(left > 0.0, 1.0, 0.0), 0.0)}
-    return {"row": [now["t"], now["y"] * 2.0, now["left"]], "s": [new[k] for k in NAMES]}
-
-
-def _locate(s: Any, u: Any = ()) -> dict[str, Any]:
-    now = _read(s)
-    hit = now["hit"] > 0.0
-    new = now | {"y": where(hit, -now["y"], now["y"]), "hit": 0.0}
-    return {"s": [new[k] for k in NAMES]}
-
-
-def _renew(s: Any, u: Any) -> dict[str, Any]:
-    now = _read(s)
-    new = now | {"z": where(now["fresh"] > 0.0, u[0], now["z"]), "fresh": 0.0}
-    return {"s": [new[k] for k in NAMES]}
-
-
-def program(kind: str) -> Program:
-    shapes = SHAPES if kind == "plain" else FED
-    graphs = {name: trace(name, f, shapes) for name, f in (("tick", _tick), ("start", _start))}
-    if kind == "plain":
-        return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"])
-    more: dict[str, Any] = {"input": AT["line"]}
-    if kind in ("watched", "all"):
-        more |= {"observe": trace("observe", _observe, shapes), "locate": trace("locate", _locate, shapes)}
-        more["hit"] = AT["hit"]
-    if kind == "all":
-        more |= {"renew": trace("renew", _renew, shapes), "fresh": AT["fresh"]}
-    return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"], **more)
-
-
-class Spelled:
-    """The loop of emit/loop.py in Python."""
-
-    def __init__(self, p: Program, s: Array, inputs: Array) -> None:
-        self.p, self.inputs, lanes = p, inputs, s.shape[1]
-        self.u = inputs[:, 0].T
-        self.s = self.of(p.start, s)["s"]
-        self.rows: list[list[Array]] = [[] for _ in range(lanes)]
-
-    def of(self, graph: Graph, s: Array) -> dict[str, Array]:
-        given = {"s": s.T, "u": self.u.T}
-        return {key: x.T for key, x in graph.evaluate(**{k: given[k] for k in graph.inputs}).items()}
-
-    def run(self, ticks: int, capacity: int) -> int:
-        p = self.p
-        for _ in range(ticks):
-            while (self.s[p.due] > 0).any():
-                due = np.flatnonzero(self.s[p.due] > 0)
-                if any(len(self.rows[lane]) >= capacity for lane in due):
-                    return FULL
-                seen = self.of(p.observe, self.s) if p.observe else {"row": self.s[: p.row], "s": self.s}
-                for lane in due:
-                    self.rows[lane].append(seen["row"][:, lane].copy())
-                self.s = seen["s"]
-                if not p.observe:
-                    break
-            if not (self.s[p.live] > 0).any():
-                return DONE
-            if p.inputs:
-                lines = self.s[p.input].astype(int)
-                self.u = self.inputs[np.arange(len(lines)), lines].T
-            if p.renew and (self.s[p.fresh] > 0).any():
-                self.s = self.of(p.renew, self.s)["s"]
-            self.s = self.of(p.tick, self.s)["s"]
-            if p.locate and (self.s[p.hit] > 0).any():
-                self.s = self.of(p.locate, self.s)["s"]
-        return PAUSE
-
-
-def begun(lanes: int, lasts: Sequence[int], seed: int = 0) -> tuple[Array, Array]:
-    """States with other ends, lane by lane (0: dead from the beginning), and tables of inputs."""
-    rng = np.random.default_rng(seed)
-    s = np.zeros((len(NAMES), lanes))
-    s[AT["y"]], s[AT["z"]] = rng.normal(size=(2, lanes))
-    s[AT["last"]] = [lasts[k % len(lasts)] for k in range(lanes)]
-    s[AT["live"]] = s[AT["due"]] = s[AT["left"]] = s[AT["last"]] > 0
-    s[AT["lines"]] = 3
-    return s, rng.normal(size=(lanes, 4, 2))
 
 
 def block(p: Program, s: Array, inputs: Array, capacity: int) -> Block:

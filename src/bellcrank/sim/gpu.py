@@ -1,7 +1,9 @@
 """Runs all lanes on the GPU, each a thread with its state in registers (emit/cuda/loop.py).
 
 As on the CPU (sim/lanes.py), a run whose loops ask for another partition goes on in the next pass. Rows come back to
-ordinary memory part by part: where the GPU's memory does not hold those of all runs, it takes as many as fit.
+ordinary memory part by part: where the GPU's memory does not hold those of all runs, it takes as many as fit; and where
+a run has more rows than there is room for (nobody knows how many steps it will choose, or how often a ball bounces),
+those that are there come back, and it goes on.
 """
 
 from __future__ import annotations
@@ -17,13 +19,10 @@ import numpy as np
 
 from bellcrank.emit.cuda.device import Function, cupy, free_bytes
 from bellcrank.emit.cuda.loop import Loop
-from bellcrank.emit.cuda.procedure import results
-from bellcrank.emit.cuda.straight import Straight
-from bellcrank.emit.inline import inlined
+from bellcrank.emit.cuda.looptext import START
 from bellcrank.emit.loop import Program
-from bellcrank.graph import Node
-from bellcrank.sim.lanes import Done, resume
-from bellcrank.sim.layout import REPARTITION, Layout
+from bellcrank.sim.lanes import Done, Passes
+from bellcrank.sim.layout import Layout
 from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
@@ -47,22 +46,13 @@ class GpuProgram:
     def run(self) -> Function:
         return Function(self.loop.ptx, "run", self.loop.threads, self.loop.shared)
 
-    @cached_property
-    def start(self) -> Function | None:
-        """What completes a state before the first tick; None where there is nothing to complete."""
-        graph = inlined(self.program.start)
-        flat = results(graph)
-        if all(isinstance(x, Node) and x.op == "input" and x.args == ("s", k) for k, x in enumerate(flat)):
-            return None
-        made = Straight(graph, self.dtype)
-        return Function(made.ptx, "many", made.plan.threads, made.shared, made.plan.states)
-
     def finish(
         self, state: Array, table: Array, p: Array, capacity: int, tell: Callable[[Array], bool]
-    ) -> tuple[Array, Array, Array]:
-        """Takes runs (columns of the state) to their ends: state, rows (capacity, row, runs) and how many there are.
+    ) -> tuple[Array, list[tuple[Array, Array]]]:
+        """Takes runs (columns of the state) to their ends: state, and pieces of their record.
 
-        `tell` sees the state now and then, and says whether to go on.
+        A piece has rows (some, row, runs) and how many of them each run wrote. `tell` sees the state now and then, and
+        says whether to go on.
         """
         cp, n, program = cupy(), state.shape[1], self.program
         s, free = (cp.asarray(np.ascontiguousarray(x), self.dtype) for x in (state, p.T))
@@ -71,24 +61,31 @@ class GpuProgram:
         steps = (0, 1) if alike else (1, n)
         rows = cp.empty((capacity, program.row, n), self.dtype)
         counts = cp.zeros(n, cp.int64)
-        if self.start is not None:
-            given = {"s": (s, 1, n), "p": (free, 1, n), "u": (lines[0], *steps)}
-            out = cp.empty_like(s)
-            flat = [x for name in program.start.inputs for x in (given[name][0], *map(np.uint32, given[name][1:]))]
-            self.start(n, np.int64(n), *flat, out, np.uint32(1), np.uint32(n))
-            s = out
+        pieces: list[tuple[Array, Array]] = []
+
+        def launch(ticks: int) -> None:
+            numbers = map(np.int64, steps)
+            self.run(n, np.int64(n), np.int64(ticks), s, free, lines, *numbers, rows, np.int64(capacity), counts)
+
+        def emptied() -> None:
+            pieces.append((cp.asnumpy(rows[: int(counts.max())]), cp.asnumpy(counts)))
+            counts.fill(0)
+
+        if self.loop.begins:
+            launch(START)
         ticks, going = FIRST, True
         while going:
             began = time.perf_counter()
-            self.run(
-                n, np.int64(n), np.int64(ticks), s, free, lines, *map(np.int64, steps), rows, np.int64(capacity), counts
-            )
-            now = s[[program.live, program.due]]
-            going = bool((now > 0).any())
+            launch(ticks)
+            live, due = s[[program.live, program.due]] > 0
+            going = bool((live | due).any())
+            if bool((due & (counts >= capacity)).any()):
+                emptied()
             took = time.perf_counter() - began
             ticks = max(1, min(8 * ticks, int(ticks * PAUSE / max(took, 1e-9))))
             going = going and tell(s)
-        return cp.asnumpy(s).astype(float), cp.asnumpy(rows), cp.asnumpy(counts)
+        emptied()
+        return cp.asnumpy(s).astype(float), pieces
 
 
 def run_gpu(
@@ -105,7 +102,7 @@ def run_gpu(
     runs, y = state.shape[1], places.places["y"]
     assert isinstance(y, slice)
     pieces: list[list[Array]] = [[] for _ in range(runs)]
-    switched, final = np.zeros(runs, int), state.copy()
+    passes, final = Passes(runs), state.copy()
     whole, finished, waiting, done_so_far = None, True, np.arange(runs), 0
 
     def look(s: Any) -> bool:
@@ -123,26 +120,27 @@ def run_gpu(
         groups = traced.grouped(final[:, waiting], y, p[waiting])
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
+            passes.begin(mine, by)
             if "bound" in places.places:
                 final[places.place("bound"), mine] = by.bounds(final[y, mine].T, p[mine])
             part = _part(made, capacity, len(mine))
             for k in range(0, len(mine), part):
                 few = mine[k : k + part]
-                final[:, few], rows, counts = made.finish(final[:, few], table[few], p[few], capacity, look)
+                final[:, few], found = made.finish(final[:, few], table[few], p[few], capacity, look)
                 done_so_far += len(few)
-                if len(few) == runs and (counts == counts[0]).all():
-                    whole = np.ascontiguousarray(rows[: counts[0]].transpose(2, 0, 1)).astype(float)
+                rows, counts = found[0]
+                alone = len(few) == runs and len(found) == 1 and not any(pieces)  # nothing before it, nothing beside it
+                if alone and not made.program.observe and (counts == counts[0]).all():
+                    whole = np.ascontiguousarray(rows.transpose(2, 0, 1)).astype(float)
                     pieces = [[x] for x in whole]
-                else:
+                    continue
+                for rows, counts in found:
                     for lane, run in enumerate(few):
                         pieces[run].append(rows[: counts[lane], :, lane].astype(float))
-        asks = final[places.place("status")] == REPARTITION
-        waiting = np.flatnonzero(asks)
-        switched[waiting] += 1
+        waiting = passes.waiting(places, final)
         if len(waiting):
             whole, done_so_far = None, runs - len(waiting)
-            resume(places, final, waiting)
-    return Done(final, pieces, whole, switched, finished)
+    return Done(final, pieces, whole, passes.switched, finished)
 
 
 def _part(made: GpuProgram, capacity: int, runs: int) -> int:

@@ -29,6 +29,32 @@ class Done:
     finished: bool
 
 
+class Passes:
+    """What runs went by, and which of them go on."""
+
+    def __init__(self, runs: int) -> None:
+        self.switched = np.zeros(runs, int)
+        self._last: list[Traced | None] = [None] * runs
+        self._tried = np.full(runs, -1.0)
+
+    def begin(self, runs: Array, by: Traced) -> None:
+        for run in runs:
+            self.switched[run] += self._last[run] not in (None, by)
+            self._last[run] = by
+
+    def waiting(self, places: Layout, state: Array) -> Array:
+        """Runs that ask for another pass, with their state made ready for it: all their rows are written."""
+        status, n = state[places.place("status")], state[places.place("n")]
+        # A step that failed is tried again, once, if other coordinates would be better there.
+        failed = (status == NOT_CLOSED) & (n > self._tried)
+        self._tried = np.where(failed, n, self._tried)
+        found = np.flatnonzero((status == REPARTITION) | failed)
+        state[places.place("status"), found] = RUNNING
+        state[places.place("live"), found] = 1.0
+        state[places.place("due"), found] = 0.0
+        return found
+
+
 def run_lanes(
     traced: Traced,
     code: Callable[[Traced], Compiled],
@@ -46,18 +72,14 @@ def run_lanes(
     y = places.places["y"]
     assert isinstance(y, slice)
     pieces: list[list[Array]] = [[] for _ in range(runs)]
-    switched = np.zeros(runs, int)
-    last: list[Traced | None] = [None] * runs
     final, whole, finished = state.copy(), None, True
-    waiting, tried = np.arange(runs), np.full(runs, -1.0)
+    passes, waiting = Passes(runs), np.arange(runs)
     while len(waiting) and finished:
         groups = traced.grouped(final[:, waiting], y, p[waiting])
         blocks: list[tuple[Block, Array]] = []
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
-            for run in mine:
-                switched[run] += last[run] not in (None, by)
-                last[run] = by
+            passes.begin(mine, by)
             if "bound" in places.places:
                 final[places.place("bound"), mine] = by.bounds(final[y, mine].T, p[mine])
             # One array for all, and lanes that nobody asked for have rows that nobody touches.
@@ -77,22 +99,9 @@ def run_lanes(
             counts = np.concatenate([b.counts for b, _ in blocks])[:runs]
             if (counts == counts[0]).all() and counts[0] <= kept.shape[1]:
                 whole = kept[:runs, : counts[0]]
-        status, n = final[places.place("status")], final[places.place("n")]
-        # A step that failed is tried again, once, if other coordinates would be better there.
-        failed = (status == NOT_CLOSED) & (n > tried)
-        tried = np.where(failed, n, tried)
-        waiting = np.flatnonzero((status == REPARTITION) | failed)
-        if len(waiting):
-            whole = None
-            resume(places, final, waiting)
-    return Done(final, pieces, whole, switched, finished)
-
-
-def resume(places: Layout, state: Array, runs: Array) -> None:
-    """Lanes that go on: all their rows are written."""
-    state[places.place("status"), runs] = RUNNING
-    state[places.place("live"), runs] = 1.0
-    state[places.place("due"), runs] = 0.0
+        waiting = passes.waiting(places, final)
+        whole = None if len(waiting) else whole
+    return Done(final, pieces, whole, passes.switched, finished)
 
 
 def _block(code: Compiled, places: Layout, state: Array, table: Array, p: Array, rows: Array) -> Block:

@@ -155,7 +155,12 @@ class Simulator:
             every = seconds / ROWS if adaptive else h
         gap = h if each else min(positive("every", every), seconds)
         stride = 1 if adaptive or each else whole("every", gap, h, "step")
-        mode = (adaptive, not each or not adaptive) if adaptive or self.events else None
+        mode = (adaptive, not each or not adaptive or keep == "final") if adaptive or self.events else None
+        if mode is not None and dtype == "float32":
+            raise InputError(
+                "float32 does not tell times apart as finely as chosen steps and events need; "
+                'give dtype="float64", or fixed steps (step=...) without events.'
+            )
         y = start.state(self.system, q0, v0, x0)
         table, hold = start.inputs(self.system, inputs, input_step)
         p = self.system.parameters.vector(parameters or {}, "simulate")
@@ -195,10 +200,10 @@ class Simulator:
             t, live = b.state[places.place("t")], b.state[places.place("live")]
             return float(t.min(where=live > 0.0, initial=seconds)) / seconds
 
-        if keep == "final":  # no row before the last
+        if keep == "final":  # no row before the last; the grid of those between steps has only its end
+            state[places.place("due")], state[places.place("next")] = 0.0, steps + 1.0 if mode is None else 1.0
             if mode is not None:
-                raise InputError('keep="final" goes with fixed steps and no events.')
-            state[places.place("due")], state[places.place("next")] = 0.0, steps + 1.0
+                state[places.place("every")] = seconds
 
         def on_gpu(traced: Traced) -> GpuProgram:
             return self._gpu(mode, traced, dtype)
@@ -325,8 +330,8 @@ def simulate(
     (minimal, projected, lagrange). progress: a function told the share done, True, or False for silence. threads: cores
     for a batch.
 
-    batch: so many runs, where the start is one for all. target="cuda": every run a thread of the GPU, in float64 or
-    float32, with fixed steps (docs/gpu.md). keep="final": only the last row of each run.
+    batch: so many runs, where the start is one for all. target="cuda": every run a thread of the GPU, in float64, or
+    with fixed steps and no events in float32 (docs/gpu.md). keep="final": only the last row of each run.
 
     A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All
     of it: docs/simulation.md.

@@ -6,6 +6,10 @@ procedure leaves its results and jumps back by that number. LLVM turns the varia
 state stays in registers from step to step. Values that a caller needs after a call are such variables, too.
 
 What a call hands over unchanged from memory (parameters of the model, say) is read there by whoever needs it.
+
+Values that wait across a call have registers, or slots in shared memory, or the thread's own (local) memory. The last
+is slow and costs nobody else anything: it is for what is rare, because a variable in a register is taken, to LLVM,
+wherever the procedure that it waits for runs.
 """
 
 from __future__ import annotations
@@ -43,7 +47,9 @@ class Procedure:
     memory: Mapping[Place, Place]
     room: int = 10**6
     first_slot: int = 0
-    in_registers: int = 10**6  # variables; those beyond are in shared memory
+    in_registers: int = 10**6  # variables; the next are in shared memory, those beyond in local memory
+    in_shared: int = 10**6
+    early: Mapping[int, int] = field(default_factory=dict)  # outputs to write as soon as they are known, by serial
     calls: dict[int, Procedure] = field(default_factory=dict)  # by id of the graph
     returns: list[str] = field(default_factory=list)  # labels that its callers go on from
 
@@ -80,16 +86,24 @@ class Procedure:
     @property
     def slots(self) -> int:
         """In shared memory: parked values, and variables for which no register is left."""
-        return self.parking.slots + max(0, self.variables_kept - self.in_registers)
+        return self.parking.slots + min(self.in_shared, max(0, self.variables_kept - self.in_registers))
 
     # -- text
 
     def variables(self, w: Writer) -> list[str]:
         """Declarations, for the head of the function."""
-        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(min(self.variables_kept, self.in_registers))]
+        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.variables_kept)]
         ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(formal(self.graph)))]
         outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(results(self.graph)))]
         return [*kept, *ins, *outs, f"%{self.name}.back = alloca i32"]
+
+    def forgotten(self, w: Writer) -> None:
+        """Says that nothing in its variables is needed any more: LLVM keeps what some path might read."""
+        kept = [f"x{k}" for k in range(min(self.variables_kept, self.in_registers))]
+        ins = [f"a{i}" for i in range(len(formal(self.graph)))]
+        outs = [f"r{i}" for i in range(len(results(self.graph)))]
+        for variable in (*kept, *ins, *outs):
+            w.do(f"store {w.type} poison, ptr %{self.name}.{variable}")
 
     @cached_property
     def _crossing(self) -> dict[int, int]:
@@ -147,17 +161,42 @@ class Procedure:
             if step.unit is not None and step.unit.defines[0].op == "call":
                 calls += 1
                 self._call(w, body, step.unit, f"{self.name}.{calls}", keep)
+            elif step.unit is not None and (old := self._replaced(step.unit)) is not None:
+                condition, new, _ = step.unit.defines[0].args
+                is_new, value = body.value(condition), body.value(new)
+                w.do(f"br i1 {is_new}, label %{self.name}.new{old}, label %{self.name}.kept{old}")
+                w.do(f"{self.name}.new{old}:")
+                write(old, value)
+                w.do(f"br label %{self.name}.kept{old}")
+                w.do(f"{self.name}.kept{old}:")
             else:
                 body.spelled([step])
-        for i, x in enumerate(results(self.graph)):
+                for n in step.unit.defines if step.unit is not None else ():
+                    if n.serial in self.early:
+                        write(self.early[n.serial], body.value(n))
+        outputs = [(i, x) for i, x in enumerate(results(self.graph)) if i not in self.early.values()]
+        for _, x in outputs:
+            if isinstance(x, Node) and x.op == "input":
+                body.value(x)  # read before another output takes its place in memory
+        for i, x in outputs:
             write(i, body.value(x))
         w.do(f"br label %{end}")
+
+    def _replaced(self, unit: Unit) -> int | None:
+        """Of where(condition, new, old) with the output's own old value: which output. Then old is left where it is."""
+        node, k = unit.defines[0], self.early.get(unit.serial)
+        if k is None or node.op != "where" or self.units.counted[node.serial] > 2:  # an output, and nothing else
+            return None
+        old = node.args[2]
+        return k if isinstance(old, Node) and old.op == "input" and old.args == ("s", k) else None
 
     def _variable(self, w: Writer, node: Node, threads: int) -> str:
         """Type and place of the variable of a value."""
         k = self._crossing[node.serial]
         if k < self.in_registers:
             return f"{w.type}, ptr %{self.name}.x{k}"
+        if k >= self.in_registers + self.in_shared:
+            return f"volatile {w.type}, ptr %{self.name}.x{k}"  # LLVM leaves it in memory
         slot = self.first_slot + self.parking.slots + k - self.in_registers
         at = w.let(f"getelementptr [{threads} x {w.type}], ptr addrspace(3) %parked, i32 {slot}", "p")
         return f"volatile {w.type}, ptr addrspace(3) {at}"
@@ -187,11 +226,15 @@ class Procedure:
         w.do(f"switch i32 {which}, label %{self.returns[0]} [{cases}]")
 
 
-def procedures(tick: Graph, memory: Mapping[Place, Place]) -> list[Procedure]:
-    """The graph and all that it calls, itself last. An input of a callee lies in memory if every call says so."""
+def procedures(roots: Mapping[str, tuple[Graph, Mapping[Place, Place]]]) -> list[Procedure]:
+    """Graphs by name, each with its inputs that are in memory, and before them all that they call.
+
+    An input of a callee lies in memory if every call says so.
+    """
+    called = list({id(g): g for root, _ in roots.values() for g in root.calls}.values())  # callees first
     given: dict[int, dict[Place, Place | None]] = {}
-    known: dict[int, Mapping[Place, Place]] = {id(tick): memory}
-    for g in (tick, *reversed(tick.calls)):
+    known: dict[int, Mapping[Place, Place]] = {id(root): memory for root, memory in roots.values()}
+    for g in (*(root for root, _ in roots.values()), *reversed(called)):
         mine = known.setdefault(id(g), _agreed(given.get(id(g), {})))
         for node in g.nodes:
             if node.op == "call":
@@ -201,9 +244,9 @@ def procedures(tick: Graph, memory: Mapping[Place, Place]) -> list[Procedure]:
                     source = mine.get((x.args[0], x.args[1])) if isinstance(x, Node) and x.op == "input" else None
                     seen[place] = source if seen.get(place, source) == source else None
     made: dict[int, Procedure] = {}
-    for k, g in enumerate(tick.calls):
+    for k, g in enumerate(called):
         made[id(g)] = Procedure(g, f"f{k}", known[id(g)], calls=dict(made))
-    return [*made.values(), Procedure(tick, "tick", memory, calls=dict(made))]
+    return [*made.values(), *(Procedure(g, name, memory, calls=dict(made)) for name, (g, memory) in roots.items())]
 
 
 def _agreed(given: Mapping[Place, Place | None]) -> dict[Place, Place]:

@@ -1,0 +1,239 @@
+"""The text of a simulation's kernel (loop.py): what happens from one tick to the next, around the procedures.
+
+top: leave when the ticks are used up. look: where a row is due put it and look again (observe), or leave if there is no
+room. ready: leave unless live. feed: find the inputs, and renew where they are fresh. tick: and locate where it left a
+hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bellcrank.emit.cuda.numbers import ThreadWriter
+from bellcrank.emit.cuda.procedure import Place
+from bellcrank.emit.writer import Writer
+from bellcrank.graph import Graph, Node
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cuda.loop import Loop
+
+START = -1  # as a number of ticks: none, but complete the state
+BEHIND = {"start": "done", "observe": "look", "renew": "tick", "locate": "top"}  # where each goes on
+
+
+class Text:
+    def __init__(self, loop: Loop) -> None:
+        self.loop, self.program = loop, loop.program
+
+    @property
+    def module(self) -> str:
+        w = ThreadWriter(self.loop.dtype, scarce=True)
+        for p in self.loop.procedures:
+            w.lines += p.variables(w)
+        w.lines += ["%k = alloca i64", "%count = alloca i64", "%line = alloca i64"]
+        self._enter(w)
+        self._look(w)
+        for p in self.loop.procedures:
+            write = self._leaving(w, p.name) if p.name in self.loop.rare else self._into(w, p.name)
+            p.spelled(w, self.loop.threads, self._memory, write, f"{p.name}.end")
+        for p in self.loop.procedures:
+            if p.returns:
+                p.returning(w)
+        for name in self.loop.rare:
+            self._behind(w, name)
+        w.do("tick.end:")
+        self._advance(w)
+        w.do("leave:")
+        self._saved(w)
+        w.do(f"store i64 {w.let('load i64, ptr %count')}, ptr addrspace(1) %counts.at")
+        w.do("br label %done")
+        lines = "".join(f"{line}\n" if line.endswith(":") else f"  {line}\n" for line in w.lines)
+        return f"""{w.definition()}@shared = external addrspace(3) global [0 x i8], align 16
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+define ptx_kernel void @run(
+  i64 %n, i64 %ticks, ptr addrspace(1) noalias %s, ptr addrspace(1) noalias %p, ptr addrspace(1) noalias %inputs,
+  i64 %per_run, i64 %per_element, ptr addrspace(1) noalias %rows, i64 %capacity, ptr addrspace(1) noalias %counts
+) nounwind "nvvm.maxntid"="{self.loop.threads}" "nvvm.minctasm"="{self.loop.resident}" {{
+{lines}done:
+  ret void
+}}"""
+
+    # -- pieces
+
+    def _element(self, w: Writer, base: str, k: str) -> str:
+        offset = w.let(f"mul i64 %n, {k}")
+        return w.let(f"getelementptr {w.type}, ptr addrspace(1) {base}, i64 {offset}", "p")
+
+    def _memory(self, w: Writer, place: Place) -> str:
+        """volatile: read where it is used, and not kept."""
+        name, k = place
+        if name == "u":
+            at = w.let(f"add i64 {w.let('load i64, ptr %line')}, {k}")
+            address = w.let(
+                f"getelementptr {w.type}, ptr addrspace(1) %inputs.at, i64 {w.let(f'mul i64 {at}, %per_element')}", "p"
+            )
+        else:
+            address = self._element(w, f"%{name}.at", str(k))
+        return w.let(f"load volatile {w.type}, ptr addrspace(1) {address}", "x")
+
+    def _store(self, w: Writer, k: int, value: str) -> None:
+        w.do(f"store {w.type} {value}, ptr addrspace(1) {self._element(w, '%s.at', str(k))}")
+
+    def _enter(self, w: Writer) -> None:
+        for line in (
+            "%tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+            "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+            "%tid.wide = zext i32 %tid to i64",
+            "%block.wide = zext i32 %block to i64",
+            f"%before = mul i64 %block.wide, {self.loop.threads}",
+            "%lane = add i64 %before, %tid.wide",
+            f"%parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %tid",
+            "%mine = icmp ult i64 %lane, %n",
+            "br i1 %mine, label %begin, label %done",
+            "begin:",
+            *(f"%{a}.at = getelementptr {w.type}, ptr addrspace(1) %{a}, i64 %lane" for a in ("s", "p", "rows")),
+            "%inputs.o = mul i64 %lane, %per_run",
+            f"%inputs.at = getelementptr {w.type}, ptr addrspace(1) %inputs, i64 %inputs.o",
+            "%counts.at = getelementptr i64, ptr addrspace(1) %counts, i64 %lane",
+            "%count.first = load i64, ptr addrspace(1) %counts.at",
+            "store i64 %count.first, ptr %count",
+            "store i64 0, ptr %k",
+        ):
+            w.do(line)
+        self._restored(w)
+        self._feed(w)
+        if self.loop.begins:
+            first = w.let(f"icmp eq i64 %ticks, {START}")
+            w.do(f"br i1 {first}, label %start, label %top")
+        else:
+            w.do("br label %top")
+
+    def _look(self, w: Writer) -> None:
+        """From one tick to the next: rows that are due, whether to go on, inputs."""
+        w.do("top:")
+        used = w.let(f"icmp uge i64 {w.let('load i64, ptr %k')}, %ticks")
+        w.do(f"br i1 {used}, label %leave, label %look")
+        w.do("look:")
+        w.do(f"br i1 {self._sign(w, self.program.due)}, label %room, label %ready")
+        w.do("room:")
+        full = w.let(f"icmp uge i64 {w.let('load i64, ptr %count')}, %capacity")
+        w.do(f"br i1 {full}, label %leave, label %put")
+        w.do("put:")
+        if self.program.observe:
+            self._aside(w, "observe")
+        else:
+            self._row(w)
+            w.do("br label %ready")
+        w.do("ready:")
+        w.do(f"br i1 {self._sign(w, self.program.live)}, label %feed, label %leave")
+        w.do("feed:")
+        self._feed(w)
+        if self.program.renew:
+            w.do(f"br i1 {self._sign(w, self.program.fresh)}, label %turn, label %tick")
+            w.do("turn:")
+            self._aside(w, "renew")
+        else:
+            w.do("br label %tick")
+
+    def _feed(self, w: Writer) -> None:
+        """Which inputs are valid from now on."""
+        if self.program.inputs:
+            line = w.let(f"fptoui {w.type} {self._value(w, self.program.input)} to i64")
+            w.do(f"store i64 {w.let(f'mul i64 {line}, {self.program.inputs}')}, ptr %line")
+
+    def _sign(self, w: Writer, place: int) -> str:
+        return w.let(f"fcmp ogt {w.type} {self._value(w, place)}, {w.constant(0.0)}")
+
+    def _value(self, w: Writer, k: int) -> str:
+        """An element of the state, between ticks."""
+        return _load(w, f"%tick.a{k}") if k in self.loop.changing else self._memory(w, ("s", k))
+
+    def _row(self, w: Writer) -> None:
+        for k in range(self.program.row):
+            self._put(w, k, self._value(w, k))
+        self._counted(w)
+        w.do(f"store {w.type} {w.constant(0.0)}, ptr %tick.a{self.program.due}")
+
+    def _put(self, w: Writer, k: int, value: str) -> None:
+        """An element of the next row."""
+        first = w.let(f"mul i64 {w.let('load i64, ptr %count')}, {self.program.row}")
+        at = self._element(w, "%rows.at", w.let(f"add i64 {first}, {k}"))
+        w.do(f"store {w.type} {value}, ptr addrspace(1) {at}")
+
+    def _counted(self, w: Writer) -> None:
+        w.do(f"store i64 {w.let('add i64 ' + w.let('load i64, ptr %count') + ', 1')}, ptr %count")
+
+    def _advance(self, w: Writer) -> None:
+        values = [_load(w, f"%tick.r{k}") for k in self.loop.changing]
+        for k, value in zip(self.loop.changing, values, strict=True):
+            w.do(f"store {w.type} {value}, ptr %tick.a{k}")
+        w.do(f"store i64 {w.let('add i64 ' + w.let('load i64, ptr %k') + ', 1')}, ptr %k")
+        if self.program.locate:
+            w.do(f"br i1 {self._sign(w, self.program.hit)}, label %find, label %top")
+            w.do("find:")
+            self._aside(w, "locate")
+        else:
+            w.do("br label %top")
+
+    # -- what is rare
+
+    def _aside(self, w: Writer, name: str) -> None:
+        self._saved(w)
+        for p in self.loop.procedures:
+            p.forgotten(w)
+        w.do(f"br label %{name}")
+
+    def _behind(self, w: Writer, name: str) -> None:
+        w.do(f"{name}.end:")
+        if name == "observe":
+            self._counted(w)
+        if name != "start":
+            self._restored(w)
+        w.do(f"br label %{BEHIND[name]}")
+
+    def _saved(self, w: Writer) -> None:
+        for k in self.loop.changing:
+            self._store(w, k, _load(w, f"%tick.a{k}"))
+
+    def _restored(self, w: Writer) -> None:
+        for k in self.loop.changing:
+            w.do(f"store {w.type} {self._memory(w, ('s', k))}, ptr %tick.a{k}")
+
+    def _leaving(self, w: Writer, name: str) -> Callable[[int, str], None]:
+        """Outputs of what is rare: the state, behind the row if there is one."""
+        first = self.program.row if name == "observe" else 0
+        same = kept(self.loop.rare[name])
+
+        def write(i: int, value: str) -> None:
+            if i < first:
+                self._put(w, i, value)
+            elif i - first not in same:
+                self._store(w, i - first, value)
+
+        return write
+
+    def _into(self, w: Writer, name: str) -> Callable[[int, str], None]:
+        """Outputs as variables, but for what a tick leaves behind."""
+
+        def write(i: int, value: str) -> None:
+            if name == "tick" and i in self.loop.held:
+                self._store(w, i, value)
+            elif name != "tick" or i not in self.loop.unchanged:
+                w.do(f"store {w.type} {value}, ptr %{name}.r{i}")
+
+        return write
+
+
+def kept(graph: Graph) -> set[int]:
+    """Elements of the state that a graph hands on as they are."""
+    return {
+        k
+        for k, x in enumerate(graph.outputs["s"].flat)
+        if isinstance(x, Node) and x.op == "input" and x.args == ("s", k)
+    }
+
+
+def _load(w: Writer, variable: str) -> str:
+    return w.let(f"load {w.type}, ptr {variable}", "x")

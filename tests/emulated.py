@@ -1,0 +1,123 @@
+"""A GPU played by this processor: the same LLVM text, compiled for here, one thread after the other.
+
+What NVPTX has and we have not is replaced: the numbers of block and thread are variables, all memory is ordinary
+memory, an approximate reciprocal is a short one. Shared memory is full of NaN before each thread, for nothing may be
+read there that the thread did not write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank.emit.host import llvm, target_machine
+from bellcrank.emit.load import Library
+
+Array = np.ndarray[Any, Any]
+# Functions of NVPTX, as the text calls them, and what plays them.
+PLAYED = {
+    "@llvm.nvvm.read.ptx.sreg.tid.x": ("@tid", ""),
+    "@llvm.nvvm.read.ptx.sreg.ctaid.x": ("@ctaid", ""),
+    "@llvm.nvvm.rcp.approx.ftz.d": (
+        "@rcp",
+        """define double @rcp(double %x) {
+  %r = fdiv double 1.0, %x
+  %i = bitcast double %r to i64
+  %cut = and i64 %i, -4294967296
+  %c = bitcast i64 %cut to double
+  ret double %c
+}
+""",
+    ),
+    "@llvm.nvvm.div.full": (
+        "@quotient",
+        "define float @quotient(float %x, float %y) {\n  %q = fdiv float %x, %y\n  ret float %q\n}\n",
+    ),
+}
+
+
+def played(text: str) -> str:
+    """Text for a GPU as text for this processor."""
+    text = re.sub(r"^declare .*\n", "", text, flags=re.MULTILINE)
+    for name, (other, definition) in PLAYED.items():
+        if name in text:
+            text = text.replace(f"{name}(", f"{other}(") + "\n" + definition
+    text = re.sub(r" addrspace\(\d\)|externally_initialized |ptx_kernel ", " ", text)
+    for k, name in enumerate(("tid", "ctaid")):
+        place = f"getelementptr (i32, ptr @place, i64 {k})"
+        text += f"define i32 @{name}() {{\n  %x = load volatile i32, ptr {place}\n  ret i32 %x\n}}\n"
+    if "nvvm." in re.sub(r'"nvvm\.\w+"', "", text):
+        raise NotImplementedError("the text calls a function of NVPTX that nothing here plays")
+    return text + "@place = global [2 x i32] zeroinitializer\n"
+
+
+def machine_code(text: str) -> bytes:
+    """Variables become registers first, as for the GPU: a value that a path leaves undefined is seen as one."""
+    binding = llvm()
+    module: Any = binding.parse_assembly(text)
+    module.verify()
+    machine = target_machine()
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options()))
+    return bytes(machine.emit_object(module))
+
+
+class Function:
+    """What bellcrank.emit.cuda.device.Function is, made of LLVM text instead of PTX."""
+
+    registers = local = 0
+
+    def __init__(self, text: str, name: str, threads: int, shared: int) -> None:
+        self.threads, self.shared = threads, shared
+        size = max(shared, 16)
+        held = f"@shared = global [{size} x i8] zeroinitializer, align 16\n"
+        text = re.sub(r"@shared = .*\n", held, played(text))
+        self._library = Library(machine_code(text))
+        self._address = self._library.address(name)
+        at, place = self._library.address("shared"), self._library.address("place")
+        self._memory = np.frombuffer((ctypes.c_uint8 * size).from_address(at), np.uint8)
+        self._place = np.frombuffer((ctypes.c_int32 * 2).from_address(place), np.int32)
+
+    def __call__(self, rows: int, *arguments: Any) -> None:
+        kinds = {np.dtype("int64"): ctypes.c_int64, np.dtype("uint32"): ctypes.c_uint32}
+        given = [
+            ctypes.c_void_p(a.__array_interface__["data"][0]) if isinstance(a, np.ndarray) else kinds[a.dtype](int(a))
+            for a in arguments
+        ]
+        call = ctypes.CFUNCTYPE(None, *(type(a) for a in given))(self._address)
+        for block in reversed(range(-(-rows // self.threads))):
+            for thread in reversed(range(self.threads)):
+                if block * self.threads + thread < rows + 2:  # two beyond the last, which must do nothing
+                    self._memory[:] = 0xFF  # NaN, of either precision
+                    self._place[:] = thread, block
+                    call(*given)
+
+
+def fake_cupy() -> Any:
+    """As much of CuPy as simulations use."""
+    names = ("zeros", "empty", "empty_like", "where", "int64")
+    made = {name: getattr(np, name) for name in names}
+    return types.SimpleNamespace(asarray=np.array, asnumpy=np.array, ndarray=np.ndarray, **made)
+
+
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """target="cuda" is this processor; call the result with bytes, to say how much memory the device has."""
+
+    def memory(size: int) -> None:
+        monkeypatch.setattr("bellcrank.sim.gpu.free_bytes", lambda: size)
+
+    memory(10**9)
+    found = fake_cupy()
+    monkeypatch.setattr("bellcrank.sim.gpu.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
+    monkeypatch.setattr("bellcrank.sim.simulator.missing", lambda: "")
+    monkeypatch.setattr("bellcrank.emit.cuda.loop.ptx", lambda text, promote=False: text)
+    return memory

@@ -1,0 +1,164 @@
+"""Whole simulations in the GPU's code without a GPU: the same text on this processor (emulated.py), against the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+import gpu_runs
+from bellcrank.emit.cuda.loop import Loop
+from bellcrank.errors import InputError
+from bellcrank.sim.gpu import GpuProgram
+from emulated import emulated
+from ticking import AT, Spelled, begun, program
+
+__all__ = ["emulated"]  # a fixture
+Emulated = Callable[[int], None]
+
+
+@pytest.mark.parametrize("capacity", [2, 100])
+@pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
+def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int, monkeypatch: Any) -> None:
+    """In launches of a tick each, with rows that do not fit: the same rows and states as the loop in Python."""
+    monkeypatch.setattr("bellcrank.sim.gpu.FIRST", 1)
+    monkeypatch.setattr("bellcrank.sim.gpu.PAUSE", 0.0)
+    p = program(kind)
+    s, inputs = begun(7, [23, 0, 31, 7, 1])
+    spelled = Spelled(p, s, inputs)
+    while spelled.run(100, 1000):
+        pass
+    given = inputs if p.inputs else np.zeros((7, 1, 0))
+    final, pieces = GpuProgram(p, "float64").finish(s, given, np.zeros((7, 0)), capacity, lambda s: True)
+    signs = [AT["due"]] if kind in ("plain", "fed") else []  # a row that was written is due no more
+    rest = [k for k in range(len(final)) if k not in signs]
+    np.testing.assert_allclose(final[rest], spelled.s[rest], rtol=1e-13, atol=1e-13)
+    assert (len(pieces) > 1) == (capacity == 2)
+    for run in range(7):
+        rows = np.concatenate([rows[: counts[run], :, run] for rows, counts in pieces])
+        want = np.array(spelled.rows[run]).reshape(-1, p.row)
+        np.testing.assert_allclose(rows, want, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", gpu_runs.CASES)
+def test_a_run_is_that_of_the_cpu(emulated: Emulated, name: str) -> None:
+    cpu, gpu = (gpu_runs.done(name, target) for target in ("cpu", "cuda"))
+    gpu_runs.same(gpu, cpu)
+    assert gpu.provenance["steps"] == cpu.provenance["steps"]
+
+
+def test_there_are_more_bounces_than_room_for_them() -> None:
+    """Or else the cases above would not show that full rows come back: there is room for 8 of each event."""
+    events = gpu_runs.done("bounces dopri5", "cpu").provenance["events"]
+    assert sum(e["run"] == 0 for e in events) > 2 * 8 + 2
+
+
+def test_partitions_are_changed_by_the_host(emulated: Emulated) -> None:
+    cpu, gpu = (gpu_runs.done("rod dopri5", target) for target in ("cpu", "cuda"))
+    assert gpu.provenance["partitions changed"] == cpu.provenance["partitions changed"] > 0
+
+
+def test_runs_that_do_not_fit_are_done_in_parts(emulated: Emulated) -> None:
+    whole = gpu_runs.done("bounces dopri5", "cuda")
+    emulated(8 * 300 * 3)
+    with pytest.warns(RuntimeWarning, match="do not fit the GPU's memory"):
+        parts = gpu_runs.done("bounces dopri5", "cuda")
+    np.testing.assert_array_equal(parts.q, whole.q)
+    assert parts.provenance["events"] == whole.provenance["events"]
+
+
+def test_a_run_that_fails_stops_alone(emulated: Emulated) -> None:
+    """One of three is driven away; the others end as they would alone."""
+    m = gpu_runs.ball()
+    s = bc.system(m, control=lambda t, q, v, x, u: [u["k"] * v["z"] * v["z"] * v["z"]], inputs=["k"])
+    given: dict[str, Any] = {"v0": [2.0], "inputs": {"k": np.array([[0.0], [5.0], [-1.0]])}, "input_step": 10.0}
+    for how in ({"step": 1e-3}, {"integrator": "dopri5", "tolerance": 1e-8}):
+        cpu, gpu = (bc.simulate(s, 1.0, target=target, every=0.1, **given, **how) for target in ("cpu", "cuda"))
+        gpu_runs.same(gpu, cpu)
+        assert [stop.reason == "end" for stop in gpu.stops] == [True, False, True]
+
+
+def test_single_precision_has_fixed_steps(emulated: Emulated) -> None:
+    m, seconds, settings = gpu_runs.arm("rk4", False)
+    cpu = bc.simulate(m, seconds, **settings)
+    gpu = bc.simulate(m, seconds, target="cuda", dtype="float32", **settings)
+    np.testing.assert_allclose(gpu.q, cpu.q, atol=1e-5)
+    with pytest.raises(InputError, match='dtype="float64"'):
+        gpu_runs.done("bounces rk4", "cuda", dtype="float32")
+    with pytest.raises(InputError, match='dtype="float64"'):
+        gpu_runs.done("arm dopri5 chosen", "cuda", dtype="float32")
+
+
+def test_ctrl_c_leaves_what_was_recorded(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bellcrank.sim.gpu.FIRST", 5)
+    monkeypatch.setattr("bellcrank.sim.gpu.PAUSE", 0.0)
+    what, seconds, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
+
+    def progress(share: float) -> None:
+        if share > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bc.simulate(what, seconds, target="cuda", progress=progress, **settings)
+    record = caught.value.record  # type: ignore[attr-defined]
+    cpu = bc.simulate(what, seconds, **settings)
+    known = np.isfinite(record.q)
+    assert known.any(axis=1).all()
+    assert not known.all()
+    np.testing.assert_allclose(record.q[known], cpu.q[:, : record.q.shape[1]][known], rtol=1e-9, atol=1e-9)
+
+
+# -- registers
+
+
+@pytest.mark.parametrize("shared", [400 * 1024, 20 * 1024])
+def test_values_wait_where_there_is_room(emulated: Emulated, shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 80 registers, in shared memory; with little of that, in the thread's own."""
+    monkeypatch.setattr("bellcrank.emit.cuda.loop.REGISTERS", 80)
+    monkeypatch.setattr("bellcrank.emit.cuda.loop.SHARED", shared)
+    tick = loop_of("arm dopri5 chosen").procedures[-1]
+    assert tick.in_registers == 0
+    assert (tick.variables_kept > tick.in_shared) == (shared == 20 * 1024)
+    cpu, gpu = (gpu_runs.done("arm dopri5 chosen", target) for target in ("cpu", "cuda"))
+    gpu_runs.same(gpu, cpu)
+
+
+def loop_of(name: str) -> Loop:
+    what, _, settings = gpu_runs.CASES[name]()
+    simulator = bc.Simulator(what, settings["integrator"], events=settings.get("events", ()))
+    return Loop(simulator.program((True, True), simulator.traced)[1])
+
+
+def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
+    """Of what waits across a call in events, rows and starts, nothing is in registers or in shared memory."""
+    loop = loop_of("bounces dopri5")
+    rare = [p for p in loop.procedures if p.name in ("start", "observe", "locate")]
+    assert len(rare) == 3
+    assert all(p.in_registers == p.slots == 0 for p in rare)
+    assert any(p.variables_kept for p in rare)
+
+
+def test_a_step_leaves_its_polynomial_in_memory() -> None:
+    """Nor is the polynomial of a step carried along: a tick writes it and does not read it."""
+    what, _, settings = gpu_runs.CASES["bounces dopri5"]()
+    simulator = bc.Simulator(what, "dopri5", events=settings["events"])
+    places, made = simulator.program((True, True), simulator.traced)
+    dense = places.places["dense"]
+    assert isinstance(dense, slice)
+    loop = Loop(made)
+    assert set(range(dense.start, dense.stop)) <= loop.held
+    assert not set(loop.changing) & loop.held
+    assert len(loop.procedures[-1].early) >= dense.stop - dense.start
+
+
+def test_it_assembles(tmp_path: Path) -> None:
+    from test_cuda import assembled
+
+    text = loop_of("bounces dopri5").ptx
+    assert text.count(".entry") == 1
+    _, spilled = assembled(text, tmp_path)
+    assert spilled < 600
