@@ -21,7 +21,7 @@ from bellcrank.schedule.machine import LAYOUTS
 
 MOST = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
 WARP = 32  # lanes, as graphics processors have them
-NAMES = (*LAYOUTS, "threads", "wong")
+NAMES = (*LAYOUTS, "threads", "gpu", "wong")
 
 
 def _few(n: int) -> int:
@@ -46,6 +46,8 @@ def machine(name: str, kind: str = "", freedoms: int = 1) -> Machine:
     layout, numbers = _split(name)
     if layout == "threads":
         return _threads(numbers, kind)
+    if layout == "gpu":
+        raise InputError('machine "gpu" is as large as the plan for a graph says; it has no costs without one.')
     if layout == "wong":
         raise InputError('machine "wong" is a program for a mechanism with a mesh around it; the mesh alone is cone:4.')
     if layout not in LAYOUTS:
@@ -87,10 +89,11 @@ def schedule(
     """A quantity of a mechanism, or any graph, laid out on the processors of a machine.
 
     machine: single, complete, pipeline, mesh, triangle, cone, hypercube, bus, warp, with numbers ("mesh:2,3") or
-    without, or a Machine; "threads" is this computer, as a kernel with machine="threads" uses it; "wong" is Wong's own
-    program on his mesh. kind: "ideal" (steps, messages free), "t800" (transputers, us), "hidden" (their messages free)
-    or "explicit" (their messages keep both ends busy). level: tasks are "cluster"s of operations that one step of the
-    method makes for one body, or each "node" on its own, or "auto", the shortest of these and sizes between.
+    without, or a Machine; "threads" is this computer, as a kernel with machine="threads" uses it; "gpu" is the team of
+    threads that computes one state on a GPU; "wong" is Wong's own program on his mesh. kind: "ideal" (steps, messages
+    free), "t800" (transputers, us), "hidden" (their messages free) or "explicit" (their messages keep both ends busy).
+    level: tasks are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own,
+    or "auto", the shortest of these and sizes between.
 
     strategy: "modules+factorisation" and so on cuts the equations of motion by the strategies of Schäfer and Schiehlen
     instead: subsystems, modules, factorisation; `control` is the law that goes with them.
@@ -125,14 +128,29 @@ def laid(
     if isinstance(what, Graph):
         by, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:
-        found, graph = build.chosen(what, request)
+        target = "cuda" if isinstance(machine, str) and machine and _split(machine)[0] == "gpu" else "cpu"
+        found, graph = build.chosen(what, request, target=target)
         by, freedoms = found.name, what.nv
+    if isinstance(machine, str) and machine and _split(machine)[0] == "gpu":
+        return Laid(by, _gpu(graph, _split(machine)[1], kind))
     on = _made(machine or "complete", kind, freedoms)
     if on.name.startswith("threads("):
         from bellcrank.emit import threads
 
         return Laid(by, threads.planned(graph, on, "float64"))
     return Laid(by, listing.schedule(graph, on, level))
+
+
+def _gpu(graph: Graph, numbers: str | None, kind: str) -> Schedule:
+    from bellcrank.emit.cuda import shown  # a compiler comes with it
+    from bellcrank.emit.cuda.choice import STATES
+
+    if kind:
+        raise InputError(f'machine "gpu" costs what was measured on one; leave out kind "{kind}".')
+    if numbers is not None and numbers.strip() not in map(str, STATES):
+        sizes = ", ".join(f"gpu:{k}" for k in STATES)
+        raise InputError(f'machine "gpu:{numbers}": expected {sizes}, or gpu for what is predicted to be fastest.')
+    return shown.schedule(graph, int(numbers or 0))
 
 
 def _by_strategy(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind: str) -> Laid:

@@ -139,6 +139,21 @@ def test_count_all_of_one_quantity_and_without_measuring() -> None:
     assert all("measured" not in row and row["predicted"] > 0 for row in rows)
 
 
+def test_count_for_a_gpu() -> None:
+    rows = data("count", "excavator", "--target", "cuda", "--all", "--dtype", "float32")["rows"]
+    assert [row["per_second"] for row in rows] == sorted((row["per_second"] for row in rows), reverse=True)
+    assert {row["method"] for row in rows} == {
+        by.name for by in candidates("forward_dynamics", bc.zoo.excavator().tree)
+    }
+    assert sum(row["choice"] for row in rows) == 1
+    (wide,) = data("count", "tree:31", "--target", "cuda", "-m", "aba")["rows"]
+    assert wide["threads"] > 1 > wide["balance"] > 0
+    assert 24 < wide["registers"] <= 255
+    assert "per s" in good("count", "excavator", "--target", "cuda")
+    assert 'no target "gpu"' in run("count", "excavator", "--target", "gpu").output
+    assert 'no dtype "half"' in run("count", "excavator", "--target", "cuda", "--dtype", "half").output
+
+
 def test_count_all_skips_the_hopeless_and_says_so() -> None:
     result = run("count", "chain:60", "--all", "-q", "forward_dynamics", "--no-measure")
     assert result.exit_code == 0

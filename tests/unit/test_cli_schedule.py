@@ -121,6 +121,17 @@ def test_the_cores_of_this_computer() -> None:
     assert [(t["name"], t["processor"]) for t in found["tasks"]] == [(t["name"], t["processor"]) for t in laid["tasks"]]
 
 
+def test_the_team_of_a_gpu() -> None:
+    found = data("schedule", "tree:31", "--machine", "gpu:4", "-m", "aba")
+    assert found["machine"] == "gpu(4)"
+    assert {t["processor"] for t in found["tasks"]} == {0, 1, 2, 3}
+    s = bc.schedule(bc.zoo.load("tree:31"), machine="gpu:4", method="aba")
+    s.check()
+    graph = bc.kernel(bc.zoo.load("tree:31"), "forward_dynamics", method="aba").graph
+    assert {n.serial for t in s.tasks for n in t.nodes} == {n.serial for n in graph.nodes if n.op != "input"}
+    assert data("schedule", "excavator", "--machine", "gpu")["machine"] == "gpu(1)"
+
+
 def test_programs_and_strategies(folder: Path) -> None:
     text = " ".join(good("schedule", "excavator", "--machine", "wong", "--svg").split())
     s = wong_mesh(bc.zoo.excavator())
@@ -144,6 +155,8 @@ def test_programs_and_strategies(folder: Path) -> None:
         (("excavator", "--strategy", "luck"), 'no strategy "luck"'),
         (("excavator", "--control", "proportional"), "goes with a strategy"),
         (("excavator", "--machine", "threads", "--kind", "t800"), "measured on this computer"),
+        (("excavator", "--machine", "gpu", "--kind", "t800"), "measured on one"),
+        (("excavator", "--machine", "gpu:3"), "expected gpu:1, gpu:2, gpu:4, gpu:8"),
         (("excavator", "--machine", "threads:two"), "expected threads:p"),
         (("excavator", "--machine", "thread"), 'Did you mean "threads"'),
         (("excavator", "--machine", "mesh:2"), "expected mesh:rows,columns"),

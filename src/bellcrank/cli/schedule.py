@@ -32,7 +32,7 @@ LISTED = 4  # processors whose tasks are listed one by one
 SHOWN = 64  # processors in the table
 BAR = 20  # letters of a full one
 FAR = 2.0  # times the bound: then smaller tasks are worth a try
-NAMES = (*LAYOUTS, "threads", "wong")  # as machines.py has them, which would load the compiler
+NAMES = (*LAYOUTS, "threads", "gpu", "wong")  # as machines.py has them, which would load the compiler
 
 
 @app.command()
@@ -69,8 +69,9 @@ def schedule(
     keys. --json prints everything and writes nothing unless --out is given.
 
     A machine without numbers is as large as suits the mechanism: triangle gets a row for each joint, the others at most
-    eight processors. threads is this computer, with what was measured on it: the layout that a kernel uses. wong is
-    Wong's own program for his mesh of 1991. A strategy cuts the equations as Schäfer and Schiehlen did in 1992, for
+    eight processors. threads is this computer, with what was measured on it: the layout that a kernel uses. gpu is
+    the team of threads that computes a state on a GPU, one if that is fastest; gpu:4 asks for four. wong is Wong's own
+    program for his mesh of 1991. A strategy cuts the equations as Schäfer and Schiehlen did in 1992, for
     three transputers: modules+factorisation. `bellcrank papers` prints their tables beside ours.
 
     ideal counts steps (an addition 1, a division 4, a sine 8) and sends for nothing; t800 is a transputer in us, hidden

@@ -7,7 +7,7 @@ A task named "call" hands the inputs from the first processor to the others, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from bellcrank.graph import Graph, Node
@@ -60,7 +60,8 @@ def coarse(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: floa
     order = sorted(parts)
     at = [key[3] for key in order]
     groups = [[node for task in parts[key] for node in task.nodes] for key in order]
-    found = grouped(todo.name, "coarse", groups, [_name(parts[key], work) for key in order])
+    names = [leading((task.name, work[task.index]) for task in parts[key]) for key in order]
+    found = grouped(todo.name, "coarse", groups, names)
     return framed(_sent(found, at), at)
 
 
@@ -91,10 +92,10 @@ def framed(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
     return Tasks(todo.name, todo.level, (call, *shifted, result)), [0, *where, 0]
 
 
-def _name(parts: Sequence[Task], work: Sequence[float]) -> str:
-    """After what most of the work is for: "IA pA"."""
+def leading(parts: Iterable[tuple[str, float]]) -> str:
+    """After what most of the work is for, given labels and work: "IA pA"."""
     total: dict[str, float] = {}
-    for task in parts:
-        head = task.name.partition("[")[0]
-        total[head] = total.get(head, 0.0) + work[task.index]
+    for label, work in parts:
+        head = label.partition("[")[0]
+        total[head] = total.get(head, 0.0) + work
     return " ".join(sorted(total, key=lambda head: (-total[head], head))[:3])

@@ -108,10 +108,9 @@ def alone(sequence: Sequence[Unit], distance: int) -> Team:
 
 
 def teams(units: Units, sequence: Sequence[Unit], members: int, distance: int) -> list[Team]:
-    """The best balanced ways to divide the units, each member's in the order of the sequence."""
-    found = [divided(sequence, home, members, distance) for home in _homes(units, members)]
-    found.sort(key=lambda team: team.work / team.balance)
-    return found[:PROPOSALS]
+    """The best ways to divide the units, each member's in the order of the sequence."""
+    homes = sorted(_homes(units, members), key=lambda home: _price(sequence, home, members))
+    return [divided(sequence, home, members, distance) for home in homes[:PROPOSALS]]
 
 
 def _homes(units: Units, members: int) -> Iterator[Mapping[int, int]]:
@@ -127,19 +126,40 @@ class _Weights(dict[str, float]):
         return COSTS.get(op, 1.0)
 
 
-def divided(sequence: Sequence[Unit], home: Mapping[int, int], members: int, distance: int) -> Team:
-    """A member meets the others before it uses what they made since it met them last."""
-    streams: list[list[Unit]] = [[] for _ in range(members)]
-    met = [0] * members
-    phase: dict[int, tuple[int, int]] = {}  # member, and meetings before
+def _phases(sequence: Sequence[Unit], home: Mapping[int, int]) -> Iterator[tuple[Unit, int, int]]:
+    """Each unit, its member, and how often that has met the others before: whenever it uses what they have made since
+    they met last.
+    """
+    made: dict[int, tuple[int, int]] = {}
+    met: dict[int, int] = {}
     for unit in sequence:
         p = home[unit.serial]
-        others = (phase[n.serial] for n in unit.uses if n.op != "input")
-        needed = max((k + 1 for other, k in others if other != p), default=0)
-        streams[p] += [MEET] * max(0, needed - met[p])
-        met[p] = max(met[p], needed)
+        now = met.get(p, 0)
+        for n in unit.uses:
+            if n.op != "input":
+                other, k = made[n.serial]
+                if other != p and k >= now:
+                    now = k + 1
+        met[p] = now
+        made.update({n.serial: (p, now) for n in unit.defines})
+        yield unit, p, now
+
+
+def _price(sequence: Sequence[Unit], home: Mapping[int, int], members: int) -> float:
+    """About what Team.work / Team.balance will be, without making the streams: phases as long as the slowest member."""
+    spans: dict[int, list[float]] = {}
+    for unit, p, phase in _phases(sequence, home):
+        spans.setdefault(phase, [MEETING] * members)[p] += work(unit)
+    return sum((max(span) for span in spans.values()), 0.0)
+
+
+def divided(sequence: Sequence[Unit], home: Mapping[int, int], members: int, distance: int) -> Team:
+    streams: list[list[Unit]] = [[] for _ in range(members)]
+    met = [0] * members
+    for unit, p, phase in _phases(sequence, home):
+        streams[p] += [MEET] * (phase - met[p])
+        met[p] = phase
         streams[p].append(unit)
-        phase.update({n.serial: (p, met[p]) for n in unit.defines})
     for p, stream in enumerate(streams):
         stream += [MEET] * (max(met) - met[p])
     return Team([ahead(stream, distance) for stream in streams])
