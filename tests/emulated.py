@@ -102,9 +102,20 @@ class Function:
 
 def fake_cupy() -> Any:
     """As much of CuPy as simulations use."""
-    names = ("zeros", "empty", "empty_like", "where", "int64")
+    names = ("zeros", "empty", "empty_like", "where", "int64", "broadcast_to", "ascontiguousarray")
     made = {name: getattr(np, name) for name in names}
-    return types.SimpleNamespace(asarray=np.array, asnumpy=np.array, ndarray=np.ndarray, **made)
+    return types.SimpleNamespace(asarray=np.array, asnumpy=_copied, ndarray=np.ndarray, **made)
+
+
+def _copied(x: Array, out: Array | None = None) -> Array:
+    """From the GPU: into an array of the same kind that is one piece of memory, or into a new one."""
+    if out is None:
+        return np.array(x)
+    assert out.flags.c_contiguous
+    assert out.dtype == x.dtype
+    assert out.shape == x.shape
+    out[...] = x
+    return out
 
 
 @pytest.fixture

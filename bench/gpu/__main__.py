@@ -1,14 +1,14 @@
-"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [peers] [teams]"""
+"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [call] [peers] [teams]"""
 
 from __future__ import annotations
 
 import sys
 
-from bench.gpu import chosen, dynamics, peers, simulation, teams
+from bench.gpu import call, chosen, dynamics, peers, simulation, teams
 
 PARTS = {
-    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "peers": peers.table,
-    "teams": teams.table,
+    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "call": call.table,
+    "peers": peers.table, "teams": teams.table,
 }  # fmt: skip
 
 if __name__ == "__main__":

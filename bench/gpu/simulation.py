@@ -38,7 +38,7 @@ def _row(m: Any, dtype: str, runs: int) -> list[str]:
         y[:, m.nq : m.nq + m.nv] = speed * m.assemble(np.zeros(m.nq), np.ones(m.nv))[1]
     else:
         y[:, : m.nq] = np.random.default_rng(0).uniform(-0.5, 0.5, (runs, m.nq))
-    by = next(iter(s.traced.grouped(places.array(1, {"y": y[:1]}), places.places["y"], np.zeros((1, 0)))))
+    by = next(iter(s.traced.grouped(y[:1], np.zeros((1, 0)))))
     code = GpuProgram(s.program(None, by)[1], dtype)
     first: dict[str, Any] = {"y": y, "live": 1.0, "h": 1e-4, "last": STEPS, "stride": 1.0, "next": 2.0 * STEPS}
     if "bound" in places.places:

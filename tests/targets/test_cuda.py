@@ -376,6 +376,15 @@ def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
     assert spilled < 600
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_summary_assembles(dtype: str, tmp_path: Path) -> None:
+    """Extremes and integrals are a few registers more, and rows that nobody asked for take none."""
+    simulator = bc.Simulator(bc.zoo.puma600(), summary=["max(*.v)", "rms(joint2.a)", "t_max(energy)"])
+    made = Loop(simulator.program(None, simulator.traced, rows=False)[1], dtype)
+    _, spilled = assembled(made.ptx, tmp_path)
+    assert spilled < 600
+
+
 def test_bad_text_is_our_bug() -> None:
     with pytest.raises(bc.CompileError, match="bug of bellcrank"):
         ptx("define void @f() { ret double }")

@@ -221,6 +221,29 @@ def test_control_inputs_and_parameters_per_run() -> None:
     np.testing.assert_allclose(gpu.v, cpu.v, rtol=1e-8, atol=1e-9)
 
 
+ASKED = ["max(*.v)", "min(energy)", "t_min(energy)", "integral(effort)", "rms(*.tau)", "final(joint2.a)"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "abm4"])
+def test_summaries(integrator: str, dtype: str) -> None:
+    m = bc.zoo.puma600()
+    s = bc.system(
+        m,
+        control=lambda t, q, v, x, u: -5.0 * q - v,
+        outputs={"effort": lambda t, q, v, x, u: sum((a * a for a in v), 0.0)},
+    )
+    q0 = 0.3 * m.random(0, (300,))[0]
+    sim = bc.Simulator(s, integrator, summary=ASKED)
+    cpu, gpu = (sim.run(0.1, q0, step=1e-3, **how) for how in ({}, {"target": "cuda", "dtype": dtype}))
+    near = {"float64": 1e-9, "float32": 2e-3}[dtype]
+    for name in cpu.columns:
+        if not name.startswith("t_"):  # the time of an extreme that is flat is anybody's
+            scale = np.abs(cpu[name]).max()
+            np.testing.assert_allclose(gpu[name], cpu[name], rtol=0, atol=near * max(scale, 1e-3), err_msg=name)
+    assert [x.reason for x in gpu.stops] == ["end"] * 300
+
+
 def test_single_precision_runs() -> None:
     m = bc.zoo.puma600()
     q0, v0, _ = m.random(0, (100,))

@@ -80,6 +80,20 @@ def test_every_scenario_runs_where_it_belongs() -> None:
         assert f"excavator, {name}: 0.1 s" in text
 
 
+def test_a_summary_is_one_value_for_each_column() -> None:
+    asked = ("--summary", "max(*.v)", "--summary", "t_max(joint2.v)", "--summary", "mean(energy)")
+    text = good("simulate", "puma600", "--seconds", "0.5", *asked)
+    assert "max(joint6.v)" in text
+    assert "least" not in text
+    found: Any = json.loads(good("simulate", "puma600", "--seconds", "0.5", *asked, "--json"))
+    assert found["rows"] == 1
+    assert "energy" not in found["residuals"]
+    rows = bc.simulate(bc.zoo.puma600(), 0.5, scenario("free-fall").make(bc.zoo.puma600()).q0, step=found["step"])
+    assert found["final"]["max(joint2.v)"] == pytest.approx(rows["joint2.v"].max(), rel=1e-9)
+    assert found["units"]["t_max(joint2.v)"] == "s"
+    assert "joint2.v" in bad("simulate", "puma600", "--summary", "max(joint9.v)")
+
+
 def test_adaptive_steps() -> None:
     found: Any = json.loads(
         good("simulate", "puma600", "-i", "dopri5", "--tolerance", "1e-8", "--seconds", "1", "--json")

@@ -28,6 +28,10 @@ def simulate(
     integrator: Annotated[str, typer.Option("--integrator", "-i", metavar="NAME", help="How to step.")] = "rk4",
     tolerance: Annotated[float | None, typer.Option("--tolerance", metavar="T", help="For steps that adapt.")] = None,
     every: Annotated[str | None, typer.Option("--every", metavar="S", help='Seconds between rows, or "step".')] = None,
+    summary: Annotated[
+        list[str] | None,
+        typer.Option("--summary", metavar="KIND(COLUMN)", help='Of the whole run, and no rows: "max(*.v)".'),
+    ] = None,
     begin: Annotated[
         list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Where it starts, rad or m.")
     ] = None,
@@ -47,6 +51,8 @@ def simulate(
 ) -> None:
     """Run a mechanism and record it.
 
+    --summary may be given more than once; kinds are min, max, t_min, t_max (when), integral, mean, rms and final.
+
     Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
     excavator. `bellcrank experiment` does what the papers did.
     """
@@ -64,7 +70,7 @@ def simulate(
     q0 = _started(m.columns[0], setup.q0, begin or [])
     if m.loops:
         q0 = _assembled(m, q0, [text.rpartition("=")[0] for text in begin or []])
-    made = Simulator(setup.system, integrator, method, form=form)
+    made = Simulator(setup.system, integrator, method, form=form, summary=summary or ())
     try:
         run = made.run(
             seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every)
@@ -162,6 +168,10 @@ def _shown(run: Record, scenario: str) -> None:
     )
     screen.line(head, style="bold")
     screen.line()
+    if len(run) == 1:  # the end, and what was asked of the whole
+        ends = [(name, f"{run[name][0]:.6g}", run.column(name).unit) for name in run.columns]
+        screen.table([Column("column", wrap=True), Column("value", right=True), Column("unit")], ends)
+        return
     rows = []
     for name in run.columns:
         x = run[name]
@@ -186,7 +196,9 @@ def _described(run: Record, scenario: str, written: list[Path]) -> dict[str, Any
         "final": {name: float(x) for name, x in run.final.items()},
         "units": {name: run.column(name).unit for name in run.columns},
         "residuals": {
-            name: float(x) for name, x in run.residuals().items() if name != "energy" or scenario == "free-fall"
+            name: float(x)
+            for name, x in run.residuals().items()
+            if name != "energy" or (scenario == "free-fall" and len(run) > 1)
         },
         "files": [str(path) for path in written],
     }

@@ -3,5 +3,6 @@
 from bellcrank.record.column import Column, Stop, state_columns, units
 from bellcrank.record.files import load as load_record
 from bellcrank.record.record import Record
+from bellcrank.record.stops import Stops
 
-__all__ = ["Column", "Record", "Stop", "load_record", "state_columns", "units"]
+__all__ = ["Column", "Record", "Stop", "Stops", "load_record", "state_columns", "units"]

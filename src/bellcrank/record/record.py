@@ -16,6 +16,7 @@ from bellcrank.model.parts import Array
 from bellcrank.record import derive, measure
 from bellcrank.record.column import Column, Stop, frozen
 from bellcrank.record.plain import plain
+from bellcrank.record.stops import Stops
 
 
 class Record:
@@ -49,7 +50,7 @@ class Record:
         self.mechanism = mechanism
         # Once to JSON and back: the same before saving and after loading.
         self.provenance: Mapping[str, Any] = MappingProxyType(json.loads(json.dumps(plain(dict(provenance or {})))))
-        self.stops = tuple(stops)
+        self.stops: Sequence[Stop] = stops if isinstance(stops, Stops) else tuple(stops)
         self.states = tuple(states)
         self._derived = derived
         self._derivable = tuple(derivable)

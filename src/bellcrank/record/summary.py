@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bellcrank.model.parts import Array
+from bellcrank.record.column import Stop
+from bellcrank.record.stops import Stops
 from bellcrank.text import table
 
 if TYPE_CHECKING:
@@ -47,11 +50,15 @@ def shown(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
+def _counted(found: Sequence[Stop]) -> list[tuple[str, int]]:
+    return Counter(s.reason for s in found).most_common()
+
+
 def stops(run: Record) -> list[str]:
     """A line for each run if they are few, otherwise how many ended for which reason."""
     if len(run.stops) > 8:
-        counts = Counter(s.reason for s in run.stops)
-        return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.most_common())}"]
+        counts = run.stops.counts() if isinstance(run.stops, Stops) else dict(_counted(run.stops))
+        return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.items())}"]
     lanes = list(np.ndindex(*run.batch))
     return [
         f"stopped{f' {lane}' if lane else ''} at {s.time:.6g} s: {s.reason}{f' ({s.message})' if s.message else ''}"

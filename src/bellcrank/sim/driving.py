@@ -330,7 +330,7 @@ class Drive:
         assert isinstance(y, slice)
         while True:
             state = self._state[0 if self._get("state") == address(self._state[0]) else 1]
-            (by,) = traced.grouped(state[:, None], y, self._p)
+            (by,) = traced.grouped(state[y][None], self._p)
             if "bound" in self._places.places:
                 state[self._places.place("bound")] = by.bounds(state[y][None], self._p)[0]
             drive, begin, ws = self._code(by)

@@ -9,10 +9,11 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, Layout, size
+from bellcrank.sim.summary import NOTHING, Summary, Watch
 from bellcrank.sim.traced import Traced
 
 
-def layout(traced: Traced, integrator: Integrator) -> Layout:
+def layout(traced: Traced, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid."""
     s = traced.system
     inputs = {"input": 1} if s.inputs else {}
@@ -30,13 +31,17 @@ def layout(traced: Traced, integrator: Integrator) -> Layout:
             **clock,
             "memory": size(memory),
             **dict.fromkeys(traced.measured, 1),
+            "summary": size(len(summary.cells)),
         }
     )
 
 
-def program(traced: Traced, integrator: Integrator) -> Program:
-    """A lane takes `last` steps of size h from the time `begin` and writes every stride-th state, and the last."""
-    s, places = traced.system, layout(traced, integrator)
+def program(traced: Traced, integrator: Integrator, summary: Summary = NOTHING, rows: bool = True) -> Program:
+    """A lane takes `last` steps of size h from the time `begin`.
+
+    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
+    """
+    s, places, watch = traced.system, layout(traced, integrator, summary), Watch(summary, traced)
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
@@ -53,11 +58,12 @@ def program(traced: Traced, integrator: Integrator) -> Program:
             **measured,
             "memory": made.memory,
             "n": n,
-            "next": where(on_grid, old["next"] + old["stride"], old["next"]),
+            "next": where(on_grid, old["next"] + old["stride"], old["next"]) if rows else old["next"],
         }
+        new["summary"] = watch.passed(old["summary"], t, old["y"], new["t"], y, u)
         kept = {key: chosen(go, new[key], old[key]) for key in new}
         kept["live"] = where(go, where(ended, 0.0, untroubled(trouble)), 0.0)
-        kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0)
+        kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
         outcome = where(sound, where(ended, float(FINISHED), trouble), broken(trouble))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
@@ -67,6 +73,7 @@ def program(traced: Traced, integrator: Integrator) -> Program:
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
         now["memory"] = begun(integrator, traced.problem(u), now)
+        now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u)
         return {"s": places.written(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,13 +22,16 @@ from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
 from bellcrank.emit.loop import Program
 from bellcrank.sim.lanes import Done, Passes
-from bellcrank.sim.layout import Layout
+from bellcrank.sim.layout import NOT_CLOSED, REPARTITION, Layout
+from bellcrank.sim.memory import Memory
 from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first launch, before anyone knows how long one takes
 KEPT = 0.8  # of the free memory that one part of the runs may take
+NOT_BEGUN = -1.0
+FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary")  # what sim/recorded.py reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +50,18 @@ class GpuProgram:
         return Function(self.loop.ptx, "run", self.loop.threads, self.loop.shared)
 
     def finish(
-        self, state: Array, table: Array, p: Array, capacity: int, tell: Callable[[Array], bool]
-    ) -> tuple[Array, list[tuple[Array, Array]]]:
-        """Takes runs (columns of the state) to their ends: state, and pieces of their record.
+        self, s: Any, table: Array, p: Array, capacity: int, tell: Callable[[Any], bool]
+    ) -> list[tuple[Array, Array]]:
+        """Takes runs (columns of the state s, on the GPU) to their ends; gives pieces of their record.
 
         A piece has rows (some, row, runs) and how many of them each run wrote. `tell` sees the state now and then, and
         says whether to go on.
         """
-        cp, n, program = cupy(), state.shape[1], self.program
-        s, free = (cp.asarray(np.ascontiguousarray(x), self.dtype) for x in (state, p.T))
-        alike = bool((table == table[:1]).all())  # one table for all, or one for each with the runs side by side
-        lines = cp.asarray(table[0] if alike else np.ascontiguousarray(np.moveaxis(table, 0, -1)), self.dtype)
-        steps = (0, 1) if alike else (1, n)
+        cp, n, program = cupy(), s.shape[1], self.program
+        one_p, one_table = same(p), same(table)  # of all runs, or for each its own, with the runs side by side
+        free = cp.ascontiguousarray(cp.broadcast_to(cp.asarray(p[:1] if one_p else p, self.dtype).T, (p.shape[1], n)))
+        lines = cp.asarray(table[0] if one_table else np.ascontiguousarray(np.moveaxis(table, 0, -1)), self.dtype)
+        steps = (0, 1) if one_table else (1, n)
         rows = cp.empty((capacity, program.row, n), self.dtype)
         counts = cp.zeros(n, cp.int64)
         pieces: list[tuple[Array, Array]] = []
@@ -79,31 +82,38 @@ class GpuProgram:
             launch(ticks)
             live, due = s[[program.live, program.due]] > 0
             going = bool((live | due).any())
-            if bool((due & (counts >= capacity)).any()):
+            if capacity and bool((due & (counts >= capacity)).any()):
                 emptied()
             took = time.perf_counter() - began
             ticks = max(1, min(8 * ticks, int(ticks * PAUSE / max(took, 1e-9))))
             going = going and tell(s)
-        emptied()
-        return cp.asnumpy(s).astype(float), pieces
+        if capacity:
+            emptied()
+        return pieces
 
 
 def run_gpu(
     traced: Traced,
     code: Callable[[Traced], GpuProgram],
     places: Layout,
-    state: Array,
+    first: Mapping[str, Any],
     table: Array,
     p: Array,
     capacity: int,
+    memory: Memory,
     tell: Callable[[float], None] | None,
     seconds: float,
 ) -> Done:
-    runs, y = state.shape[1], places.places["y"]
+    """first: what the state of each run begins with, by field; the state itself is made on the GPU.
+
+    Of the states at the end come back the fields that a record is made of, and all of a run that must go on.
+    """
+    runs, y = len(p), places.places["y"]
     assert isinstance(y, slice)
-    pieces: list[list[Array]] = [[] for _ in range(runs)]
-    passes, final = Passes(runs), state.copy()
-    whole, finished, waiting, done_so_far = None, True, np.arange(runs), 0
+    pieces: list[list[Array]] = [[] for _ in range(runs if capacity else 0)]
+    passes, final = Passes(runs), memory.rows((places.size, runs))
+    whole, finished, waiting, done_so_far, begun = None, True, np.arange(runs), 0, False
+    final[places.place("status")] = NOT_BEGUN
 
     def look(s: Any) -> bool:
         nonlocal finished
@@ -117,30 +127,71 @@ def run_gpu(
         return finished
 
     while len(waiting) and finished:
-        groups = traced.grouped(final[:, waiting], y, p[waiting])
+        at = final[y, waiting].T if begun else first["y"]
+        groups = traced.grouped(at, p[waiting] if begun else p)
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
             passes.begin(mine, by)
-            if "bound" in places.places:
-                final[places.place("bound"), mine] = by.bounds(final[y, mine].T, p[mine])
             part = _part(made, capacity, len(mine))
             for k in range(0, len(mine), part):
-                few = mine[k : k + part]
-                final[:, few], found = made.finish(final[:, few], table[few], p[few], capacity, look)
-                done_so_far += len(few)
-                rows, counts = found[0]
-                alone = len(few) == runs and len(found) == 1 and not any(pieces)  # nothing before it, nothing beside it
-                if alone and not made.program.observe and (counts == counts[0]).all():
-                    whole = np.ascontiguousarray(rows.transpose(2, 0, 1)).astype(float)
+                if not finished:
+                    break
+                few: Any = mine[k : k + part]
+                if len(few) == runs:
+                    few = slice(None)  # which copies nothing
+                free = p if same(p) else p[few]
+                if begun:
+                    state = cupy().asarray(final[:, few], made.dtype)
+                else:
+                    starts = first["y"][:1] if same(first["y"]) else first["y"][few]
+                    n = runs if isinstance(few, slice) else len(few)
+                    state = places.array(n, {**first, "y": starts}, cupy(), made.dtype)
+                if "bound" in places.places:
+                    limits = by.bounds(at[members[k : k + part]], p[mine[k : k + part]])
+                    state[places.place("bound")] = cupy().asarray(limits)
+                found = made.finish(state, table if same(table) else table[few], free, capacity, look)
+                _fetch(places, state, final, few)
+                done_so_far += state.shape[1]
+                # nothing before it, nothing beside it
+                alone = state.shape[1] == runs and len(found) == 1 and not any(pieces)
+                if alone and not made.program.observe and (found[0][1] == found[0][1][0]).all():
+                    whole = np.ascontiguousarray(found[0][0].transpose(2, 0, 1)).astype(float)
                     pieces = [[x] for x in whole]
                     continue
                 for rows, counts in found:
-                    for lane, run in enumerate(few):
+                    for lane, run in enumerate(mine[k : k + part]):
                         pieces[run].append(rows[: counts[lane], :, lane].astype(float))
-        waiting = passes.waiting(places, final)
+        waiting, begun = passes.waiting(places, final), True
         if len(waiting):
             whole, done_so_far = None, runs - len(waiting)
-    return Done(final, pieces, whole, passes.switched, finished)
+    rest = np.flatnonzero(final[places.place("status")] == NOT_BEGUN)
+    if len(rest):  # interrupted before their turn came
+        final[:, rest] = places.array(len(rest), {**first, "y": first["y"][rest]})
+        for run in rest if capacity else ():
+            pieces[run].append(np.empty((0, code(traced).program.row)))
+    return Done(final, pieces if capacity else None, whole, passes.switched, finished)
+
+
+def same(x: Array) -> bool:
+    """Whether one line is there for all runs: nothing is looked at but how the array lies in memory."""
+    return x.strides[0] == 0 or x.size == 0 or len(x) == 1
+
+
+def _fetch(places: Layout, s: Any, final: Array, few: Any) -> None:
+    """The states of some runs from the GPU: the fields of a record, and everything of runs that may go on."""
+    cp = cupy()
+    for name in FETCHED:
+        place = places.places.get(name)
+        if place is None or (isinstance(place, slice) and place.start == place.stop):
+            continue
+        if isinstance(few, slice) and s.dtype == final.dtype:
+            cp.asnumpy(s[place], out=final[place])
+        else:
+            final[place, few] = cp.asnumpy(s[place])
+    again = np.flatnonzero(np.isin(final[places.place("status"), few], (REPARTITION, NOT_CLOSED)))
+    if len(again):
+        runs = np.arange(final.shape[1])[few][again]
+        final[:, runs] = cp.asnumpy(s[:, cp.asarray(again)])
 
 
 def _part(made: GpuProgram, capacity: int, runs: int) -> int:

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 @dataclass(frozen=True, eq=False)
 class Done:
     state: Array  # (size, runs)
-    pieces: list[list[Array]]  # rows of each run, pass by pass
+    pieces: list[list[Array]] | None  # rows of each run, pass by pass; None where only the state is asked for
     whole: Array | None  # all rows (runs, rows, columns) where there was one pass and all have as many
     switched: Array  # how often each run changed its partition
     finished: bool
@@ -34,13 +34,14 @@ class Passes:
 
     def __init__(self, runs: int) -> None:
         self.switched = np.zeros(runs, int)
-        self._last: list[Traced | None] = [None] * runs
+        self._last, self._known = np.full(runs, -1), list[Traced]()
         self._tried = np.full(runs, -1.0)
 
     def begin(self, runs: Array, by: Traced) -> None:
-        for run in runs:
-            self.switched[run] += self._last[run] not in (None, by)
-            self._last[run] = by
+        self._known += [by] if by not in self._known else []
+        mine, before = self._known.index(by), self._last[runs]
+        self.switched[runs] += (before >= 0) & (before != mine)
+        self._last[runs] = mine
 
     def waiting(self, places: Layout, state: Array) -> Array:
         """Runs that ask for another pass, with their state made ready for it: all their rows are written."""
@@ -68,14 +69,15 @@ def run_lanes(
     tell: Callable[[float], None] | None,
     share: Callable[[Block], float],
 ) -> Done:
+    """capacity: rows of each run to begin with, or 0 where its state at the end is all; `state` becomes that."""
     runs = state.shape[1]
     y = places.places["y"]
     assert isinstance(y, slice)
-    pieces: list[list[Array]] = [[] for _ in range(runs)]
-    final, whole, finished = state.copy(), None, True
+    pieces: list[list[Array]] = [[] for _ in range(runs if capacity else 0)]
+    final, whole, finished = state, None, True
     passes, waiting = Passes(runs), np.arange(runs)
     while len(waiting) and finished:
-        groups = traced.grouped(final[:, waiting], y, p[waiting])
+        groups = traced.grouped(final[y, waiting].T, p[waiting])
         blocks: list[tuple[Block, Array]] = []
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
@@ -92,16 +94,16 @@ def run_lanes(
         finished = run_all([b for b, _ in blocks], threads, tell, share)
         for block, part in blocks:
             final[:, part] = block.state[:, : len(part)]
-            for lane, run in enumerate(part):
+            for lane, run in enumerate(part if capacity else ()):
                 pieces[run].append(block.rows[lane, : block.counts[lane]])
         alone = len(groups) == 1 and all(len(x) == 1 for x in pieces)  # in the first pass
-        if alone and blocks[0][0].code.program.observe is None:
+        if capacity and alone and blocks[0][0].code.program.observe is None:
             counts = np.concatenate([b.counts for b, _ in blocks])[:runs]
             if (counts == counts[0]).all() and counts[0] <= kept.shape[1]:
                 whole = kept[:runs, : counts[0]]
         waiting = passes.waiting(places, final)
         whole = None if len(waiting) else whole
-    return Done(final, pieces, whole, passes.switched, finished)
+    return Done(final, pieces if capacity else None, whole, passes.switched, finished)
 
 
 def _block(code: Compiled, places: Layout, state: Array, table: Array, p: Array, rows: Array) -> Block:

@@ -35,11 +35,14 @@ class Layout:
             flat += [values[name]] if isinstance(place, int) else list(values[name])
         return flat
 
-    def array(self, lanes: int, values: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-        """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero."""
-        out = np.zeros((self.size, lanes))
+    def array(self, lanes: int, values: Mapping[str, Any], xp: Any = np, dtype: str = "float64") -> Any:
+        """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero.
+
+        Arrays of one lane, (1, width), are of all. xp: numpy, or what makes arrays elsewhere.
+        """
+        out = xp.zeros((self.size, lanes), dtype)
         for name, value in values.items():
-            out[self.places[name]] = np.asarray(value, float).T
+            out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
         return out
 
     def place(self, name: str) -> int:

@@ -28,7 +28,7 @@ from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim import closing
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
 from bellcrank.sim.systems import System
-from bellcrank.sim.traced import Traced, chosen, turned
+from bellcrank.sim.traced import Integral, Traced, chosen, turned
 
 FORMS = ("minimal", "projected", "lagrange")
 FINAL = 2  # rounds of Newton's method at the end of a step
@@ -149,6 +149,11 @@ class Looped(Traced):
         return m.at({name: float(p[names.index(name)]) for name in m.parameters}).tree
 
     def checked(self, y: Array, parameters: Array) -> Array:
+        if _alike(y, parameters):
+            return np.broadcast_to(self._checked(y[:1], parameters), y.shape)
+        return self._checked(y, parameters)
+
+    def _checked(self, y: Array, parameters: Array) -> Array:
         m, y = self.system.mechanism, np.array(y)
         for k in range(len(y)):
             tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
@@ -157,15 +162,15 @@ class Looped(Traced):
             y[k, : m.nq] = closing.started(m, tree, self.part, q, v, run)
         return y
 
-    def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
+    def grouped(self, y: Array, parameters: Array) -> dict[Traced, Array]:
         """By partition."""
         if self.form != "minimal":
-            return {self: list(range(state.shape[1]))}
-        found: dict[Traced, list[int]] = {}
-        for k in range(state.shape[1]):
-            C = closed(self._plain_tree(parameters[k]), state[y, k][: self.system.mechanism.nq]).C[list(self.kept)]
+            return {self: np.arange(len(y))}
+        some, found = 1 if _alike(y, parameters) else len(y), dict[Traced, list[int]]()
+        for k in range(some):
+            C = closed(self._plain_tree(parameters[k]), y[k, : self.system.mechanism.nq]).C[list(self.kept)]
             found.setdefault(self._suited(C), []).append(k)
-        return found
+        return {by: np.array(runs) if some == len(y) else np.arange(len(y)) for by, runs in found.items()}
 
     def _suited(self, C: Array) -> Looped:
         """By the best partition there, or by one that is compiled already and nearly as good."""
@@ -177,6 +182,11 @@ class Looped(Traced):
 
     def bounds(self, y: Array, parameters: Array) -> Array:
         """Where even the best partition has a large E, it may grow further: perhaps the worst will pass."""
+        if _alike(y, parameters):
+            return np.broadcast_to(self._bounds(y[:1], parameters[:1]), len(y))
+        return self._bounds(y, parameters)
+
+    def _bounds(self, y: Array, parameters: Array) -> Array:
         nq = self.system.mechanism.nq
         found = [
             size_of_E(closed(self._plain_tree(p), x[:nq]).C[list(self.kept)], self.dependent)
@@ -218,6 +228,11 @@ class Looped(Traced):
         return self.others[order]
 
 
+def _alike(y: Array, parameters: Array) -> bool:
+    """Whether there are many runs and all start the same: then one of them speaks for all."""
+    return len(y) > 1 and all(bool((a == a[:1]).all()) for a in (y, parameters))
+
+
 def by_form(system: System, form: str, method: str) -> Traced:
     """The system by the method whose terms a form takes."""
     if form not in FORMS:
@@ -241,7 +256,13 @@ def rounds_for(order: int) -> int:
 
 
 def looped(
-    system: System, form: str, method: str, baumgarte: float, integrator: Integrator, wrt: Sequence[str]
+    system: System,
+    form: str,
+    method: str,
+    baumgarte: float,
+    integrator: Integrator,
+    wrt: Sequence[str],
+    integrals: tuple[Integral, ...] = (),
 ) -> Looped:
     """The system by one of the forms; its first partition suits the configuration that the analysis began with."""
     m = system.mechanism
@@ -256,6 +277,6 @@ def looped(
     scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
     order = tuple(pivots(C[0], found.pattern)[0])
     part = forms.Partition(found.kept, order, scale)
-    made = Looped(system, by.method, (), form, part, baumgarte, rounds_for(integrator.order))
+    made = Looped(system, by.method, (), integrals, form, part, baumgarte, rounds_for(integrator.order))
     made.others[order] = made
     return made

@@ -12,13 +12,15 @@ import numpy as np
 
 from bellcrank.emit.host import host
 from bellcrank.integrate import Integrator
-from bellcrank.record import Column, Record, Stop
+from bellcrank.record import Column, Record, Stops
 from bellcrank.record.column import state_columns
+from bellcrank.sim.columns import units
 from bellcrank.sim.events import Event
 from bellcrank.sim.lanes import Done
-from bellcrank.sim.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, TOO_SMALL, Layout
+from bellcrank.sim.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, REPARTITION, RUNNING, TOO_SMALL, Layout
+from bellcrank.sim.summary import NOTHING, Summary
 from bellcrank.sim.systems import System
-from bellcrank.sim.traced import Traced
+from bellcrank.sim.traced import Traced, derivative
 from bellcrank.version import __version__
 
 Array = np.ndarray[Any, Any]
@@ -36,6 +38,7 @@ class Outcome:
     parameters: Array  # (runs, np)
     events: Sequence[Event]
     settings: Mapping[str, Any]
+    summary: Summary = NOTHING
 
     @cached_property
     def runs(self) -> int:
@@ -50,7 +53,7 @@ class Outcome:
 def recorded(o: Outcome) -> Record:
     s, m = o.system, o.system.mechanism
     rows, happened, together = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
-    shaped = rows.reshape((*o.batch, *rows.shape[1:]))
+    shaped = np.moveaxis(np.moveaxis(rows, -1, 0).reshape((rows.shape[-1], *o.batch, rows.shape[1])), 0, -1)
     t, y = shaped[..., 0], shaped[..., 1 : 1 + o.traced.size]
     same = o.runs > 1 and (together or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
     columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
@@ -59,7 +62,7 @@ def recorded(o: Outcome) -> Record:
     for j, w in enumerate(o.traced.wrt, 1):
         for i, element in enumerate(o.traced.elements):
             name = derivative(element, w)
-            columns[name] = Column(name, "", y[..., j * s.size + i])
+            columns[name] = Column(name, "", y[..., j * o.traced.own + i])
     if s.inputs:
         valid = shaped[..., 1 + o.traced.size]
         values = _inputs(o, rows[:, :, 1 + o.traced.size]).reshape((*valid.shape, len(s.inputs)))
@@ -68,6 +71,7 @@ def recorded(o: Outcome) -> Record:
     for k, name in enumerate(s.parameters):
         values_p = np.broadcast_to(o.parameters[:, k].reshape((*o.batch, 1)), y.shape[:-1])
         columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values_p)
+    columns |= _summary(o, t.shape)
     seen = _Seen(o, t, y, values if s.inputs else None)
     return Record(
         columns,
@@ -80,17 +84,31 @@ def recorded(o: Outcome) -> Record:
     )
 
 
-def derivative(of: str, wrt: str) -> str:
-    """The name of a column of sensitivities."""
-    return f"d({of})/d({wrt})"
+def _summary(o: Outcome, shape: tuple[int, ...]) -> dict[str, Column]:
+    """What was asked of the runs as a whole: one row each."""
+    if not o.summary.asked:
+        return {}
+    measured, place = units(o.system), o.layout.places["y"]
+    cells, y = o.done.state[o.layout.places["summary"]], o.done.state[place]
+    elements = {name: y[i] for i, name in enumerate(o.traced.elements)}
+    found = {}
+    for a in o.summary.asked:
+        values = o.summary.column(a, o.of_state("t"), cells, elements).reshape(shape)
+        found[a.name] = Column(a.name, a.unit(measured.get(a.column, "")), values)
+    return found
 
 
-def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]], bool]:
+def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
     """All runs' rows in one array, the rows that belong to events, taken out, and whether all times are known to agree.
+
+    Where only the ends were asked for, they are the head of each run's state, and nobody knows of events.
 
     With fixed steps the k-th row of every run is at the same time, and where all have as many, nothing is left to
     compare: looking at the times of a thousand runs would read their whole record once more.
     """
+    if o.done.pieces is None:
+        width = 1 + o.traced.size + (1 if o.system.inputs else 0)
+        return o.done.state[:width].T[:, None], None, False
     if o.done.whole is not None:
         return o.done.whole, [], True  # as they are
     lists, happened = [], []
@@ -119,7 +137,7 @@ def _inputs(o: Outcome, valid: Array) -> Array:
     return np.asarray(np.take_along_axis(o.inputs, line[:, :, None], axis=1))
 
 
-def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
+def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, Any]:
     s = o.system
     counts = {"steps": int(o.of_state("n").sum())}
     if "tried" in o.layout.places:
@@ -136,37 +154,39 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]]) -> dict[str, Any]:
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
-        "events": happened,
+        **({"events": happened} if happened is not None else {}),
     }
 
 
-def _stops(o: Outcome) -> list[Stop]:
-    """One for each run."""
-    found = []
-    times, states = o.of_state("t"), o.of_state("status")
-    place = o.layout.places["y"]
-    which = o.of_state("which") if "which" in o.layout.places else np.zeros(o.runs)
-    for run, (t, status) in enumerate(zip(times, states, strict=True)):
-        code = int(status)
+WORDS = {
+    RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
+    REPARTITION: "interrupted", NOT_CLOSED: "not closed",
+}  # fmt: skip
+
+
+def _stops(o: Outcome) -> Stops:
+    """One for each run, with its sentence when somebody reads it."""
+    codes, times = o.of_state("status").astype(int), o.of_state("t")
+    driven = "realtime" in o.settings
+    words = [("end" if driven and word == "interrupted" else word) for word in WORDS.values()]
+
+    def message(run: int) -> str:
+        code, t = int(codes[run]), float(times[run])
+        y = o.done.state[o.layout.places["y"], run]
         if code == FINISHED:
-            found.append(Stop("end", float(t)))
-        elif code == EVENT:
-            name = o.events[int(which[run]) - 1].name
-            found.append(Stop("event", float(t), f'event "{name}" at {t:.9g} s'))
-        elif code in (NOT_FINITE, TOO_SMALL):
-            found.append(_failure(o, code, float(t), np.asarray(o.done.state[place, run]), run))
-        elif code == NOT_CLOSED:
-            found.append(
-                Stop("not closed", float(t), o.traced.why_open(o.done.state[place, run], o.parameters[run], float(t)))
-            )
-        elif "realtime" in o.settings:
-            found.append(Stop("end", float(t), "stopped by whoever drove it"))
-        else:
-            found.append(Stop("interrupted", float(t), f"interrupted at {t:.6g} s"))
-    return found
+            return ""
+        if code == EVENT:
+            return f'event "{o.events[int(o.of_state("which")[run]) - 1].name}" at {t:.9g} s'
+        if code in (NOT_FINITE, TOO_SMALL):
+            return _failure(o, code, t, np.asarray(y), run)
+        if code == NOT_CLOSED:
+            return o.traced.why_open(y, o.parameters[run], t)
+        return "stopped by whoever drove it" if driven else f"interrupted at {t:.6g} s"
+
+    return Stops(words, codes, times, message)
 
 
-def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
+def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
     line = int(o.of_state("input")[run]) if o.system.inputs else 0
     given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
@@ -187,10 +207,10 @@ def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> Stop:
     near = f"; {near}: close to a singular configuration" if near else ""
     if code == NOT_FINITE:
         advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
-        return Stop("not finite", t, f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}')
+        return f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}'
     advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
     around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
-    return Stop("step too small", t, f"{around}{near}; {advice}")
+    return f"{around}{near}; {advice}"
 
 
 class _Seen:

@@ -24,6 +24,7 @@ from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import fixed, start
 from bellcrank.sim.checked import listed, many, positive, unique, whole
+from bellcrank.sim.columns import units
 from bellcrank.sim.events import Event
 from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.gpu import GpuProgram, run_gpu
@@ -34,6 +35,7 @@ from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled
+from bellcrank.sim.summary import summarised
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.traced import Traced, chosen
 from bellcrank.sim.watched import Watched
@@ -70,15 +72,18 @@ class Simulator:
         sensitivities: Sequence[str] = (),
         form: str = "minimal",
         baumgarte: float = BAUMGARTE,
+        summary: Sequence[str] = (),
         **parts: Any,
     ) -> None:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(integrator)
         wrt = listed("sensitivities", sensitivities, "names")
+        self.summary = summarised(summary, list(units(self.system)), wrt)
+        sums = self.summary.integrals
         if self.system.mechanism.loops:
-            self.traced: Traced = looped(self.system, form, method, baumgarte, self.integrator, wrt)
+            self.traced: Traced = looped(self.system, form, method, baumgarte, self.integrator, wrt, sums)
         else:
-            self.traced = chosen(self.system, method, "float64", wrt)
+            self.traced = chosen(self.system, method, "float64", wrt, sums)
         self._programs: dict[Any, Any] = {}
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
@@ -92,24 +97,27 @@ class Simulator:
         if self.system.outputs:
             _ = self.traced.outputs  # so that a function that cannot be traced says so before the run, not after it
 
-    def program(self, mode: Mode, traced: Traced) -> tuple[Layout, Program]:
-        """How the state of the loop is laid out, and what the loop does."""
+    def program(self, mode: Mode, traced: Traced, rows: bool = True) -> tuple[Layout, Program]:
+        """How the state of the loop is laid out, and what the loop does; without rows, only its state is asked for."""
+        key = ("program", mode, traced, rows)
         with self._lock:
-            if (mode, traced) not in self._programs:
+            if key not in self._programs:
+                by = traced, self.integrator
                 if mode is None:
-                    made = fixed.layout(traced, self.integrator), fixed.program(traced, self.integrator)
+                    made = fixed.layout(*by, self.summary), fixed.program(*by, self.summary, rows)
                 else:
-                    watched = Watched(traced, self.integrator, self.events, *mode)
+                    watched = Watched(*by, self.events, *mode, self.summary, rows)
                     made = watched.layout, watched.program()
-                self._programs[mode, traced] = made
-            found: tuple[Layout, Program] = self._programs[mode, traced]
+                self._programs[key] = made
+            found: tuple[Layout, Program] = self._programs[key]
             return found
 
-    def compiled(self, lanes: int, mode: Mode, traced: Traced) -> Compiled:
+    def compiled(self, lanes: int, mode: Mode, traced: Traced, rows: bool = True) -> Compiled:
+        key = (lanes, mode, traced, rows)
         with self._lock:
-            if (lanes, mode, traced) not in self._programs:
-                self._programs[lanes, mode, traced] = Compiled(self.program(mode, traced)[1], lanes).ready()
-            found: Compiled = self._programs[lanes, mode, traced]
+            if key not in self._programs:
+                self._programs[key] = Compiled(self.program(mode, traced, rows)[1], lanes).ready()
+            found: Compiled = self._programs[key]
             return found
 
     @property
@@ -136,14 +144,15 @@ class Simulator:
         batch: int | None = None,
         target: str = "cpu",
         dtype: str = "float64",
-        keep: str = "rows",
+        keep: str | None = None,
     ) -> Record:
         """See bellcrank.simulate."""
         began = time.perf_counter()
         seconds = positive("seconds", seconds)
         if not isinstance(threads, (int, np.integer)) or threads < 1:
             raise InputError(f"threads is {threads!r}; expected a whole number from 1.")
-        target = self._where(target, dtype, keep)
+        target = self._where(target, dtype)
+        in_rows = self._in_rows(keep, every)
         adaptive = self._adaptive(step, tolerance)
         h = positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
         tol = positive("tolerance", tolerance, "") if tolerance is not None else TOLERANCE
@@ -155,7 +164,7 @@ class Simulator:
             every = seconds / ROWS if adaptive else h
         gap = h if each else min(positive("every", every), seconds)
         stride = 1 if adaptive or each else whole("every", gap, h, "step")
-        mode = (adaptive, not each or not adaptive or keep == "final") if adaptive or self.events else None
+        mode = (adaptive, not each or not adaptive or not in_rows) if adaptive or self.events else None
         if mode is not None and dtype == "float32":
             raise InputError(
                 "float32 does not tell times apart as finely as chosen steps and events need; "
@@ -181,45 +190,42 @@ class Simulator:
         table = np.broadcast_to(table, (*shape, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
         p = np.broadcast_to(p, (*shape, p.shape[-1])).reshape(runs, -1)
         y = self.traced.started(self.traced.checked(y, p))
-        rows = self._rows(mode, steps, stride, seconds / gap) if keep == "rows" else 1
+        rows = self._rows(mode, steps, stride, seconds / gap) if in_rows else 0
         lanes = 1 if runs == 1 else host().lanes("float64")
-        places, program = self.program(mode, self.traced)
+        places, program = self.program(mode, self.traced, in_rows)
         self._room(runs * rows * program.row * 8, runs, rows)
         first = {
-            "t": 0.0, "y": y, "live": 1.0, "due": 1.0, "h": h, "step": h, "every": gap, "end": seconds, "last": steps,
-            "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol, "h_old": 1.0,
-            "input_step": hold, "input_last": table.shape[1] - 1,
+            "t": 0.0, "y": y, "live": 1.0, "due": float(in_rows), "h": h, "step": h, "every": gap, "end": seconds,
+            "last": steps, "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol,
+            "h_old": 1.0, "input_step": hold, "input_last": table.shape[1] - 1, "summary": self.summary.blank[None],
         }  # fmt: skip
-        state = places.array(runs, {key: x for key, x in first.items() if key in places.places})
+        first = {key: x for key, x in first.items() if key in places.places}
 
         def code(traced: Traced) -> Compiled:
-            return self.compiled(lanes, mode, traced)
+            return self.compiled(lanes, mode, traced, in_rows)
 
         def share(b: Block) -> float:
             """How far the slowest is that still runs."""
             t, live = b.state[places.place("t")], b.state[places.place("live")]
             return float(t.min(where=live > 0.0, initial=seconds)) / seconds
 
-        if keep == "final":  # no row before the last; the grid of those between steps has only its end
-            state[places.place("due")], state[places.place("next")] = 0.0, steps + 1.0 if mode is None else 1.0
-            if mode is not None:
-                state[places.place("every")] = seconds
-
         def on_gpu(traced: Traced) -> GpuProgram:
-            return self._gpu(mode, traced, dtype)
+            return self._gpu(mode, traced, dtype, in_rows)
 
         with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
             if target == "cuda":
-                done = run_gpu(self.traced, on_gpu, places, state, table, p, rows, tell, seconds)
+                done = run_gpu(self.traced, on_gpu, places, first, table, p, rows, self._memory, tell, seconds)
             else:
+                state = places.array(runs, first)
                 done = run_lanes(
                     self.traced, code, places, state, table, p, rows, self._memory, int(threads), tell, share
                 )
         outcome = Outcome(
             self.system, self.traced, self.integrator, places, done, shape, table, p, self.events,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
-             "every": "step" if each else gap, "threads": int(threads), "lanes": lanes, "target": target,
-             "dtype": dtype, "wall": time.perf_counter() - began},
+             "every": None if not in_rows else "step" if each else gap, "threads": int(threads), "lanes": lanes,
+             "target": target, "dtype": dtype, "wall": time.perf_counter() - began},
+            self.summary,
         )  # fmt: skip
         record = recorded(outcome)
         if not done.finished:
@@ -232,21 +238,35 @@ class Simulator:
             "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
 
-    def _gpu(self, mode: Mode, traced: Traced, dtype: str) -> GpuProgram:
+    def _gpu(self, mode: Mode, traced: Traced, dtype: str, rows: bool) -> GpuProgram:
+        key = ("cuda", dtype, mode, traced, rows)
         with self._lock:
-            if ("cuda", dtype, mode, traced) not in self._programs:
-                self._programs["cuda", dtype, mode, traced] = GpuProgram(self.program(mode, traced)[1], dtype)
-            found: GpuProgram = self._programs["cuda", dtype, mode, traced]
+            if key not in self._programs:
+                self._programs[key] = GpuProgram(self.program(mode, traced, rows)[1], dtype)
+            found: GpuProgram = self._programs[key]
             return found
 
-    def _where(self, target: str, dtype: str, keep: str) -> str:
+    def _in_rows(self, keep: str | None, every: float | str | None) -> bool:
+        """Whether rows are kept, or the end of each run alone."""
+        if keep is None:
+            keep = "final" if self.summary.asked else "rows"
+        if keep not in KEEPS:
+            raise InputError(unknown("keep", keep, KEEPS))
+        if keep == "rows" and self.summary.asked:
+            raise InputError(
+                'a summary is one row for each run, so that keep="rows" does not go with it; all rows have all there '
+                "is: run without a summary, and take numpy's min and max of their columns."
+            )
+        if keep == "final" and every is not None:
+            raise InputError(f"every is {every!r}, the time between rows, but only the end of each run is kept.")
+        return keep == "rows"
+
+    def _where(self, target: str, dtype: str) -> str:
         """The target that will do it, where all that was asked for goes together."""
         if target not in build.TARGETS:
             raise InputError(unknown("target", target, build.TARGETS))
         if dtype not in build.DTYPES:
             raise InputError(unknown("dtype", dtype, build.DTYPES))
-        if keep not in KEEPS:
-            raise InputError(unknown("keep", keep, KEEPS))
         if target == "cuda" and (why := missing()):
             warnings.warn(f"{why} The CPU runs it instead, in float64.", RuntimeWarning, stacklevel=4)
             return "cpu"
@@ -311,7 +331,8 @@ def simulate(
     batch: int | None = None,
     target: str = "cpu",
     dtype: str = "float64",
-    keep: str = "rows",
+    keep: str | None = None,
+    summary: Sequence[str] = (),
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
@@ -331,12 +352,14 @@ def simulate(
     for a batch.
 
     batch: so many runs, where the start is one for all. target="cuda": every run a thread of the GPU, in float64, or
-    with fixed steps and no events in float32 (docs/gpu.md). keep="final": only the last row of each run.
+    with fixed steps and no events in float32 (docs/gpu.md). keep="final": only where each run ends. summary: what to
+    say of each run as a whole, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean, rms or
+    final of any column.
 
     A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All
     of it: docs/simulation.md.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
-    made = Simulator(mechanism, integrator, method, events, sensitivities, form, **parts)
+    made = Simulator(mechanism, integrator, method, events, sensitivities, form, summary=summary, **parts)
     return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads,
                     progress, batch, target, dtype, keep)  # fmt: skip

@@ -18,28 +18,47 @@ from bellcrank.graph import Graph, Node, trace
 from bellcrank.integrate.problem import Problem, State
 from bellcrank.methods import Method, kinematics
 from bellcrank.scalar import Scalar, clip, sqrt, step
+from bellcrank.sim.columns import Columns
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Integral:
+    """Over time, of a power of a column."""
+
+    column: str
+    power: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"integral({self.column}{f'^{self.power}' if self.power > 1 else ''})"
+
+
 @dataclass(frozen=True, eq=False)
 class Traced:
     """The graphs of one system by one method of forward dynamics.
 
-    wrt: parameters and elements of the initial state ("boom.mass", "boom.q"); y then carries, behind the state, its
-    derivatives with respect to each of them.
+    integrals: y carries them behind the state. wrt: parameters and elements of the initial state ("boom.mass",
+    "boom.q"); y then carries, behind all that, its derivatives with respect to each of them.
     """
 
     system: System
     method: Method
     wrt: tuple[str, ...] = ()
+    integrals: tuple[Integral, ...] = ()
+
+    @property
+    def own(self) -> int:
+        """Of y, without derivatives."""
+        return self.system.size + len(self.integrals)
 
     @property
     def size(self) -> int:
         """Of y, with its derivatives."""
-        return self.system.size * (1 + len(self.wrt))
+        return self.own * (1 + len(self.wrt))
 
     @property
     def arguments(self) -> dict[str, Shape]:
@@ -49,7 +68,7 @@ class Traced:
     @property
     def _plain(self) -> dict[str, Shape]:
         s = self.system
-        return {"t": (), "y": (s.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        return {"t": (), "y": (self.own,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
 
     def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
         """A graph of this system: what it meets of free numbers are elements of p."""
@@ -84,7 +103,9 @@ class Traced:
             a = self._accelerations(y, tau)
             step("rate")
             q, v, _ = s.split(y)
-            return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own]}
+            seen = Columns(s, self._accelerations, t, y, u)
+            grown = [seen[i.column] ** i.power for i in self.integrals]
+            return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own, *grown]}
 
         return self._varied(self.trace("rate", rate, self._plain))
 
@@ -131,18 +152,29 @@ class Traced:
 
         return self._varied(self.trace("outputs", seen, self._plain))
 
+    def watching(self, names: Sequence[str]) -> Graph:
+        """(t, y, u, p) -> columns of the record, and behind them their derivatives."""
+
+        def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            columns = Columns(self.system, self._accelerations, t, list(y), u)
+            return {"z": [columns[name] for name in names]}
+
+        return self._varied(self.trace("watching", seen, self._plain))
+
     @property
     def elements(self) -> list[str]:
-        """Names of the elements of the state."""
+        """Names of the elements of the state, and of its integrals."""
         m = self.system.mechanism
         names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1])]
-        return [*names, *(x.name for x in self.system.states)]
+        return [*names, *(x.name for x in self.system.states), *(i.name for i in self.integrals)]
 
     def started(self, y: Array) -> Array:
-        """The state at the start, followed by its derivatives there."""
-        n, elements = self.system.size, self.elements
+        """The state at the start, followed by integrals of nothing yet, and by its derivatives there."""
+        if self.size == y.shape[-1]:
+            return y
+        n, elements = self.own, self.elements
         out = np.zeros((*y.shape[:-1], self.size))
-        out[..., :n] = y
+        out[..., : y.shape[-1]] = y
         for j, w in enumerate(self.wrt):
             if w in elements:
                 out[..., n * (1 + j) + elements.index(w)] = 1.0
@@ -168,9 +200,9 @@ class Traced:
         """In words, how near to a singular configuration it is; nothing where it is not."""
         return ""
 
-    def grouped(self, state: Array, y: slice, parameters: Array) -> dict[Traced, list[int]]:
-        """Which of the runs (columns of the state) go by which graphs."""
-        return {self: list(range(state.shape[1]))}
+    def grouped(self, y: Array, parameters: Array) -> dict[Traced, Array]:
+        """Which of the runs go by which graphs."""
+        return {self: np.arange(len(y))}
 
     def problem(self, u: Sequence[Scalar] = ()) -> Problem:
         """For a trace in which y and t are nodes and u are the inputs."""
@@ -219,9 +251,14 @@ def quaternions(s: System) -> list[int]:
     return [i for i, name in enumerate(s.mechanism.columns[0]) if name.endswith(".qx")]
 
 
-def chosen(s: System, method: str, dtype: str, wrt: Sequence[str] = ()) -> Traced:
+def derivative(of: str, wrt: str) -> str:
+    """The name of a column of sensitivities."""
+    return f"d({of})/d({wrt})"
+
+
+def chosen(s: System, method: str, dtype: str, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()) -> Traced:
     by, _ = build.chosen(s.mechanism, build.Request("forward_dynamics", method), dtype)
-    found = Traced(s, by, tuple(wrt))
+    found = Traced(s, by, tuple(wrt), integrals)
     for name in wrt:
         if name not in s.parameters and name not in found.elements:
             raise InputError(f"sensitivities: {unknown('parameter or state', name, [*s.parameters, *found.elements])}")

@@ -2,7 +2,8 @@
 
 A tick tries a step. Where the error is too large it is tried again, shorter. A step that is taken leaves its polynomial
 behind; `observe` reads rows from it at the times of the record's grid and of events, one at a time, and `locate` finds
-where in the step an event happened.
+where in the step an event happened. Where the state at the end is all that is asked for there are no rows to observe,
+and without events nobody needs the polynomial.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bellcrank.sim.events import Event, along, crossed, crossings, located, swit
 from bellcrank.sim.fixed import begun, broken, chosen, fed, is_sound, renewed, untroubled
 from bellcrank.sim.layout import EVENT, FINISHED, NEVER, TOO_SMALL, Layout, size
 from bellcrank.sim.stepsize import judged
+from bellcrank.sim.summary import NOTHING, Summary, Watch
 from bellcrank.sim.traced import Traced
 
 SMALLEST = 1e-14  # of a step, against the time or one second
@@ -29,7 +31,17 @@ EARLY = 1e-6  # of a step: where an event that begins at zero shows which side i
 class Watched:
     """The graphs of such a run; they share the layout of the state."""
 
-    def __init__(self, traced: Traced, integrator: Integrator, events: Sequence[Event], adaptive: bool, grid: bool):
+    def __init__(
+        self,
+        traced: Traced,
+        integrator: Integrator,
+        events: Sequence[Event],
+        adaptive: bool,
+        grid: bool,
+        summary: Summary = NOTHING,
+        rows: bool = True,
+    ) -> None:
+        self.rows, self.watch = rows, Watch(summary, traced)
         self.traced, self.integrator, self.events = traced, integrator, tuple(events)
         self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one for every step
         s = traced.system
@@ -52,10 +64,11 @@ class Watched:
                 **clock,
                 **dict.fromkeys(traced.measured, 1),
                 "memory": size(integrator.memory(problem)),
-                "dense": size(self.nd * traced.size),
+                "dense": size(self.nd * traced.size if rows or self.events else 0),
                 "g_old": size(len(self.events)),
                 "g": size(len(self.events)),
-                "pending": size(len(self.events)),
+                "pending": size(len(self.events) if rows else 0),
+                "summary": size(len(summary.cells)),
             }
         )
 
@@ -79,7 +92,7 @@ class Watched:
             at("live"),
             at("due"),
             row=2 + self.traced.size + (1 if self.nu else 0),
-            observe=self.traced.trace(f"{name}.observe", self._observe, shapes),
+            observe=self.traced.trace(f"{name}.observe", self._observe, shapes) if self.rows else None,
             locate=self.traced.trace(f"{name}.locate", self._locate, shapes) if self.events else None,
             start=self.traced.trace(f"{name}.start", self._start, shapes),
             hit=at("hit"),
@@ -96,8 +109,9 @@ class Watched:
         """What follows from t, y and h before the first step."""
         now, problem = self.layout.read(s), self.traced.problem(u)
         now["memory"] = begun(self.integrator, problem, now)
-        now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))]
-        now["pending"] = [NEVER] * len(self.events)
+        now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))] if now["dense"] else []
+        now["pending"] = [NEVER] * len(now["pending"])
+        now["summary"] = self.watch.noted(now["summary"], now["t"], now["y"], u)
         if self.events:
             now["g"] = now["g_old"] = list(self.traced.call(self.crossings, now["t"], now["y"], u)["g"])
         return {"s": self.layout.written(now)}
@@ -137,7 +151,8 @@ class Watched:
             ratio = 1.0
         go = where(old["live"] > 0.0, fits, 0.0) > 0.0
         new = {"t": t_new, "y": y_new, "n": n, "t_old": t, "h_old": h, **measured}
-        new["dense"] = [x for d in made.dense for x in d]
+        new["dense"] = [x for d in made.dense for x in d] if old["dense"] else []
+        new["summary"] = self.watch.passed(old["summary"], t, y, t_new, y_new, u)
         kept = {key: chosen(go, new[key], old[key]) for key in new}
         kept["memory"] = self._remembered(problem, go, made.memory, memory, ratio, old["memory"])
         kept["h"] = where(old["live"] > 0.0, h_next, old["h"])
@@ -161,6 +176,8 @@ class Watched:
             kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
             hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
             kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
+            # with a hit, `locate` says where this step ends, and looks there
+            kept["summary"] = chosen(kept["hit"] > 0.0, old["summary"], kept["summary"])
         return self._result(old | kept)
 
     def _remembered(self, problem: Any, go: Scalar, new: Any, tried: Any, ratio: Scalar, old: Any) -> list[Scalar]:
@@ -188,8 +205,7 @@ class Watched:
         return regular, first, pending
 
     def _result(self, now: dict[str, Any]) -> dict[str, Any]:
-        _, first, _ = self._row_times(now)
-        now["due"] = where(first < NEVER, 1.0, 0.0)
+        now["due"] = where(self._row_times(now)[1] < NEVER, 1.0, 0.0) if self.rows else 0.0
         return {"s": self.layout.written(now)}
 
     def _dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
@@ -248,7 +264,7 @@ class Watched:
         new: dict[str, Any] = {}
         new["pending"] = [
             where(x < 1.5, where(x < end + TOGETHER, t0 + minimum(x, end) * h0, NEVER), p)
-            for x, p in zip(places, now["pending"], strict=True)
+            for x, p in zip(places if self.rows else [], now["pending"], strict=True)
         ]
         y_new = y_end
         which: Scalar = 0.0  # the event that stops the run
@@ -282,6 +298,8 @@ class Watched:
         if self.renews:  # the memory above is of the inputs in u
             after["fresh"] = where(end < 1.0, 0.0, now["fresh"])
         new |= {key: chosen(halted, after[key], now[key]) for key in after}
+        seen = self.watch.passed(now["summary"], t0, dense[0], t_end, chosen(halted, y_end, now["y"]), u)
+        new["summary"] = self.watch.noted(seen, t_end, new["y"], u)  # a switch has two sides
         kept = {key: chosen(hit, new[key], now[key]) for key in new}
         kept["hit"] = 0.0
         return self._result(now | kept)

@@ -1,0 +1,92 @@
+"""Where the time of a whole call goes, a million runs of 100 steps: python -m bench.gpu call
+
+Every part has the time that was spent in it and in nothing that it calls. "rest" is Python between them: checks, and
+whatever nobody thought of. The first call of a Simulator traces, makes PTX and has the driver assemble it; the second
+finds all that done; the third also finds the memory of the record that nobody has any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import bellcrank as bc
+from bellcrank.emit.cuda import device, loop
+from bellcrank.emit.cuda.device import cupy
+from bellcrank.sim import gpu, simulator
+from bellcrank.sim.layout import Layout
+
+RUNS, SECONDS = 1_000_000, 0.1
+PARTS = ("trace", "text", "ptx", "driver", "start", "kernel", "fetch", "record", "rest")
+SUMMARY = ["max(*.v)", "rms(*.v)", "t_max(energy)"]
+
+
+class Watch:
+    """Seconds of each part, less those of the parts inside it."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+        self._inner = [0.0]
+
+    def timed(self, part: str, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        began = time.perf_counter()
+        self._inner.append(0.0)
+        try:
+            return function(*given, **named)
+        finally:
+            cupy().cuda.get_current_stream().synchronize()  # or a part would be charged for the one before it
+            took = time.perf_counter() - began
+            self.seconds[part] += took - self._inner.pop()
+            self._inner[-1] += took
+
+    @contextmanager
+    def over(self, part: str, owner: Any, name: str) -> Iterator[None]:
+        """A function that is looked up in `owner` under that name."""
+        function = vars(owner)[name]
+        setattr(owner, name, lambda *given, **named: self.timed(part, function, *given, **named))
+        try:
+            yield
+        finally:
+            setattr(owner, name, function)
+
+
+def _call(work: Callable[[], Any]) -> tuple[Watch, float]:
+    watch = Watch()
+    places = (
+        ("trace", simulator.Simulator, "program"), ("text", loop.Loop.__dict__["text"], "func"), ("ptx", loop, "ptx"),
+        ("driver", device.Function, "__init__"), ("start", Layout, "array"),
+        ("kernel", gpu.GpuProgram, "finish"), ("fetch", gpu, "_fetch"), ("record", simulator, "recorded"),
+    )  # fmt: skip
+
+    def nested(left: tuple[Any, ...]) -> Any:
+        if not left:
+            return watch.timed("rest", work)
+        with watch.over(*left[0]):
+            return nested(left[1:])
+
+    began = time.perf_counter()
+    nested(places)
+    return watch, time.perf_counter() - began
+
+
+def table() -> None:
+    """The table of docs/gpu.md."""
+    m = bc.zoo.puma600()
+    starts = m.random(0, (RUNS,))[0]
+    cupy().zeros(1).sum().item()  # the context of the GPU is made once, whoever asks first
+    print(f"{'puma600, 1e6 runs, ms':40}" + "".join(f"{h:>8}" for h in ("whole", *PARTS)))
+    for name, dtype, how, asked in (
+        ("one start", "float64", {"batch": RUNS}, ()), ("one start", "float32", {"batch": RUNS}, ()),
+        ("starts", "float64", {"q0": starts}, ()), ("summary", "float64", {"batch": RUNS}, SUMMARY),
+    ):  # fmt: skip
+        sim = bc.Simulator(m, summary=asked)
+        for call in ("first", "second", "third"):
+            given: dict[str, Any] = {"target": "cuda", "dtype": dtype, "keep": "final", **how}
+            watch, whole = _call(lambda sim=sim, given=given: sim.run(SECONDS, **given))  # type: ignore[misc]
+            cells = (whole, *watch.seconds.values())
+            print(f"{f'{name} {dtype}, {call} call':40}" + "".join(f"{1e3 * c:8.1f}" for c in cells), flush=True)
+    began = time.perf_counter()
+    bc.simulate(m, SECONDS, batch=RUNS, target="cuda", keep="final")
+    print(f"bc.simulate as a whole, again: {1e3 * (time.perf_counter() - began):.1f} ms")

@@ -1,0 +1,103 @@
+"""Columns of a record as functions of the state, over any scalar: what a run can watch while it goes.
+
+The names are those of the record: elements of the state, accelerations, joint forces, commands, outputs of the system,
+energies, and where the frames of the mechanism are and how fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank import build
+from bellcrank.methods import candidates
+from bellcrank.model import Mechanism
+from bellcrank.record import state_columns
+from bellcrank.record.derive import ENERGIES, PLACES
+from bellcrank.scalar import Scalar, sqrt
+from bellcrank.sim.systems import System
+
+Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # of (y, tau)
+
+
+def units(s: System) -> dict[str, str]:
+    """Every column that can be watched, with its unit."""
+    m = s.mechanism
+    sizes = {"q": m.nq, "v": m.nv, "a": m.nv, "tau": m.nv}
+    empty = state_columns(m, np.zeros(1), **{key: np.zeros((1, n)) for key, n in sizes.items()})
+    found = {name: column.unit for name, column in empty.items() if name != "t"}
+    found |= {z.name: z.unit for z in s.states}
+    if s.actuators:
+        found |= {f"{name}.command": "" for name in s.commands}
+    found |= dict.fromkeys(s.outputs, "")
+    found |= {name: "J" for name in ENERGIES if name not in found}
+    frames = {f"{frame}.{p}": "m/s" if p == "speed" else "m" for frame in m.frames for p in PLACES}
+    return found | {name: unit for name, unit in frames.items() if name not in found}
+
+
+class Columns:
+    """Columns at one state; each group of them is computed when the first of it is asked for."""
+
+    def __init__(self, s: System, accelerations: Accelerations, t: Scalar, y: Sequence[Scalar], u: Any) -> None:
+        self.system, self.accelerations, self.t, self.y, self.u = s, accelerations, t, list(y), u
+
+    def __getitem__(self, name: str) -> Scalar:
+        s, m = self.system, self.system.mechanism
+        element, _, kind = name.rpartition(".")
+        names = m.columns[0] if kind == "q" else s.commands if kind == "command" else m.columns[1]
+        states = [z.name for z in s.states]
+        if name in s.outputs:
+            return self._outputs[name]
+        if name in states:
+            return self._state[2][states.index(name)]
+        if kind in ("q", "v", "a", "tau", "command") and element in names:
+            return self._vector(kind)[names.index(element)]
+        if name in ENERGIES:
+            return sum((self._of(f"{what}_energy") for what in self._kinds(name)), 0.0)
+        if kind == "speed":
+            velocity = self._of("velocity", element)[:3]
+            return sqrt(sum((x * x for x in velocity[1:]), velocity[0] * velocity[0]))
+        return self._of("pose", element)[PLACES.index(kind)][3]
+
+    def _vector(self, kind: str) -> list[Scalar]:
+        if kind in ("q", "v"):
+            return self._state[kind == "v"]
+        return self._a if kind == "a" else self._forces[kind == "command"]
+
+    def _kinds(self, energy: str) -> tuple[str, ...]:
+        return ("kinetic", "potential") if energy == "energy" else (energy.partition("_")[0],)
+
+    def _of(self, quantity: str, frame: str = "") -> Any:
+        """A quantity of the mechanism here."""
+        q, v, _ = self._state
+        given = (q, v) if quantity in ("kinetic_energy", "velocity") else (q,)
+        return _function(self.system.mechanism, quantity, frame)(*given)
+
+    @cached_property
+    def _state(self) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        q, v, x = self.system.split(self.y)
+        return list(q), list(v), list(x)
+
+    @cached_property
+    def _forces(self) -> tuple[list[Scalar], list[Scalar]]:
+        """On the joints, and what was commanded."""
+        commands, _ = self.system.commanded(self.t, self.y, self.u)
+        return self.system.forces(self.t, self.y, commands)[0], commands
+
+    @cached_property
+    def _a(self) -> list[Scalar]:
+        return self.accelerations(self.y, self._forces[0])
+
+    @cached_property
+    def _outputs(self) -> dict[str, Scalar]:
+        return self.system.observed(self.t, self.y, self.u)
+
+
+def _function(m: Mechanism, quantity: str, frame: str) -> Callable[..., Any]:
+    by = candidates(quantity, m.tree)[0]
+    function = build.layer(m, build.Request(quantity, frame=frame), by).function(quantity)
+    tree, options = build.tree(m, quantity, by), {"frame": frame} if frame else {}
+    return lambda *given: function(tree, *given, **options)
