@@ -284,8 +284,8 @@ def test_a_run_is_that_of_the_cpu(name: str) -> None:
 
 
 def test_many_bounces_of_many_runs() -> None:
-    """More threads than a block has, each with steps and events of its own. None comes to rest: bounces then follow each
-    other faster than steps do, and rounding errors decide which is seen.
+    """More threads than a block has, each with steps and events of its own. None comes to rest: bounces then come
+    faster than steps do, and rounding errors decide which is seen.
     """
     m, _, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
     settings["q0"], seconds = np.linspace(0.5, 1.0, 1000)[:, None], 2.0
