@@ -30,7 +30,8 @@ NEAR, FAR = 2.0, 12.0  # instructions' worth of a value's way to shared and to l
 STATES = {1: 128, 2: 64, 4: 32, 8: 32}  # of a block, by the members of a team
 SPEED = {1: 2.1e13, 2: 1.15e13}  # instructions of threads per second, by the words of a value
 CACHED, FETCHED = 6500, 9e12  # the same for a longer text, which the instruction cache does not hold
-WORTH = 1.25
+BANDWIDTH = 4.2e12  # bytes per second that a copy moves
+WORTH = 1.25  # what one thread must lose by waiting, before teams are tried: they do more in all
 WAITING = 1.25  # an idle member costs more than its share
 # By warps at work on a multiprocessor, how much of its speed a kernel reaches that does nothing but arithmetic.
 EFFICIENCY = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}

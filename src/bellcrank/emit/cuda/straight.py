@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.choice import MOST, SHARED, STATES, Plan, best, chosen
+from bellcrank.emit.cuda.choice import BANDWIDTH, MOST, SHARED, STATES, Plan, best, chosen
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
@@ -78,6 +78,13 @@ class Straight:
     def cost(self) -> float:
         """Predicted, in units that compare methods with each other."""
         return self.plan.cost
+
+    @property
+    def per_second(self) -> float:
+        """States that one H200 is predicted to compute: by its arithmetic, or by its memory where that is slower."""
+        moved = sum(math.prod(shape) for shape in self.graph.inputs.values())
+        moved += sum(array.size for array in self.graph.outputs.values())
+        return min(self.plan.per_second, BANDWIDTH / max(1, moved * 4 * self.words))
 
     @property
     def least(self) -> float:
@@ -221,6 +228,7 @@ def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
         found[layout] = {
             "ptx": made.ptx, "threads": plan.threads, "states": plan.states, "shared": made.shared,
             "registers": plan.registers, "live": made.live, "blocks": plan.blocks, "local": plan.local,
+            "members": len(plan.team), "per_second": made.per_second,
         }  # fmt: skip
     return found
 
