@@ -40,7 +40,9 @@ BELOW = {
     "schedule": {"graph"},
     "emit": {"graph", "schedule"},
     # the bridge, and a second one beside it that only prints
-    "build": {"spatial", "model", "methods", "graph", "schedule", "emit"},
+    "asked": {"spatial", "model", "methods", "graph", "emit"},
+    "wrenches": {"emit"},
+    "build": {"asked", "wrenches", "spatial", "model", "methods", "graph", "schedule", "emit"},
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},
