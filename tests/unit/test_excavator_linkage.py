@@ -246,7 +246,7 @@ def test_the_real_time_loop_is_the_same_run() -> None:
     def sleep(until: int) -> None:
         clock[0] = max(clock[0], until)
         if clock[0] > 3_000_000_000:
-            drive._set("stop", 1)
+            drive.shared.set("stop", 1)
 
     drive = Drive(simulator().system, 1000, "rk4", substeps=2, every=10, clock=Clock(now, sleep))
     drive.input({"autopilot": 1.0})

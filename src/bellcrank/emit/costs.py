@@ -2,9 +2,9 @@
 
 The time of one state in a batch is a sum over what the graph has: arithmetic, divisions and roots, angles (a sine and
 cosine of one angle come together), calls of the C library, values that wait so long that they leave the registers,
-numbers read and written, a start, and minima and maxima (which keep NaN, and so are half a dozen instructions). The weights come from
-compiling and timing a few artificial graphs; that takes half a second, once for each processor and version, and is
-kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
+numbers read and written, a start, and minima and maxima (which keep NaN, and so are half a dozen instructions). The
+weights come from compiling and timing a few artificial graphs; that takes half a second, once for each processor and
+version, and is kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
 
 A state that is computed alone, and whose next one waits for it as in a simulation, has weights of its own.
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.realtime import EVENTS, bin_edges
+from bellcrank.emit.block import EVENTS, bin_edges
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
