@@ -6,6 +6,7 @@ goes on from the state at that moment.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -186,14 +187,15 @@ class Session:
             self.levers = self.machine.values(self._pilot(self.drive.snapshot()))
             self.drive.input(self.levers)
 
-    def recorded(self) -> Record:
-        return self.drive.record()
+    def recorded(self, begin: float = -math.inf, end: float = math.inf) -> Record:
+        """All that is kept, or the part between two times."""
+        run = self.drive.record()
+        return run if (begin, end) == (-math.inf, math.inf) else run.between(begin, end)
 
     def replay(self, begin: float, end: float) -> bytes:
         """What was recorded between two times, thinned out: u32 rows, u32 width; t as f64; rows as f32."""
-        run = self.recorded()
-        inside = np.flatnonzero((run.t >= begin) & (run.t <= end))
-        kept = inside[:: max(1, -(-len(inside) // ROWS))]
+        run = self.recorded(begin, end)
+        kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
         t = np.ascontiguousarray(run.t[kept], "<f8")
         poses = self.poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
         columns = [run[name][kept] for name in self.machine.names if name in run.names]
