@@ -26,6 +26,7 @@ GROUND = -1.0  # m, below the cab's bearing
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
+LEAD = 0.6  # rad: at full speed the joints lag 0.3 behind
 LAMINAR = 1.0  # psi: so small a drop has no infinite slope, which implicit integrators need; else it is hardly felt
 START = (5.6, 0.0, 0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
 DEG = 180.0 / math.pi
@@ -36,7 +37,7 @@ def machine() -> Machine:
     arm = ExcavatorArm.of(m, tip=TIP)
     start = [float(x) for x in arm.inverse(START)]
     gains, actuators = data("excavator")["control"], hydraulics(LAMINAR)
-    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, arm=arm)
+    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, lead=LEAD, arm=arm)
 
     def spool(i: int) -> Callable[..., Scalar]:
         def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
