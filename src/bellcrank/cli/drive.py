@@ -32,7 +32,7 @@ def drive(
         "position"
     ),
     pilot: Annotated[str, typer.Option(metavar="NAME", help="A program that drives, until a hand takes over.")] = "",
-    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page, where there is a screen.")] = True,
     seconds: Annotated[float | None, typer.Option(metavar="S", help="Stop after so long; else at Ctrl-C.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "error",
@@ -69,7 +69,8 @@ def drive(
             session = Session(machine, maker(), wanted)
         session.fly(pilot)
         with contextlib.suppress(KeyboardInterrupt), Watch() as watch:
-            serve(session, listening, host, browser, seconds, ready=_say(seconds), each=lambda s: _look(watch, s))
+            shown = browser and screen.out().is_terminal
+            serve(session, listening, host, shown, seconds, ready=_say(seconds), each=lambda s: _look(watch, s))
         screen.line()
         screen.lines(whole(session.drive.report()))
     finally:
