@@ -45,6 +45,8 @@ class Session:
         self.levers = machine.first()
         self.number = 0  # of the driver's newest message
         self.poses = stage.pose_kernel(machine.mechanism)
+        # Once: it takes long, and whoever comes and goes a hundred times a second must not hold up the others.
+        self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
         self._switching = threading.Lock()
         self.drive: Driven = self._made(self.settings)
         self.drive.reset(q0=self._start())
@@ -149,7 +151,7 @@ class Session:
             "protocol": messages.PROTOCOL,
             "version": __version__,
             "name": m.mechanism.name,
-            "scene": stage.described(m.mechanism, np.asarray(self._start()), alone=bool(m.look)),
+            "scene": self.scene,
             "names": m.names,
             "sizes": [len(m.mechanism.bodies), m.system.size, len(m.system.inputs), len(m.system.outputs)],
             "levers": [asdict(lever) | {"label": lever.label or lever.name} for lever in m.levers],
