@@ -1,7 +1,7 @@
 """`python -m bench.soak [--seconds 600]`: excavator_linkage digs by itself in real time, one page watches; the report.
 
 The machine has hydraulics, soil and closed loops, at 1 kHz; the page is a program in a process of its own, which reads
-all it is sent. A line every minute says how it goes. Outside CI: what the report says is this computer's as much as ours.
+all it is sent. A line every minute says how it goes. Outside CI: the report is this computer's as much as ours.
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ def main() -> int:
     page.wait()
     report = session.drive.report()
     share = (ended.user + ended.system - began.user - began.system) / (ended.elapsed - began.elapsed)
-    print(
-        f"\n{given.machine}, {given.rate:g} steps per second, {session.settings.integrator}; {share:.1%} of a core in all"
-    )
+    how = f"{given.rate:g} steps per second, {session.settings.integrator}"
+    print(f"\n{given.machine}, {how}; {share:.1%} of a core in all")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
     print(whole(report))
     return 0 if session.drive.snapshot().status == "stopped" else 1

@@ -383,6 +383,12 @@ def test_a_bad_switch_changes_nothing(session: Session, change: dict[str, Any], 
         session.slow(0.0)
 
 
+def test_a_welcome_is_cheap(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes and goes all the time would hold up everybody else."""
+    monkeypatch.setattr(stage, "described", lambda *_, **__: pytest.fail("the scene is made anew"))
+    assert session.welcome()["scene"] is session.welcome()["scene"]
+
+
 def test_reset_keeps_the_mode(session: Session) -> None:
     session.move([0.1, 0.0, 0.0, 0.0, 1.0])
     session.reset()

@@ -151,8 +151,12 @@ def test_two_pages_and_one_driver(client: TestClient, clock: Clock, drive: Any) 
         assert "Only the driver" in second.until(lambda p: p.last("note"))["text"]
         assert drive().u.tolist() == [0, 0, 0, 0, 0]
         assert ("pause",) not in drive().calls
+        heard = len([x for x in first.told if x["type"] == "settings"])
         second.send("ask")
         first.roles(asking=two)
+        assert (
+            len([x for x in first.told if x["type"] == "settings"]) == heard
+        )  # what is refused is nobody else's matter
         first.send("answer", grant=False)
         second.until(lambda p: (n := p.last("note")) and "keeps" in n["text"])
         second.send("ask")

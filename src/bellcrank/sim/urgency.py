@@ -32,7 +32,7 @@ def urgent(core: int | None = None) -> Iterator[list[str]]:
         notes.append(f"memory is not locked ({_why(error)}): a page may have to be fetched")
     wanted = core if core is not None else max(cores) if first and len(cores) > 1 else None
     if wanted is None:
-        why = "there is only one" if first else "without SCHED_FIFO that would do harm"
+        why = "there is only one" if first else "without SCHED_FIFO that may do harm"
         notes.append(f"not pinned to a core: {why}")
     else:
         try:
