@@ -15,7 +15,8 @@ run: .venv/ready
 	$(BIN)/bellcrank count excavator --all
 	$(BIN)/bellcrank bench excavator
 	$(BIN)/bellcrank simulate excavator --scenario resolved-mode --report run.html
-	@if [ -t 1 ]; then $(BIN)/bellcrank drive excavator; else $(BIN)/bellcrank drive excavator --pilot dig --seconds 10 --no-browser --port 0; fi
+	$(BIN)/bellcrank drive excavator --pilot dig --seconds 60 --port 0
+	@echo; echo "To take the levers yourself: $(BIN)/bellcrank drive excavator (until Ctrl-C)"
 
 test: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2

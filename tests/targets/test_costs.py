@@ -12,7 +12,7 @@ from bellcrank import build
 from bellcrank.emit import costs as model
 from bellcrank.emit.costs import SAMPLES, Costs, Parts, costs, parts, sample
 from bellcrank.graph import trace
-from bellcrank.scalar import cos, exp, sin, sqrt
+from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
 
 
 def test_parts_of_a_graph() -> None:
@@ -21,6 +21,14 @@ def test_parts_of_a_graph() -> None:
 
     p = parts(trace("f", body, {"x": (4,), "y": ()}))
     assert p == Parts(arithmetic=2, roots=2, angles=2, calls=2, recalls=0, reads=4, writes=3)
+
+
+def test_minima_and_maxima_are_no_cheap_arithmetic() -> None:
+    def body(x):  # type: ignore[no-untyped-def]
+        return {"y": [minimum(x[0], x[1]), maximum(x[0], 0.0) * x[1], where(x[0] < x[1], x[0], x[2])]}
+
+    p = parts(trace("f", body, {"x": (3,)}))
+    assert (p.arithmetic, p.extremes) == (3, 2)
 
 
 def test_values_that_wait_are_recalled() -> None:
@@ -52,8 +60,8 @@ def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
 @pytest.mark.parametrize("numbers", SAMPLES)
 def test_samples_have_what_they_are_for(numbers: tuple[int, ...]) -> None:
     wanted, got = Parts(*numbers), parts(sample(Parts(*numbers)))
-    assert (got.angles, got.roots, got.calls, got.reads, got.writes) == (
-        wanted.angles, wanted.roots, wanted.calls, wanted.reads, wanted.writes,
+    assert (got.angles, got.roots, got.calls, got.reads, got.writes, got.extremes) == (
+        wanted.angles, wanted.roots, wanted.calls, wanted.reads, wanted.writes, wanted.extremes,
     )  # fmt: skip
     assert 0.9 * wanted.arithmetic <= got.arithmetic <= wanted.arithmetic + 100
     assert got.recalls >= wanted.recalls / 2

@@ -383,6 +383,12 @@ def test_a_bad_switch_changes_nothing(session: Session, change: dict[str, Any], 
         session.slow(0.0)
 
 
+def test_a_welcome_is_cheap(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes and goes all the time would hold up everybody else."""
+    monkeypatch.setattr(stage, "described", lambda *_, **__: pytest.fail("the scene is made anew"))
+    assert session.welcome()["scene"] is session.welcome()["scene"]
+
+
 def test_reset_keeps_the_mode(session: Session) -> None:
     session.move([0.1, 0.0, 0.0, 0.0, 1.0])
     session.reset()
@@ -440,27 +446,6 @@ def test_what_cannot_be_driven_says_so() -> None:
         generic(bc.zoo.pendulum(), "wish")
     with pytest.raises(bc.InputError, match="rate is 3"):
         Session(generic(bc.zoo.pendulum()), FakeDrive, Settings(rate=3.0))
-
-
-def test_the_program_digs(digger: Machine) -> None:
-    """A whole round in simulated time: the teeth go into the ground, up, round and back."""
-    made, s = digger.pilots["dig"](), digger.system
-    simulator, y, t, span = bc.Simulator(s), None, 0.0, 0.05
-    q, v, x = np.array(digger.start), np.zeros(4), np.array([z.initial for z in s.states])
-    height, swing, places = [], [], set()
-    while t < 90.0:
-        y = np.concatenate([q, v, x])
-        u = digger.values(made(Snapshot(0, t, y, None)))
-        run = simulator.run(span, q, v, x, step=1e-3, every=span, inputs=dict(zip(s.inputs, u, strict=True)))
-        q, v, x, t = run.q[-1], run.v[-1], run.x[-1], t + span
-        height.append(run["tip.height"][-1])
-        swing.append(q[0])
-        places.add(made.at)  # type: ignore[attr-defined]
-    assert places == set(range(8))
-    assert min(height) < excavator.GROUND - 0.1
-    assert max(height) > 1.0
-    assert max(swing) > 1.0
-    assert np.abs(v).max() < 1.0
 
 
 def test_a_hand_takes_over_from_the_program(session: Session) -> None:

@@ -151,8 +151,12 @@ def test_two_pages_and_one_driver(client: TestClient, clock: Clock, drive: Any) 
         assert "Only the driver" in second.until(lambda p: p.last("note"))["text"]
         assert drive().u.tolist() == [0, 0, 0, 0, 0]
         assert ("pause",) not in drive().calls
+        heard = len([x for x in first.told if x["type"] == "settings"])
         second.send("ask")
         first.roles(asking=two)
+        assert (
+            len([x for x in first.told if x["type"] == "settings"]) == heard
+        )  # what is refused is nobody else's matter
         first.send("answer", grant=False)
         second.until(lambda p: (n := p.last("note")) and "keeps" in n["text"])
         second.send("ask")
@@ -257,6 +261,10 @@ def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "frame-ancestors 'none'" in policy
     lines = client.get("/record.csv").text.splitlines()
     assert any("boom.q" in line for line in lines[:5])
+    part = client.get("/record.csv?from=1&to=1.5").text.splitlines()
+    assert [float(line.split(",")[0]) for line in (part[-501], part[-1])] == [1.0, 1.5]
+    assert not part[-502][0].isdigit()  # what was marked, and nothing before it
+    assert len(client.get("/record.csv?from=nan&to=x").text.splitlines()) == len(lines)
     assert len(client.get("/replay?from=1&to=2").content) > 1000
     assert len(client.get("/replay?from=x").content) > 1000
 
@@ -330,7 +338,7 @@ def test_the_command_says_where_and_ends_with_the_report(fake: None) -> None:
     done = run("excavator", "--port", "0", "--seconds", "0.3", "--rate", "500", "--method", "aba")
     assert done.exit_code == 0, done.output
     assert "drive it at http://127.0.0.1:" in done.output
-    assert "500 steps per second; 0 overruns; 0 skipped" in done.output
+    assert "0 periods ended late: 0 caught up; 0 periods skipped" in done.output
     done = run("pendulum", "--port", "0", "--seconds", "0.3", "--by", "torque")
     assert done.exit_code == 0, done.output
 

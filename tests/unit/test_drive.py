@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.realtime import BINS, bin_edges
+from bellcrank.emit.block import BINS, bin_edges
 from bellcrank.errors import InputError
-from bellcrank.sim import Clock, Drive
+from bellcrank.sim import Clock, Drive, urgency
+from bellcrank.sim.kept import Kept
 
 MS = 1_000_000  # nanoseconds
 
@@ -37,7 +38,7 @@ class Hand:
         if self.n in self.script:
             self.script[self.n](self)
         if self.n >= self.wakes:
-            self.drive._set("stop", 1)
+            self.drive.shared.set("stop", 1)
 
     def run(self, mechanism: Any, **settings: Any) -> Drive:
         self.drive = Drive(mechanism, 1000.0, clock=Clock(self.now, self.sleep), **settings)
@@ -147,10 +148,8 @@ def test_inputs_newest_wins(arm: bc.Mechanism) -> None:
 
 
 def test_rows_that_the_ring_cannot_hold_are_counted(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    import bellcrank.sim.driving as driving
-
-    monkeypatch.setattr(driving, "RING", 64)
-    monkeypatch.setattr(driving.Drive, "_write", lambda self: None)
+    monkeypatch.setattr("bellcrank.sim.exchange.RING", 64)
+    monkeypatch.setattr(Drive, "_write", lambda self: None)
     drive = Hand({}, wakes=100).run(arm, q0=START)
     assert len(drive.record()) == 64
     assert drive.report()["lost_rows"] == 36
@@ -216,3 +215,85 @@ def test_bad_arguments(arm: bc.Mechanism) -> None:
         drive.input([1.0, 2.0])
     with pytest.raises(InputError, match="not finite"):
         drive.input([float("nan")])
+
+
+def test_outputs_are_those_of_the_record(arm: bc.Mechanism) -> None:
+    def tip(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return q[0] * v[1] + u["push"] * t
+
+    outputs = {"tip": tip, "twice": lambda t, q, v, x, u: 2.0 * tip(t, q, v, x, u)}
+    control = lambda t, q, v, x, u: [u["push"], 0.0, 0.0]  # noqa: E731
+    system = bc.system(arm, control=control, inputs=["push"], outputs=outputs)
+    drive = Hand({20: lambda clock: clock.drive.input({"push": 3.0})}, wakes=50).run(system, q0=START)
+    shot, last = drive.snapshot(), drive.record()
+    assert shot.outputs == pytest.approx({name: last[name][-1] for name in outputs}, rel=1e-14)
+    assert shot.outputs["tip"] != 0.0
+
+
+def test_the_record_of_an_endless_run_is_bounded(arm: bc.Mechanism) -> None:
+    drive = Hand({}, wakes=400).run(arm, q0=START, keep=0.1)
+    run = drive.record()
+    assert len(run) + drive.kept.forgotten == 400
+    assert run.t[-1] == pytest.approx(0.4)
+    kept = Kept(1, 100)
+    for k in range(60):
+        kept.add(np.full((10, 1), k))
+    assert kept.forgotten == 500
+    assert np.array_equal(kept.rows(), np.repeat(np.arange(50, 60), 10)[:, None])
+
+
+def test_code_is_there_before_the_time_runs(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = Drive(arm, 1000.0, q0=START)
+    monkeypatch.setattr("bellcrank.sim.driving.Code", lambda program: pytest.fail("it is compiled while time runs"))
+    with drive:
+        until = time.monotonic() + 10.0
+        while drive.snapshot().n == 0 and time.monotonic() < until:
+            time.sleep(0.01)
+    assert drive.snapshot().n > 0
+
+
+class Refused:
+    """An os that permits nothing, or all, and says so."""
+
+    SCHED_FIFO, SCHED_OTHER, sched_param = 1, 0, staticmethod(lambda priority: priority)
+
+    def __init__(self, permits: bool, cores: set[int]) -> None:
+        self.permits, self.cores, self.calls = permits, cores, list[tuple[Any, ...]]()
+
+    def sched_getaffinity(self, pid: int) -> set[int]:
+        return self.cores
+
+    def sched_setscheduler(self, pid: int, policy: int, param: int) -> None:
+        if not self.permits:
+            raise PermissionError(1, "Operation not permitted")
+        self.calls.append(("scheduler", policy, param))
+
+    def sched_setaffinity(self, pid: int, cores: set[int]) -> None:
+        self.calls.append(("cores", *sorted(cores)))
+
+
+@pytest.mark.parametrize(
+    ("permits", "cores", "asked", "calls", "notes"),
+    [
+        (True, {0, 1, 2}, None, [("scheduler", 1, 50), ("cores", 2)], ["locked"]),
+        (True, {0}, None, [("scheduler", 1, 50)], ["locked", "only one"]),
+        (False, {0, 1}, None, [], ["no SCHED_FIFO (Operation not permitted)", "locked", "not pinned"]),
+        (False, {0, 1}, 1, [("cores", 1)], ["no SCHED_FIFO", "locked"]),
+    ],
+)
+def test_what_is_not_permitted_is_said(
+    monkeypatch: pytest.MonkeyPatch, permits: bool, cores: set[int], asked: int | None, calls: Any, notes: Any
+) -> None:
+    def refused() -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    system = Refused(permits, cores)
+    monkeypatch.setattr("bellcrank.sim.urgency.os", system)
+    monkeypatch.setattr("bellcrank.sim.urgency._lock_memory", refused)
+    with urgency.urgent(asked) as found:
+        assert system.calls == calls
+        assert len(found) == len(notes)
+        for text, part in zip(found, notes, strict=True):
+            assert part in text
+    assert system.calls[-1] == ("cores", *cores)
+    assert ("scheduler", 0, 0) in system.calls or not permits

@@ -231,7 +231,7 @@ def test_energy_is_what_the_forces_did() -> None:
     power = sum(run[f"{n}.tau"] * run[f"{n}.v"] for n in M.columns[1])
     work = np.concatenate([[0.0], np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(run.t))])
     grown = run["energy"] - run["energy"][0]
-    assert np.ptp(grown) > 5e4  # joules
+    assert np.ptp(grown) > 4e4  # joules: there is something to compare
     np.testing.assert_allclose(grown, work, atol=2e-3 * np.ptp(grown))
 
 
@@ -246,7 +246,7 @@ def test_the_real_time_loop_is_the_same_run() -> None:
     def sleep(until: int) -> None:
         clock[0] = max(clock[0], until)
         if clock[0] > 3_000_000_000:
-            drive._set("stop", 1)
+            drive.shared.set("stop", 1)
 
     drive = Drive(simulator().system, 1000, "rk4", substeps=2, every=10, clock=Clock(now, sleep))
     drive.input({"autopilot": 1.0})

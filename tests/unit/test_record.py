@@ -231,6 +231,19 @@ def test_no_rows() -> None:
             fails()
 
 
+def test_a_part_of_it(run: Record, batch: Record) -> None:
+    part = run.between(0.1, 0.2)
+    inside = (run.t >= 0.1) & (run.t <= 0.2)
+    assert 0 < len(part) < len(run)
+    for name in ("t", "boom.q", "energy", "bucket.z"):
+        np.testing.assert_array_equal(part[name], run[name][inside])
+    assert part.provenance == run.provenance
+    made = Record({"t": run.column("t")}, derived=lambda name: Column(name, "", 2.0 * run.t), derivable=("twice",))
+    np.testing.assert_array_equal(made.between(0.1, 0.2)["twice"], 2.0 * part.t)
+    assert batch.between(0.0, 0.02)["boom.q"].shape == (*batch.batch, 3)
+    assert len(run.between(7.0, 8.0)) == 0
+
+
 def test_provenance_is_plain_whatever_it_was() -> None:
     odd = {"a": np.float64(1.5), "b": (1, 2), "c": np.arange(2), 3: {"d": np.inf}, "e": object, "f": True, "g": None}
     run = Record({"t": Column("t", "s", np.zeros(1))}, provenance=odd)

@@ -12,7 +12,7 @@ from bellcrank.cli.screen import Column
 from bellcrank.errors import InputError, unknown
 
 WHAT = {
-    "arithmetic": "mul, add, sub, and what selects",
+    "arithmetic": "mul, add, sub, and what compares and selects",
     "roots": "div, sqrt",
     "angles": "sine and cosine of one angle",
     "calls": "of the C library: exp, tan, ...",
@@ -20,6 +20,7 @@ WHAT = {
     "reads": "number read",
     "writes": "number written",
     "starts": "state",
+    "extremes": "minimum, maximum",
 }
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, mechanism, screen
+from bellcrank.cli.live import Watch
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 
 PORT = 8731
+ROWS = 1000.0  # of the record, a second
+KEEP = 600.0  # s that it goes back: a drive may run for days
 
 
 @app.command()
@@ -27,7 +32,7 @@ def drive(
         "position"
     ),
     pilot: Annotated[str, typer.Option(metavar="NAME", help="A program that drives, until a hand takes over.")] = "",
-    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page, where there is a screen.")] = True,
     seconds: Annotated[float | None, typer.Option(metavar="S", help="Stop after so long; else at Ctrl-C.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "error",
@@ -48,6 +53,7 @@ def drive(
         extra(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC
     from bellcrank.cockpit.serve import bound, serve
+    from bellcrank.sim.deadline_text import whole
 
     machine = MACHINES[name]() if name in MACHINES else generic(mechanism(name, base, check), by)
     listening = bound(host, port)
@@ -62,11 +68,11 @@ def drive(
         with screen.working(f"compiling {name}"):
             session = Session(machine, maker(), wanted)
         session.fly(pilot)
-        try:
-            serve(session, listening, host, browser, seconds, ready=_say)
-        except KeyboardInterrupt:
-            screen.line()
-        _print(session.drive.report(), session.settings.rate)
+        with contextlib.suppress(KeyboardInterrupt), Watch() as watch:
+            shown = browser and screen.out().is_terminal
+            serve(session, listening, host, shown, seconds, ready=_say(seconds), each=lambda s: _look(watch, s))
+        screen.line()
+        screen.lines(whole(session.drive.report()))
     finally:
         listening.close()
 
@@ -75,31 +81,22 @@ def maker() -> Any:
     """What makes a running drive of a system."""
     from bellcrank.sim import Drive
 
-    return lambda system, rate, integrator, method: Drive(system, rate=rate, integrator=integrator, method=method)
+    def made(system: Any, rate: float, integrator: str, method: str) -> Any:
+        every = max(1, round(rate / ROWS))
+        return Drive(system, rate=rate, integrator=integrator, method=method, every=every, keep=KEEP)
+
+    return made
 
 
-def _say(address: str) -> None:
-    screen.line(f"drive it at {address}", style="bold")
-    screen.line("Ctrl-C ends it", style="dim")
+def _say(seconds: float | None) -> Callable[[str], None]:
+    def say(address: str) -> None:
+        screen.line(f"drive it at {address}", style="bold")
+        screen.line("Ctrl-C ends it" + ("" if seconds is None else f", or {seconds:g} s"), style="dim")
+
+    return say
 
 
-def _print(report: dict[str, Any], rate: float) -> None:
-    """The deadline report."""
-
-    def time(x: Any) -> str:
-        return f"{1e6 * x:.1f}" if isinstance(x, (int, float)) else "-"
-
-    predicted = report.get("predicted")
-    predicted = predicted.get("mean") if isinstance(predicted, dict) else predicted
-    rows = []
-    for what, key, expected in (("step", "measured", predicted), ("wake-up", "jitter", None)):
-        times = report.get(key) or {}
-        rows.append([what, time(expected), *(time(times.get(k)) for k in ("min", "mean", "p99", "max"))])
-    names = ("us", "predicted", "min", "mean", "p99", "max")
-    screen.table([screen.Column(n, right=i > 0) for i, n in enumerate(names)], rows)
-    factor = report.get("real_time_factor")
-    parts = [f"{rate:g} steps per second", *(f"{report.get(key, 0)} {key}" for key in ("overruns", "skipped"))]
-    parts += [f"real-time factor {factor:.4f}"] if isinstance(factor, (int, float)) else []
-    screen.line("; ".join(parts))
-    for note in report.get("notes") or ():
-        screen.line(f"not permitted: {note}", style="dim")
+def _look(watch: Watch, session: Any) -> None:
+    shot = session.drive.snapshot()
+    by = f"{session.pilot} drives" if session.pilot else "by hand"
+    watch(shot.t, by if shot.status == "running" else f"{by}, {shot.status}", session.drive.report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
@@ -56,21 +57,22 @@ class Files:
         return FileResponse(STATIC / name, media_type=FILES[name])
 
     async def replay(self, request: Request) -> Response:
-        begin, end = (_seconds(request.query_params.get(key)) for key in ("from", "to"))
+        span = _span(request)
         async with self._one:
-            content = await run_in_threadpool(self.session.replay, begin or 0.0, end if end is not None else 1e12)
+            content = await run_in_threadpool(self.session.replay, *span)
         return Response(content, media_type="application/octet-stream")
 
     async def record(self, request: Request) -> Response:
         suffix = request.path_params["suffix"]
         if suffix not in FORMATS:
             return PlainTextResponse(f"There is no such format; there are {', '.join(FORMATS)}.\n", 404)
+        span = _span(request)
         name = f"{self.session.machine.mechanism.name}.{suffix}"
 
         def saved() -> bytes:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / f"record.{suffix}"
-                self.session.recorded().save(path)
+                self.session.recorded(*span).save(path)
                 return path.read_bytes()
 
         async with self._one:
@@ -83,11 +85,16 @@ class Files:
         return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-def _seconds(text: str | None) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return None
+def _span(request: Request) -> tuple[float, float]:
+    """?from=...&to=..., in seconds of the run; what is missing or no number is the beginning or the end of it."""
+    found = []
+    for key, otherwise in (("from", -math.inf), ("to", math.inf)):
+        try:
+            x = float(request.query_params.get(key, ""))
+        except ValueError:
+            x = math.nan
+        found.append(otherwise if math.isnan(x) else x)
+    return found[0], found[1]
 
 
 class Checked:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bellcrank.cockpit.machines import Lever, Machine, Plot
-from bellcrank.cockpit.pilots import Tour
+from bellcrank.cockpit.pilots import Experiment, Sticks, Tour
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.excavator import JOINTS, EitherMode
 from bellcrank.control.excavator_arm import ExcavatorArm
@@ -26,6 +26,8 @@ GROUND = -1.0  # m, below the cab's bearing
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
+LEAD = 0.6  # rad: at full speed the joints lag 0.3 behind
+LAMINAR = 1.0  # psi: so small a drop has no infinite slope, which implicit integrators need; else it is hardly felt
 START = (5.6, 0.0, 0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
 DEG = 180.0 / math.pi
 
@@ -34,8 +36,8 @@ def machine() -> Machine:
     m = excavator()
     arm = ExcavatorArm.of(m, tip=TIP)
     start = [float(x) for x in arm.inverse(START)]
-    gains, actuators = data("excavator")["control"], hydraulics()
-    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, arm=arm)
+    gains, actuators = data("excavator")["control"], hydraulics(LAMINAR)
+    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, lead=LEAD, arm=arm)
 
     def spool(i: int) -> Callable[..., Scalar]:
         def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
@@ -48,6 +50,7 @@ def machine() -> Machine:
 
     outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
     made = system(m, actuators=actuators, control=control, inputs=EitherMode.inputs, outputs=outputs)
+    hands = Sticks(arm, made.size - 4, SPEEDS, RATES[0])
     pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
     return Machine(
@@ -72,5 +75,5 @@ def machine() -> Machine:
         look="excavator",
         ground=GROUND,
         trace=("bucket", (*TIP, 0.0)),
-        pilots={"dig": lambda: Tour(arm, made.size - 4, SPEEDS, RATES[0])},
+        pilots={"dig": lambda: Tour(hands), "resolved": lambda: Experiment(hands)},
     )

@@ -189,6 +189,7 @@ class Hub:
                 helm.leave(viewer.id, now)
             case _ if helm.driver != viewer.id:
                 self.say(viewer, "note", text="Only the driver can do this; ask for the controls.", bad=True)
+                return  # and nobody else hears of it
             case m.Pause():
                 s.pause()
             case m.Resume():
@@ -203,7 +204,7 @@ class Hub:
                 self.tell("note", text="Compiling ...", bad=False)
                 await run_in_threadpool(s.switch, message.rate, message.integrator, message.method)
                 self.tell("note", text="", bad=False)
-        if not isinstance(message, (m.Input, m.Seen, m.Blur)):
+        if isinstance(message, (m.Pause, m.Resume, m.Reset, m.Slow, m.Pilot, m.Switch)):
             self.tell("settings", **s.now())
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.cockpit.machines import Lever, Machine, Plot
+from bellcrank.cockpit.machines import Lever, Machine, Pilot, Plot
+from bellcrank.cockpit.pilots import Experiment, Sticks
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
-from bellcrank.control.linkage import JOINTS
+from bellcrank.control.linkage import JOINTS, Linkage
 from bellcrank.control.linkage_machine import parts
 from bellcrank.control.linkage_modes import RATES, SPEEDS
 from bellcrank.sim.systems import system
@@ -18,11 +19,17 @@ def machine() -> Machine:
     made = system(**parts())
     names = made.inputs[:4]
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
+    hands = Sticks(Linkage.of_zoo().arm, made.size - 4, SPEEDS, RATES[0])
+
+    def experiment() -> Pilot:
+        program = Experiment(hands)
+        return lambda shot: [*program(shot), 0.0]
+
     angles = (JOINTS[0], "boom", "stick", "bucket")
     states = [s.name for s in made.states]
     return Machine(
         made,
-        (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0, None)),
+        (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0)),
         (
             Plot("Joint angles", "deg", tuple(f"{j}.q" for j in angles), DEG),
             Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in angles), DEG),
@@ -37,4 +44,9 @@ def machine() -> Machine:
         spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
         ground=0.0,
         trace=("bucket", tuple(made.mechanism.frame("tip").point)),
+        pilots={
+            "dig": lambda: lambda shot: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],  # its control knows the cycle
+            "resolved": experiment,
+        },
+        integrator="rodas4",  # oil is stiff
     )

@@ -1,4 +1,4 @@
-"""Programs that drive the excavator: the sticks of RESOLVED mode, moved so that the teeth go from place to place.
+"""Programs that drive an excavator: the sticks of RESOLVED mode, moved so that the teeth go from place to place.
 
 A program sees what a person sees, sixty times a second, and moves the same levers. It goes by the desired angles, which
 the control integrates: the machine itself lags behind them, as under a hand.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bellcrank.cockpit.driven import Snapshot
+from bellcrank.control import wong_experiments as wong
 from bellcrank.control.excavator_arm import ExcavatorArm
 
 Four = tuple[float, float, float, float]
@@ -30,28 +31,74 @@ NEAR = 0.06  # m and rad
 PATIENCE = 14.0  # s; what cannot be reached is passed over
 
 
+@dataclass(frozen=True)
+class Sticks:
+    """Hands on the RESOLVED sticks of one machine."""
+
+    arm: ExcavatorArm
+    states: int  # where the desired angles begin in y
+    speeds: Sequence[float]  # of full sticks: radius, arc, height, bucket
+    turn: float  # rad/s, the cab's fastest
+
+    def place(self, shot: Snapshot) -> Four:
+        """Where the teeth are to be now."""
+        desired = [float(x) for x in shot.y[self.states : self.states + 4]]
+        radius, swing, height, bucket = (float(x) for x in self.arm.forward(desired))
+        return radius, swing, height, bucket
+
+    def moved(self, at: Four, rates: Sequence[float]) -> list[float]:
+        """Levers for rates of [radius, swing, height, bucket]; all slow down together, so that the way is straight."""
+        radius, swing, height, bucket = rates
+        wanted = (radius, max(-self.turn, min(self.turn, swing)) * max(at[0], 1.0), height, bucket)
+        share = min([1.0, *(s / abs(x) for x, s in zip(wanted, self.speeds, strict=True) if x)])
+        return [share * x for x in wanted]
+
+
 @dataclass
 class Tour:
     """Goes round `places` for ever. Call it with a snapshot: five levers, the last of which is the mode."""
 
-    arm: ExcavatorArm
-    states: int  # where the desired angles begin in y
-    speeds: Sequence[float]
-    turn: float  # rad/s, the cab's fastest
+    hands: Sticks
     places: Sequence[Four] = DIG
     at: int = 0
     _since: float = field(default=-math.inf)
 
     def __call__(self, shot: Snapshot) -> list[float]:
-        now = [float(x) for x in self.arm.forward([float(x) for x in shot.y[self.states : self.states + 4]])]
+        now = self.hands.place(shot)
         if not 0.0 <= shot.t - self._since < math.inf:
             self._since = shot.t
         error = [goal - x for goal, x in zip(self.places[self.at], now, strict=True)]
         if max(map(abs, error)) < NEAR or shot.t - self._since > PATIENCE:
             self.at, self._since = (self.at + 1) % len(self.places), shot.t
-        radius, swing, height, bucket = (GAIN * e for e in error)
-        arc = max(-self.turn, min(self.turn, swing)) * max(now[0], 1.0)
-        wanted = (radius, arc, height, bucket)
-        # All slow down together, so that the way is straight.
-        share = min([1.0, *(s / abs(x) for x, s in zip(wanted, self.speeds, strict=True) if x)])
-        return [*(share * x for x in wanted), 1.0]
+        return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
+
+
+@dataclass
+class Experiment:
+    """Wong's RESOLVED run (1991, section 5.5.2), by the sticks, again and again: to its beginning, 5 s still, 5 s out
+    by 1.5 m and round by 15 degrees at constant speed, height and bucket angle, 5 s still.
+    """
+
+    hands: Sticks
+    _there: float | None = None  # since when at the beginning
+
+    @property
+    def beginning(self) -> Four:
+        """The paper says where the bucket's hinge is; the sticks move the teeth."""
+        arm = self.hands.arm
+        hinge = replace(arm, tip=(0.0, 0.0))
+        radius, swing, height, bucket = (float(x) for x in arm.forward(hinge.inverse(wong.FROM)))
+        return radius, swing, height, bucket
+
+    def __call__(self, shot: Snapshot) -> list[float]:
+        now = self.hands.place(shot)
+        if self._there is not None and not 0.0 <= shot.t - self._there < wong.SECONDS:
+            self._there = None
+        if self._there is None:
+            error = [goal - x for goal, x in zip(self.beginning, now, strict=True)]
+            if max(map(abs, error)) < NEAR:
+                self._there = shot.t
+            return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
+        moving = wong.STILL <= shot.t - self._there < wong.STILL + wong.MOVING
+        rates = [(b - a) / wong.MOVING if moving else 0.0 for a, b in zip(wong.FROM, wong.TO, strict=True)]
+        return [*self.hands.moved(now, rates), 1.0]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import secrets
 import socket
+import sys
 import threading
 import time
 import webbrowser
@@ -77,6 +79,11 @@ async def serving(session: Session, guard: Guard, listening: socket.socket, goes
         await task
 
 
+def has_screen() -> bool:
+    """Without one, a browser would be one in the terminal, on top of what is written there."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def serve(
     session: Session,
     listening: socket.socket,
@@ -100,7 +107,7 @@ def serve(
         if began is None:
             began = time.monotonic()
             ready(address)
-            if browser:
+            if browser and has_screen():
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         each(session)
         return seconds is None or time.monotonic() - began < seconds

@@ -6,6 +6,7 @@ goes on from the state at that moment.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -44,6 +45,8 @@ class Session:
         self.levers = machine.first()
         self.number = 0  # of the driver's newest message
         self.poses = stage.pose_kernel(machine.mechanism)
+        # Once: it takes long, and whoever comes and goes a hundred times a second must not hold up the others.
+        self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
         self._switching = threading.Lock()
         self.drive: Driven = self._made(self.settings)
         self.drive.reset(q0=self._start())
@@ -148,7 +151,7 @@ class Session:
             "protocol": messages.PROTOCOL,
             "version": __version__,
             "name": m.mechanism.name,
-            "scene": stage.described(m.mechanism, np.asarray(self._start()), alone=bool(m.look)),
+            "scene": self.scene,
             "names": m.names,
             "sizes": [len(m.mechanism.bodies), m.system.size, len(m.system.inputs), len(m.system.outputs)],
             "levers": [asdict(lever) | {"label": lever.label or lever.name} for lever in m.levers],
@@ -186,14 +189,15 @@ class Session:
             self.levers = self.machine.values(self._pilot(self.drive.snapshot()))
             self.drive.input(self.levers)
 
-    def recorded(self) -> Record:
-        return self.drive.record()
+    def recorded(self, begin: float = -math.inf, end: float = math.inf) -> Record:
+        """All that is kept, or the part between two times."""
+        run = self.drive.record()
+        return run if (begin, end) == (-math.inf, math.inf) else run.between(begin, end)
 
     def replay(self, begin: float, end: float) -> bytes:
         """What was recorded between two times, thinned out: u32 rows, u32 width; t as f64; rows as f32."""
-        run = self.recorded()
-        inside = np.flatnonzero((run.t >= begin) & (run.t <= end))
-        kept = inside[:: max(1, -(-len(inside) // ROWS))]
+        run = self.recorded(begin, end)
+        kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
         t = np.ascontiguousarray(run.t[kept], "<f8")
         poses = self.poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
         columns = [run[name][kept] for name in self.machine.names if name in run.names]

@@ -9,6 +9,7 @@ RotaryHydraulics, which has the dead band and the limit of the spool.
 
 Departs: dtheta is the joint's true velocity and theta_d is integrated with everything else; the paper takes differences
 and sums at the rate of its display. At the end of the reach and at the stops the desired motion stops or slides along.
+With a `lead`, desired angles wait for a machine that cannot follow, so that it stops when the sticks are let go.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, ClassVar
 from bellcrank.actuators.actuator import StateVariable, held
 from bellcrank.control.excavator_arm import ExcavatorArm
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.scalar import Scalar, clip, fabs, maximum, where
 
 JOINTS = ("cab", "boom", "stick", "bucket")
 NEAREST = 1.0  # m; closer to the cab's axis, the arc stick turns the cab as if the tip were there
@@ -38,6 +39,7 @@ class SpoolControl(ABC):
     start: Sequence[float]  # rad, the desired angles at time 0
     profile: Profile | None = None  # of the inputs; without one they come from u, by name
     stops: Sequence[tuple[Scalar, Scalar]] | None = None  # rad, between which the desired angles stay
+    lead: Scalar | None = None  # rad, that a desired angle may be ahead; from half of it on it slows down
 
     inputs: ClassVar[tuple[str, ...]] = ()
 
@@ -68,7 +70,15 @@ class SpoolControl(ABC):
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
         theta_d, rates = self.desired(t, x, u)
+        if self.lead is not None:
+            rates = [waiting(d, w, a, self.lead) for d, w, a in zip(theta_d, rates, q, strict=True)]
         return [self.kv[i] * (rates[i] - v[i]) + self.kp[i] * (theta_d[i] - q[i]) for i in range(4)], rates  # 5.5
+
+
+def waiting(desired: Scalar, rate: Scalar, actual: Scalar, lead: Scalar) -> Scalar:
+    """The rate of a desired angle that is never further ahead than `lead`; back it may always."""
+    ahead = (desired - actual) / lead
+    return where(rate * ahead > 0.0, rate * clip(2.0 - 2.0 * fabs(ahead), 0.0, 1.0), rate)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@
 
 theta_d is a state. Where a cylinder would reach its end theta_d stops (held), at the end of the arm's reach the teeth
 slide along (ExcavatorArm.allowed), and the stick cannot be straight, for its cylinder ends before that: so nothing
-here is ever singular. A desired motion that outruns the machine is held back within `lead` of it.
+here is ever singular. A desired motion that outruns the machine is held back within `lead` of it, and goes along with
+a machine that is pushed away (a bucket that gives way under its relief valve), so that nothing springs back later.
 
 Source: D. E. Whitney. Resolved motion rate control of manipulators and human prostheses. IEEE Transactions on Man-
 Machine Systems 10(2), 47-53, 1969; for excavators Wong 1991, section 5.4.3. Sharing the flow: Krus 1988, as in
@@ -33,7 +34,14 @@ from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
 FUNCTIONS = ("swing", "boom", "stick", "bucket")
 RATES = (1.0, 0.35, 0.5, 0.7)  # rad/s of full sticks, JOINT: about what the pump can give
+PULL = 5.0  # 1/s, how fast a desired angle follows a machine that is pushed away
 SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
+
+
+def leashed(desired: Scalar, rate: Scalar, actual: Scalar, lead: Scalar) -> Scalar:
+    """The rate of a desired angle that stays within `lead` of the actual one."""
+    low, high = actual - lead, actual + lead
+    return held(desired, rate, low, high) - PULL * (desired - clip(desired, low, high))
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class LinkageControl:
     actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # of swing, boom, stick and bucket
     linkage: Linkage = field(default_factory=Linkage.of_zoo)
     path: Callable[[Scalar], tuple[list[Scalar], list[Scalar]]] = field(default_factory=DiggingCycle)
-    gain: Sequence[Scalar] = (2.5, 2.5, 3.5, 3.5)  # 1/s; from about twice that on the oil and the arm begin to swing
+    gain: Sequence[Scalar] = (0.8, 0.8, 1.2, 2.0)  # 1/s; from about twice that on the arm, far out, swings on its oil
     back: Scalar = 0.8  # 1/s, how fast the autopilot returns to its path
     lead: Scalar = 0.25  # rad, how far desired angles may be ahead
 
@@ -101,6 +109,6 @@ class LinkageControl:
         theta, theta_d = self.linkage.angles(q), [x[s.name] for s in self.states]
         rates = self.desired(t, theta_d, u)
         rates = [held(a, w, *stop) for a, w, stop in zip(theta_d, rates, self.linkage.stops, strict=True)]
-        rates = [held(d, w, a - self.lead, a + self.lead) for d, w, a in zip(theta_d, rates, theta, strict=True)]
+        rates = [leashed(d, w, a, self.lead) for d, w, a in zip(theta_d, rates, theta, strict=True)]
         openings = self.openings(theta_d, rates, theta)
         return [a.valve.command(o) for a, o in zip(self.actuators, openings, strict=True)], rates

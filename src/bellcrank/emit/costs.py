@@ -2,9 +2,9 @@
 
 The time of one state in a batch is a sum over what the graph has: arithmetic, divisions and roots, angles (a sine and
 cosine of one angle come together), calls of the C library, values that wait so long that they leave the registers,
-numbers read and written, and a start. The weights come from
-compiling and timing a few artificial graphs; that takes half a second, once for each processor and version, and is
-kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
+numbers read and written, a start, and minima and maxima (which keep NaN, and so are half a dozen instructions). The
+weights come from compiling and timing a few artificial graphs; that takes half a second, once for each processor and
+version, and is kept in the cache folder beside the object code. docs/counting.md says how well it predicts.
 
 A state that is computed alone, and whose next one waits for it as in a simulation, has weights of its own.
 """
@@ -32,7 +32,7 @@ from bellcrank.emit.order import order
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.node import Node
 from bellcrank.graph.ops import OPS, PLUMBING
-from bellcrank.scalar import cos, sin
+from bellcrank.scalar import cos, maximum, minimum, sin
 
 ROWS = 512
 REPEATS = 25
@@ -43,7 +43,7 @@ FAR = 80  # with three times as many registers as any processor has, the compile
 class Parts:
     """What a graph has: of a Costs, the nanoseconds that one of each takes."""
 
-    arithmetic: float  # mul, add, sub, and what selects
+    arithmetic: float  # mul, add, sub, and what compares and selects
     roots: float  # div, sqrt
     angles: float  # arguments of sine and cosine
     calls: float  # of the C library: exp, log, tan, ...
@@ -51,6 +51,7 @@ class Parts:
     reads: float
     writes: float
     starts: float = 1.0
+    extremes: float = 0.0  # minimum, maximum
 
     def exceeds(self, other: Parts) -> bool:
         """More of something and less of nothing."""
@@ -78,14 +79,16 @@ def parts(g: Graph) -> Parts:
     angles = {node.args[0] for node in g.nodes if node.op in ("sin", "cos")}
     sines = sum(node.op in ("sin", "cos") for node in g.nodes)
     used = {node.args for node in g.nodes if node.op == "input"}
+    extremes = sum(node.op in ("minimum", "maximum") for node in g.nodes)
     own = Parts(
-        arithmetic=c["mul"] + c["add"] + c["sub"] + c["select"],
+        arithmetic=c["mul"] + c["add"] + c["sub"] + c["select"] - extremes,
         roots=c["div"] + c["sqrt"],
         angles=len(angles),
         calls=c["trig"] - sines + c["exp"],
         recalls=recalls(g),
         reads=len(used),
         writes=sum(array.size for array in g.outputs.values()),
+        extremes=extremes,
     )
     return Parts(*(sum(numbers) for numbers in zip(*map(_numbers, [own, *map(parts, called)]), strict=True)))
 
@@ -135,6 +138,7 @@ SAMPLES = (
     (60, 0, 0, 4, 0, 12, 6),
     (100, 0, 0, 0, 0, 60, 6),
     (100, 0, 0, 0, 0, 12, 60),
+    (100, 0, 0, 0, 0, 12, 6, 1, 120),
 )
 
 
@@ -210,6 +214,9 @@ def sample(wanted: Parts) -> Graph:
             live[i % len(live)] = live[(i + 1) % len(live)] / live[i % len(live)]
         for i in range(int(wanted.calls)):
             live[i] = live[i].tanh()
+        for i in range(int(wanted.extremes)):
+            j, k = i % len(live), (i + 1) % len(live)
+            live[j] = maximum(live[j], live[k]) if i % 2 else minimum(live[j] * live[k], live[j])
         made, reach = 0, len(live) if wanted.recalls else min(len(live), 24)
         while made < wanted.arithmetic:
             i, j, k = (rng.randrange(reach) for _ in range(3))

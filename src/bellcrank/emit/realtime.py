@@ -2,20 +2,19 @@
 
     i64 @drive(ptr block)        returns when it is told to stop (STOPPED), or when the lane is not live (HALTED)
 
-`block` is an array of 8-byte words, whose places are in WORDS: flags and counters, and pointers to what is shared with
+`block` is an array of 8-byte words (block.py): flags and counters, and pointers to what is shared with
 the rest of the process. Inputs come through a mailbox and states go out through a window; each is a number that is odd
 while someone writes, and what it guards, so the newest wins and nobody waits. Rows go into a ring that someone else
 empties; a full ring loses rows, and counts them. The clock is two functions that come with the block, so that tests can
 bring their own; @real_now and @real_sleep are the computer's.
 
-Times are in nanoseconds. Histograms have eight bins for each power of two (`bin_edges`).
+Times are in nanoseconds.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from bellcrank.emit import sincos
+from bellcrank.emit.block import EVENTS, Text
 from bellcrank.emit.llvm import library
 from bellcrank.emit.loop import Program, call_of
 from bellcrank.emit.routine import routines
@@ -23,23 +22,6 @@ from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
 
 STOPPED, HALTED = 0, 1
-BINS = 512
-EVENTS = 256  # of the newest overruns, what happened is kept
-
-WORDS = (
-    *("stop", "pause", "period", "ticks", "most", "spin", "now", "sleep", "clock"),
-    *("state", "spare", "p", "u", "ws", "mailbox", "seen", "window", "ring", "capacity", "head", "tail", "lost"),
-    *("stride", "phase", "steps", "overruns", "skipped", "caught_up", "deadline", "log", "logged"),
-    *("costs", "cost_least", "cost_most", "cost_sum", "delays", "delay_least", "delay_most", "delay_sum"),
-)
-PLACES = {name: k for k, name in enumerate(WORDS)}
-
-
-def bin_edges() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Lower ends of the bins, and the end of the last. (Bins 8 to 23 are empty: numbers below 8 have their own.)"""
-    k = np.arange(BINS + 1)
-    octave, part = k // 8, k % 8
-    return np.where(octave < 3, np.minimum(k, 8), np.ldexp(8.0 + part, octave - 3)).astype(float)
 
 
 def source(program: Program, trig_width: int) -> tuple[str, int]:
@@ -138,50 +120,8 @@ done:
 }"""
 
 
-class _Text:
-    """Lines with fresh names; words of the block by their names."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-
-    def let(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %r{self.count} = {text}")
-        return f"%r{self.count}"
-
-    def do(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-
-    def place(self, word: str) -> str:
-        return self.let(f"getelementptr i64, ptr %block, i64 {PLACES[word]}")
-
-    def word(self, name: str) -> str:
-        """Written by others too: read anew each time, with whatever was written before it."""
-        return self.let(f"load atomic i64, ptr {self.place(name)} acquire, align 8")
-
-    def put(self, name: str, value: str) -> None:
-        self.do(f"store atomic i64 {value}, ptr {self.place(name)} release, align 8")
-
-    def pointer(self, name: str) -> str:
-        return self.let(f"load ptr, ptr {self.place(name)}, align 8")
-
-    def more(self, name: str, by: str = "1") -> None:
-        self.put(name, self.let(f"add i64 {self.word(name)}, {by}"))
-
-    def now(self) -> str:
-        function = self.pointer("now")
-        return self.let(f"call i64 {function}(ptr {self.pointer('clock')})")
-
-    def branch(self, condition: str, yes: str, no: str) -> None:
-        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
-
-
 def _drive(program: Program) -> str:
-    t, size, nu, row = _Text(), program.size, program.inputs, program.row
+    t, size, nu, row = Text(), program.size, program.inputs, program.row
     t.label("begin")
     t.put("deadline", t.let(f"add i64 {t.now()}, {t.word('period')}"))
     t.do("br label %wait")
@@ -291,7 +231,7 @@ def _drive(program: Program) -> str:
     return "define i64 @drive(ptr %block) nounwind {\n" + "\n".join(t.lines) + "\n}"
 
 
-def _move(t: _Text, graph: Graph, name: str) -> None:
+def _move(t: Text, graph: Graph, name: str) -> None:
     """From the state to the next, which then changes places with it."""
     given = {"s": t.pointer("state"), "p": t.pointer("p"), "u": t.pointer("u")}
     there = t.pointer("spare")
@@ -301,7 +241,7 @@ def _move(t: _Text, graph: Graph, name: str) -> None:
     t.do(f"store ptr {given['s']}, ptr {t.place('spare')}, align 8")
 
 
-def _read_mailbox(t: _Text, program: Program) -> None:
+def _read_mailbox(t: Text, program: Program) -> None:
     """The newest input, if it is new and nobody is writing it; else the one before stays in force."""
     nu, box = program.inputs, t.pointer("mailbox")
     before = t.let(f"load atomic i64, ptr {box} acquire, align 8")

@@ -112,6 +112,27 @@ class Record:
             derivable=self._derivable,
         )
 
+    def between(self, begin: float, end: float) -> Record:
+        """The rows from one time to another; of a batch, those in which any run is there."""
+        inside = ((self.t >= begin) & (self.t <= end)).reshape(-1, len(self)).any(axis=0)
+
+        def part(column: Column) -> Column:
+            return Column(column.name, column.unit, column.values[..., inside])
+
+        def derived(name: str) -> Column | None:
+            found = self._derived(name) if self._derived is not None else None
+            return None if found is None else part(found)
+
+        return Record(
+            {name: part(column) for name, column in self._stored.items()},
+            mechanism=self.mechanism,
+            provenance=self.provenance,
+            stops=self.stops,
+            states=self.states,
+            derived=derived,
+            derivable=self._derivable,
+        )
+
     # -- the state
 
     @property

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.realtime import EVENTS, bin_edges
-from bellcrank.text import table
+from bellcrank.emit.block import EVENTS, bin_edges
+from bellcrank.sim.deadline_text import whole
 
 Array = np.ndarray[Any, Any]
 
@@ -68,18 +68,7 @@ class Deadlines:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        rows = [
-            (name, *(f"{x * 1e6:.1f}" for x in (t.least, t.mean, t.percentile(0.99), t.most)))
-            for name, t in (("a period took", self.cost), ("woke up late by", self.jitter))
-        ]
-        head = table(("us", "min", "mean", "p99", "max"), rows, right=(1, 2, 3, 4))
-        lines = [
-            head,
-            f"predicted {self.predicted * 1e6:.1f} us of a period of {self.period * 1e6:.0f} us",
-            f"{self.steps} steps, {self.overruns} periods ended late, {self.skipped} periods were skipped",
-            f"real time factor {self.real_time_factor:.4f}",
-        ]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return whole(self.plain())
 
 
 def deadlines(

@@ -1,0 +1,41 @@
+"""A deadline table that stays where it is while a drive runs; where nobody looks, a line every few seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from rich.live import Live
+from rich.text import Text
+
+from bellcrank.cli import screen
+from bellcrank.sim.deadline_text import line, summary
+
+EVERY = 5.0  # s between lines
+
+
+class Watch:
+    """As a context; call it a few times a second with the time of the run, a word about it, and its report."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock, self.due = clock, clock() + EVERY
+        console = screen.out()
+        self.live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Watch:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def __call__(self, t: float, word: str, report: Callable[[], dict[str, Any]]) -> None:
+        if self.live is not None:
+            self.live.update(Text(screen.visible(f"\n{t:.1f} s  {word}\n{summary(report())}")), refresh=True)
+        elif self.clock() >= self.due:
+            self.due += EVERY
+            screen.lines(f"{t:.0f} s  {word}: {line(report())}")

@@ -1,0 +1,68 @@
+"""The block of words that a real-time loop shares with the rest of the process, and text that reads and writes them.
+
+Histograms have eight bins for each power of two (`bin_edges`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+BINS = 512
+EVENTS = 256  # of the newest overruns, what happened is kept
+
+WORDS = (
+    *("stop", "pause", "period", "ticks", "most", "spin", "now", "sleep", "clock"),
+    *("state", "spare", "p", "u", "ws", "mailbox", "seen", "window", "ring", "capacity", "head", "tail", "lost"),
+    *("stride", "phase", "steps", "overruns", "skipped", "caught_up", "deadline", "log", "logged"),
+    *("costs", "cost_least", "cost_most", "cost_sum", "delays", "delay_least", "delay_most", "delay_sum"),
+)
+PLACES = {name: k for k, name in enumerate(WORDS)}
+
+
+def bin_edges() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Lower ends of the bins, and the end of the last. (Bins 8 to 23 are empty: numbers below 8 have their own.)"""
+    k = np.arange(BINS + 1)
+    octave, part = k // 8, k % 8
+    return np.where(octave < 3, np.minimum(k, 8), np.ldexp(8.0 + part, octave - 3)).astype(float)
+
+
+class Text:
+    """Lines with fresh names; words of the block by their names."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+
+    def let(self, text: str) -> str:
+        self.count += 1
+        self.lines.append(f"  %r{self.count} = {text}")
+        return f"%r{self.count}"
+
+    def do(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def place(self, word: str) -> str:
+        return self.let(f"getelementptr i64, ptr %block, i64 {PLACES[word]}")
+
+    def word(self, name: str) -> str:
+        """Written by others too: read anew each time, with whatever was written before it."""
+        return self.let(f"load atomic i64, ptr {self.place(name)} acquire, align 8")
+
+    def put(self, name: str, value: str) -> None:
+        self.do(f"store atomic i64 {value}, ptr {self.place(name)} release, align 8")
+
+    def pointer(self, name: str) -> str:
+        return self.let(f"load ptr, ptr {self.place(name)}, align 8")
+
+    def more(self, name: str, by: str = "1") -> None:
+        self.put(name, self.let(f"add i64 {self.word(name)}, {by}"))
+
+    def now(self) -> str:
+        function = self.pointer("now")
+        return self.let(f"call i64 {function}(ptr {self.pointer('clock')})")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}")

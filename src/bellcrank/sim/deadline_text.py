@@ -1,0 +1,110 @@
+"""A deadline report in words: a table, histograms, and what became of each late period.
+
+A report is the plain data that Deadlines.plain() gives; what it does not have is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bellcrank.text import table
+
+Report = Mapping[str, Any]
+MEASURES = (("a period took", "measured"), ("woke up late by", "jitter"))
+BAR = 40  # characters of the longest
+NEWEST = 8  # late periods that are told one by one
+
+
+def whole(report: Report) -> str:
+    """Everything, for the end of a run."""
+    parts = [summary(report), *(histogram(report, *measure) for measure in MEASURES), overruns(report), notes(report)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def summary(report: Report) -> str:
+    """The table and a line: for looking at while it runs."""
+    rows = []
+    for title, key in MEASURES:
+        times = report.get(key) or {}
+        expected = report.get("predicted") if key == "measured" else None
+        rows.append((title, _us(expected), *(_us(times.get(k)) for k in ("min", "mean", "p50", "p99", "max"))))
+    head = ("us", "predicted", "min", "mean", "p50", "p99", "max")
+    return f"{table(head, rows, right=range(1, 7))}\n" + "\n".join(counts(report))
+
+
+def counts(report: Report) -> list[str]:
+    late, caught, skipped = (report.get(key, 0) for key in ("overruns", "caught_up", "skipped"))
+    period, factor = report.get("period"), report.get("real_time_factor")
+    first = [f"{report.get('steps', 0)} steps" + (f" in periods of {_us(period)} us" if period else "")]
+    if isinstance(factor, (int, float)):
+        first.append(f"real-time factor {factor:.4f}")
+    if report.get("lost_rows"):
+        first.append(f"{report['lost_rows']} rows not recorded")
+    return ["; ".join(first), f"{_periods(late)} ended late: {caught} caught up; {_periods(skipped)} skipped"]
+
+
+def line(report: Report) -> str:
+    """The same in one line, for a terminal that is none."""
+    cost, late = (report.get(key) or {} for _, key in MEASURES)
+    predicted = report.get("predicted")
+    expected = "" if predicted is None else f" ({_us(predicted)} predicted)"
+    took = f"a period took {_us(cost.get('mean'))} us{expected}, p99 {_us(cost.get('p99'))}"
+    return f"{took}; woke up {_us(late.get('mean'))} us late, p99 {_us(late.get('p99'))}; " + "; ".join(counts(report))
+
+
+def histogram(report: Report, title: str, key: str) -> str:
+    """Two bars for each power of two. The scale is linear: what is rare is told by its number."""
+    found = (report.get(key) or {}).get("histogram")
+    if not found or not sum(found["counts"]):
+        return ""
+    bars = _merged(found["edges"], found["counts"])
+    most, total = max(n for _, n in bars), sum(n for _, n in bars)
+    ends = [_us(edge) for edge, _ in bars]
+    width, count = max(map(len, ends)), max(len(str(n)) for _, n in bars)
+    lines = [
+        f"{end:>{width}} us  {n:>{count}}  {'#' * max(round(BAR * n / most), 1 if n else 0)}".rstrip()
+        for end, (_, n) in zip(ends, bars, strict=True)
+    ]
+    return "\n".join([f"{title} at least (of {total})", *lines])
+
+
+def _merged(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[float, int]]:
+    """Lower ends and counts: bins of half an octave, begun wherever the histogram begins."""
+    bars: list[tuple[float, int]] = []
+    for low, n in zip(edges, counts, strict=False):
+        if bars and low < 1.414 * bars[-1][0]:
+            bars[-1] = bars[-1][0], bars[-1][1] + n
+        else:
+            bars.append((low, n))
+    return bars
+
+
+def overruns(report: Report) -> str:
+    """What happened at each late period, the newest ones."""
+    log = list(report.get("log") or ())[-NEWEST:]
+    if not log:
+        return ""
+    rows = []
+    for entry in log:
+        skipped = entry["skipped"]
+        then = f"skipped {_periods(skipped)}" if skipped else "caught up"
+        rows.append((f"{entry['time']:.3f} s", _us(entry["late"]), _us(entry["cost"]), then))
+    all_of = report.get("overruns", len(log))
+    title = "periods that ended late" + (f", the newest {len(log)} of {all_of}" if all_of > len(log) else "")
+    return f"{title}\n{table(('at', 'woke up late, us', 'took, us', 'then'), rows, right=(0, 1, 2))}"
+
+
+def notes(report: Report) -> str:
+    return "\n".join(f"note: {note}" for note in report.get("notes") or ())
+
+
+def _periods(n: int) -> str:
+    return f"{n} period" + ("" if n == 1 else "s")
+
+
+def _us(seconds: Any) -> str:
+    if not isinstance(seconds, (int, float)):
+        return "-"
+    us = 1e6 * seconds
+    return f"{us:.2f}" if us < 10.0 else f"{us:.1f}" if us < 100.0 else f"{us:.0f}"

@@ -1,0 +1,148 @@
+"""What a real-time loop shares with the rest of the process: the words of emit/block.py and arrays.
+
+Nobody waits for anybody. Inputs lie in a mailbox and states in a window, each behind a number that is odd while it is
+written; rows lie in a ring; counters and histograms are only ever read here, but for `forget`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit import block, realtime
+from bellcrank.emit.host import host
+from bellcrank.emit.load import Library, compiled
+from bellcrank.emit.loop import Program
+from bellcrank.sim.runner import address, aligned
+
+Array = np.ndarray[Any, Any]
+RING = 65536  # rows that may wait to be written down
+NOW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+SLEEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the loop asks for the time and waits by; without one, the computer's monotonic clock."""
+
+    now: Any  # () -> nanoseconds
+    sleep: Any  # (nanoseconds): until then
+
+
+class Code:
+    """The loop around one program, as machine code."""
+
+    def __init__(self, program: Program) -> None:
+        text, slots = realtime.source(program, host().lanes("float64"))
+        self.library = Library(compiled(text)[0])
+        self.workspace = aligned(slots, 1)
+        self.drive = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.library.address("drive"))
+        self.begin = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self.library.address("begin"))
+
+
+class Exchange:
+    """size: of the loop's state; row: of what is recorded of it; nu: inputs."""
+
+    def __init__(self, size: int, row: int, nu: int, parameters: Array, clock: Clock | None = None) -> None:
+        self.size, self.row, self.nu = size, row, nu
+        self.words = np.zeros(len(block.WORDS), np.int64)
+        self.states = aligned(2 * size, 1).reshape(2, -1)  # one is the newest, the other is spare
+        self.parameters = np.ascontiguousarray(parameters) if parameters.size else np.zeros(1)
+        self.inputs, self.mailbox = np.zeros(2 * nu + 1), np.zeros(1 + nu)
+        self.window, self.ring = np.zeros(1 + size + nu), np.zeros((RING, row + nu))
+        self.log = np.zeros((block.EVENTS, 4), np.int64)
+        self.costs, self.delays = np.zeros(block.BINS, np.int64), np.zeros(block.BINS, np.int64)
+        for name, array in {
+            "p": self.parameters, "u": self.inputs, "mailbox": self.mailbox, "window": self.window, "ring": self.ring,
+            "log": self.log, "costs": self.costs, "delays": self.delays,
+        }.items():  # fmt: skip
+            self.set(name, address(array))
+        self.set("capacity", len(self.ring))
+        self._code: Code | None = None
+        self._clock = None
+        if clock is not None:
+            self._clock = NOW(lambda _: int(clock.now())), SLEEP(lambda _, until: clock.sleep(until))
+            for name, function in zip(("now", "sleep"), self._clock, strict=True):
+                self.set(name, ctypes.cast(function, ctypes.c_void_p).value or 0)
+        self.forget()
+
+    def set(self, word: str, value: int) -> None:
+        self.words[block.PLACES[word]] = value
+
+    def get(self, word: str) -> int:
+        return int(self.words[block.PLACES[word]])
+
+    def forget(self) -> None:
+        """Counters and histograms begin anew."""
+        for word in ("steps", "overruns", "skipped", "caught_up", "logged", "lost"):
+            self.set(word, 0)
+        for name in ("cost", "delay"):
+            for what, first in (("sum", 0), ("most", 0), ("least", 2**62)):
+                self.set(f"{name}_{what}", first)
+        self.costs[:] = self.delays[:] = 0
+
+    # -- the loop
+
+    def use(self, code: Code) -> None:
+        """From now on this is the loop that `run` runs."""
+        self._code = code
+        self.set("ws", address(code.workspace))
+        if self._clock is None:
+            self.set("now", code.library.address("real_now"))
+            self.set("sleep", code.library.address("real_sleep"))
+
+    def begin(self) -> None:
+        """Completes the state before the first step."""
+        assert self._code is not None
+        pointers = [self.get(name) for name in ("state", "spare", "p", "u", "ws")]
+        self._code.begin(*pointers)
+        self.set("state", pointers[1])
+        self.set("spare", pointers[0])
+
+    def run(self) -> int:
+        """Until it is told to stop, or a run fails; says which of the two."""
+        assert self._code is not None
+        return int(self._code.drive(self.words.ctypes.data))
+
+    # -- states and inputs
+
+    @property
+    def state(self) -> Array:
+        """The newest, where the loop does not run."""
+        newest: Array = self.states[0 if self.get("state") == address(self.states[0]) else 1]
+        return newest
+
+    def restart(self, state: Array) -> None:
+        """From this state, with an empty ring and nothing counted."""
+        self.states[0], self.states[1] = state, 0.0
+        self.set("state", address(self.states[0]))
+        self.set("spare", address(self.states[1]))
+        self.set("head", 0)
+        self.set("tail", 0)
+        self.window[1 : 1 + self.size] = state
+        self.forget()
+
+    def send(self, u: Array) -> None:
+        sequence = self.mailbox[:1].view(np.int64)
+        sequence[0] += 1
+        self.mailbox[1:] = u
+        sequence[0] += 1
+
+    def newest(self) -> tuple[Array, Array]:
+        """The state and the inputs that were published last."""
+        sequence = self.window[:1].view(np.int64)
+        while True:
+            before = int(sequence[0])
+            copy = self.window.copy()
+            if before == int(sequence[0]) and before % 2 == 0:
+                return copy[1 : 1 + self.size], copy[1 + self.size :]
+
+    def drained(self) -> Array:
+        """Takes all rows out of the ring."""
+        head, tail = self.get("head"), self.get("tail")
+        rows: Array = self.ring[np.arange(tail, head) % len(self.ring)]
+        self.set("tail", head)
+        return rows

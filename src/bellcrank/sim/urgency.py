@@ -1,0 +1,57 @@
+"""What makes a thread wake up on time, as far as it is permitted: a fixed priority, locked memory, a core of its own.
+
+A core is taken only along with the priority. Without it a thread that may not move has to wait for whatever else runs
+on that core, so there it is better to leave the choice to the system, unless a core was asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PRIORITY = 50  # of 1 to 99: above all that is no loop like this one, below what the kernel does at 99
+CURRENT = 1  # MCL_CURRENT: the loop allocates nothing, so all that it will touch is there when it starts
+
+
+@contextmanager
+def urgent(core: int | None = None) -> Iterator[list[str]]:
+    """For the thread that calls: gives what was not permitted, one line each. Afterwards it is a thread like others."""
+    notes: list[str] = []
+    first = False
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+        first = True
+    except (OSError, AttributeError) as error:
+        notes.append(f"no SCHED_FIFO ({_why(error)}): other programs may delay the loop")
+    try:
+        _lock_memory()
+    except (OSError, AttributeError) as error:
+        notes.append(f"memory is not locked ({_why(error)}): a page may have to be fetched")
+    wanted = core if core is not None else max(cores) if first and len(cores) > 1 else None
+    if wanted is None:
+        why = "there is only one" if first else "without SCHED_FIFO that may do harm"
+        notes.append(f"not pinned to a core: {why}")
+    else:
+        try:
+            os.sched_setaffinity(0, {wanted})
+        except (OSError, AttributeError) as error:
+            notes.append(f"not pinned to core {wanted} ({_why(error)})")
+    try:
+        yield notes
+    finally:
+        if first:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+
+def _lock_memory() -> None:
+    if ctypes.CDLL(None, use_errno=True).mlockall(CURRENT):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

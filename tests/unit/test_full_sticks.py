@@ -1,0 +1,78 @@
+"""Both excavators under hands that mean them no good: every combination of full sticks, held, and let go again."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.cockpit import excavator
+from bellcrank.cockpit.known import MACHINES
+from bellcrank.cockpit.machines import Machine
+from bellcrank.control.linkage import Linkage
+
+NAMES = ("excavator", "excavator_linkage")
+LINKAGE = Linkage.of_zoo()
+
+
+@cache
+def machine(name: str) -> Machine:
+    return MACHINES[name]()
+
+
+@cache
+def simulator(name: str) -> bc.Simulator:
+    return bc.Simulator(machine(name).system, "rk4", form="projected")
+
+
+def held(name: str, mode: str, sticks: Any, seconds: float, input_step: float) -> bc.Record:
+    """sticks: (runs, 4, lines), each -1, 0 or 1."""
+    m = machine(name)
+    levers = m.system.inputs
+    inputs: dict[str, Any] = {n: sticks[:, i] * m.spans[mode][n] for i, n in enumerate(levers[:4])}
+    inputs |= dict.fromkeys(levers[4:], 0.0) | {"resolved": float(mode == "RESOLVED")}
+    run = simulator(name).run(seconds, m.start, step=5e-4, every=0.02, inputs=inputs, input_step=input_step, threads=2)
+    assert {s.reason for s in run.stops} == {"end"}
+    assert np.isfinite(run.q).all()
+    return run
+
+
+def angles(name: str) -> list[tuple[str, str, float, tuple[float, float]]]:
+    """Desired angle, joint, what to add to its q, and its stops."""
+    if name == "excavator":
+        joints, starts, stops = ("cab", "boom", "stick", "bucket"), [0.0] * 4, excavator.STOPS
+    else:
+        joints, starts, stops = ("swing", "boom", "stick", "bucket"), LINKAGE.start, LINKAGE.stops  # type: ignore[assignment]
+    return [(f"{j}_d", f"{j}.q", a, s) for j, a, s in zip(joints, starts, stops, strict=True)]
+
+
+@pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
+@pytest.mark.parametrize("name", NAMES)
+def test_held_for_ever(name: str, mode: str) -> None:
+    """20 s: no run fails, nothing jumps, stops hold, and no desired angle runs away from the machine."""
+    sticks = np.array([s for s in itertools.product((-1, 0, 1), repeat=4) if any(s)])
+    run = held(name, mode, sticks[:, :, None], 20.0, 20.0)
+    assert np.abs(np.diff(run.q, axis=1)).max() < 0.05  # in 20 ms
+    for desired, joint, start, (low, high) in angles(name):
+        assert run[desired].min() > low - 2e-3
+        assert run[desired].max() < high + 2e-3
+        assert np.abs(run[desired] - run[joint] - start).max() < 0.65
+    if name == "excavator_linkage":
+        assert run.provenance["loops open by at most"] < 1e-9
+        for actuator in machine(name).system.actuators[1:]:
+            out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
+            assert out.min() > -0.03
+            assert out.max() < actuator.stroke + 0.03  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_let_go(name: str) -> None:
+    """Five seconds of full sticks, then none: it comes to rest, and does not swing on its oil for ever."""
+    sticks = np.array(list(itertools.product((0, 1), (-1, 0, 1), (-1, 0, 1), (-1, 0, 1))))
+    run = held(name, "JOINT", sticks[:, :, None] * (np.arange(15) < 5), 15.0, 1.0)
+    for _, joint, *_ in angles(name):
+        assert np.ptp(run[joint[:-1] + "v"][:, -100:], axis=1).max() < 0.05
