@@ -54,6 +54,7 @@ function meet(w: Welcome): void {
   const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.seats, (s) => sit(s as Seat));
   const sit = (s: Seat) => { view!.sit(s); show(s); localStorage.setItem("seat", s); };
   sit(view.seats.includes(seat) ? seat : "Orbit");
+  uncovered();
   addEventListener("keydown", (e) => { if (e.code === "KeyV" && !typing(e.target)) sit(view!.seats[(view!.seats.indexOf(view!.seat) + 1) % view!.seats.length]!); });
   mode = w.modes[0] ?? "";
   by("modes").hidden = w.modes.length < 2;
@@ -126,7 +127,8 @@ addEventListener("pointerdown", () => attention(true));
 
 function seen(s: State): void {
   pictures++;
-  if (s.epoch !== epoch || (newest && s.t < newest.t)) view?.clearTrace();
+  if (s.epoch !== epoch) view?.clearTrace();
+  else if (newest && s.t < newest.t) view?.heal();
   epoch = s.epoch;
   newest = s;
   const sent = sentAt.get(s.input);
@@ -137,7 +139,7 @@ function seen(s: State): void {
   }
   if (!welcome) return;
   history!.add(s.t, s.values, 12 * welcome.sizes[0]);
-  if (!replay) view?.trail(s.values);
+  if (!replay) view?.trail(s.values, s.t, true);
 }
 
 function frame(): void {
@@ -146,7 +148,7 @@ function frame(): void {
   if (replay) {
     replay.step(1);
     view.place(replay.row());
-    view.trail(replay.row());
+    view.trail(replay.row(), replay.t, false);
     by<HTMLInputElement>("time").value = String(replay.t);
     by("time-text").textContent = `${(replay.t - replay.begin).toFixed(2)} / ${(replay.end - replay.begin).toFixed(1)} s`;
     by("play").textContent = replay.playing ? "❚❚" : "▶";
@@ -273,7 +275,15 @@ const panel = (open: boolean) => {
   by("panel").classList.toggle("away", !open);
   document.body.classList.toggle("with-panel", open);
   by("panel-toggle").setAttribute("aria-expanded", String(open));
+  uncovered();
 };
+// The view's middle is the middle of what the panel leaves free.
+const uncovered = () => {
+  const open = !by("panel").classList.contains("away"), box = by("panel").getBoundingClientRect();
+  const right = open && box.width < innerWidth / 2;
+  view?.cover(right ? innerWidth - box.left : 0, open && !right ? innerHeight - box.top : 0);
+};
+addEventListener("resize", () => uncovered());
 by("panel-toggle").onclick = () => panel(by("panel").classList.contains("away"));
 panel(innerWidth > 900);
 

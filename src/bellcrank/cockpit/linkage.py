@@ -35,6 +35,7 @@ def machine() -> Machine:
         modes=MODES,
         words=WORDS,
         spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
+        look="linkage",
         ground=0.0,
         trace=("bucket", tuple(made.mechanism.frame("tip").point)),
     )
