@@ -5,7 +5,8 @@ import * as THREE from "three";
 import { EARTH, Tool } from "./parts";
 
 export const HALF = 10.4; // m, of the square that can be dug
-const CELL = 0.16, N = Math.round((2 * HALF) / CELL), ROW = N + 1;
+const CELL = 0.2, N = Math.round((2 * HALF) / CELL), ROW = N + 1; // TILE divides N
+const TILE = 8, TILES = N / TILE; // cells: a tile that is still level is two triangles
 const WALL = 1.8, REPOSE = 0.7; // slopes of what was cut and of what was poured
 const CLODS = 70, FALL = 9.81;
 const BROWN = new THREE.Color(0.5, 0.385, 0.27);
@@ -19,19 +20,18 @@ export class Earth {
   private readonly last = new THREE.Vector3(1e9, 0, 0);
   private readonly clods = new THREE.InstancedMesh(new THREE.DodecahedronGeometry(0.07), EARTH, CLODS);
   private readonly falling: { p: THREE.Vector3; v: number }[] = [];
+  private readonly rough = new Uint8Array(TILES * TILES);
   private touched: [number, number, number, number] | null = null; // columns and rows to draw anew
 
   constructor(private readonly level: number, soil: THREE.MeshStandardMaterial, private readonly tool: Tool) {
-    const n = ROW * ROW, place = new Float32Array(3 * n), uv = new Float32Array(2 * n), index: number[] = [];
+    const n = ROW * ROW, place = new Float32Array(3 * n), uv = new Float32Array(2 * n);
     for (let j = 0; j < ROW; j++) for (let i = 0; i < ROW; i++) {
       const k = j * ROW + i, x = i * CELL - HALF, z = j * CELL - HALF;
       place.set([x, level, z], 3 * k);
       uv.set([x, -z], 2 * k);
-      if (i < N && j < N) index.push(k, k + ROW, k + 1, k + 1, k + ROW, k + ROW + 1);
     }
     const set = (name: string, a: Float32Array, size: number) => this.geometry.setAttribute(name, new THREE.BufferAttribute(a, size));
     set("position", place, 3); set("uv", uv, 2); set("normal", new Float32Array(3 * n), 3); set("color", new Float32Array(3 * n), 3);
-    this.geometry.setIndex(index);
     const patch = soil.clone();
     patch.vertexColors = true;
     const mesh = new THREE.Mesh(this.geometry, patch);
@@ -48,6 +48,8 @@ export class Earth {
     this.last.x = 1e9;
     this.falling.length = 0;
     this.touched = [0, N, 0, N];
+    this.rough.fill(0);
+    this.tile();
     this.tool.fill(0);
   }
 
@@ -89,10 +91,12 @@ export class Earth {
   private cut(x: number, depth: number, z: number): number {
     if (depth > 0.9) return 0;
     let volume = 0;
-    this.around(x, z, 0.34, (k, d) => {
+    const r = 0.36;
+    this.around(x, z, r, (k, d) => {
       const most = depth + Math.max(0, d - 0.1) * WALL, over = this.heights[k]! - most;
       if (over > 0) { this.heights[k] = most; volume += over * CELL * CELL; }
     });
+    if (volume) this.touch(x, z, r);
     return volume;
   }
 
@@ -102,6 +106,7 @@ export class Earth {
     this.around(at.x, at.z, r, (_k, d) => { sum += share(d); });
     if (sum) this.around(at.x, at.z, r, (k, d) => { this.heights[k]! += (volume * share(d)) / sum / CELL / CELL; });
     this.slide(at, r + 0.6);
+    this.touch(at.x, at.z, r + 0.6 + CELL);
   }
 
   // A heap that is too steep runs down, one neighbour at a time.
@@ -117,14 +122,34 @@ export class Earth {
   }
 
   private around(x: number, z: number, r: number, each: (k: number, d: number) => void): void {
-    const span = (c: number): Pair => [Math.max(0, Math.ceil((c - r + HALF) / CELL)), Math.min(N, Math.floor((c + r + HALF) / CELL))];
-    const [i0, i1] = span(x), [j0, j1] = span(z);
+    const [i0, i1] = span(x, r), [j0, j1] = span(z, r);
     for (let j = j0; j <= j1; j++) for (let i = i0; i <= i1; i++) {
       const d = Math.hypot(i * CELL - HALF - x, j * CELL - HALF - z);
       if (d <= r) each(j * ROW + i, d);
     }
-    const t = this.touched;
+  }
+
+  // What is there has to be drawn anew.
+  private touch(x: number, z: number, r: number): void {
+    const [i0, i1] = span(x, r), [j0, j1] = span(z, r), t = this.touched;
     this.touched = t ? [Math.min(t[0], i0), Math.max(t[1], i1), Math.min(t[2], j0), Math.max(t[3], j1)] : [i0, i1, j0, j1];
+    const tile = (i: number) => Math.max(0, Math.min(TILES - 1, Math.floor(i / TILE)));
+    let more = false;
+    for (let b = tile(j0 - 1); b <= tile(j1 + 1); b++) for (let a = tile(i0 - 1); a <= tile(i1 + 1); a++) {
+      if (!this.rough[b * TILES + a]) { this.rough[b * TILES + a] = 1; more = true; }
+    }
+    if (more) this.tile();
+  }
+
+  // The triangles: all of rough tiles, two of each that is level.
+  private tile(): void {
+    const index: number[] = [], square = (k: number, n: number) => index.push(k, k + n * ROW, k + n, k + n, k + n * ROW, k + n * ROW + n);
+    for (let b = 0; b < TILES; b++) for (let a = 0; a < TILES; a++) {
+      const k = b * TILE * ROW + a * TILE;
+      if (!this.rough[b * TILES + a]) square(k, TILE);
+      else for (let j = 0; j < TILE; j++) for (let i = 0; i < TILE; i++) square(k + j * ROW + i, 1);
+    }
+    this.geometry.setIndex(index);
   }
 
   // Before a picture: what changed gets its place, slope and colour.
@@ -159,4 +184,7 @@ export class Earth {
   }
 }
 
-type Pair = [number, number];
+// Rows or columns of the grid within r of c.
+function span(c: number, r: number): [number, number] {
+  return [Math.max(0, Math.ceil((c - r + HALF) / CELL)), Math.min(N, Math.floor((c + r + HALF) / CELL))];
+}

@@ -63,7 +63,7 @@ export function build(bodies: THREE.Group[], fixed: THREE.Group, ground: number)
   s.add(stick());
   k.add(shovel.group);
   const cylinders = [
-    ...[-0.46, 0.46].map((y) => new Cylinder(cab, [1.8, ARM + y, 0.3], b, [2.05, 0.5, -0.65 * y], 0.1, 1.35, fixed)),
+    ...[-0.4, 0.4].map((y) => new Cylinder(cab, [1.8, ARM + y, 0.3], b, [2.05, 0.5, -0.75 * y], 0.1, 1.35, fixed)),
     new Cylinder(b, [2.5, 1.28, 0], s, [-0.5, 0.34, 0], 0.1, 1.75, fixed),
     new Cylinder(s, [0.25, 0.44, 0], k, [...EAR, 0], 0.075, 0.95, fixed),
   ];

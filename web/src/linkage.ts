@@ -42,7 +42,7 @@ function boom(side: Side, eye: Pair, foot: Pair): THREE.Group {
       [-0.22, 0.06], [0.05, 0.28], [0.5 * ex, ey - 0.02], [ex - 0.25, ey + 0.24], [ex + 0.1, ey + 0.2], [fx + 0.1, fy - 0.13], [0.74 * L, 0.45], [L - 0.1, 0.24],
       [L + 0.2, 0], [L - 0.1, -0.22], [0.74 * L, 0.0], [fx, 0.3], [ex - 0.2, ey - 0.34], [0.55 * ex, 0.14], [0.2, -0.26], [-0.15, -0.18],
     ]), 0.46, YELLOW),
-    pin(0.22, 0.54, [0, 0, 0], YELLOW), pin(0.11, 0.66, [0, 0, 0]), pin(0.13, 0.7, [L, 0, 0]), pin(0.1, 1.06, [ex, ey, 0]), pin(0.08, 0.46, [fx, fy, 0]),
+    pin(0.22, 0.54, [0, 0, 0], YELLOW), pin(0.11, 0.66, [0, 0, 0]), pin(0.13, 0.7, [L, 0, 0]), pin(0.1, 0.96, [ex, ey, 0]), pin(0.08, 0.46, [fx, fy, 0]),
     ...both(0.16, () => plate(outline([[fx - 0.3, fy - 0.3], [fx - 0.12, fy + 0.06], [fx, fy + 0.14], [fx + 0.12, fy + 0.06], [fx + 0.3, fy - 0.34]]), 0.06, YELLOW)),
     ...both(0.26, () => box([0.14, 0.1, 0.08], [0.66 * L, 0.5, 0], LAMP)),
   );
@@ -107,14 +107,14 @@ export function build(scene: Scene, bodies: THREE.Group[], fixed: THREE.Group): 
   n.group.add(bar([0, 0], [n.length, 0], 0.1, 0.26, YELLOW), pin(0.12, 0.34, [0, 0, 0], YELLOW), pin(0.12, 0.34, [n.length, 0, 0], YELLOW));
   body("link").add(n.group);
 
-  for (const [name, r, lines] of [["boom", 0.1, [-0.43, 0.43]], ["stick", 0.105, [0]], ["bucket", 0.09, [0]]] as const) {
+  for (const [name, r, lines] of [["boom", 0.1, [-0.37, 0.37]], ["stick", 0.105, [0]], ["bucket", 0.09, [0]]] as const) {
     const half = frame(`centre of ${name}_rod`), whole = half.map((x) => 2 * x) as Vec3, length = Math.hypot(...whole);
     body(`${name}_barrel`).add(barrel(joint(`${name}_cylinder`), length, r, [...lines]));
     body(`${name}_rod`).add(rod(whole, 0.6 * r, [...lines]));
   }
   return {
     update: () => {},
-    eye: [0.2, 0.97, BEARING + 1.6], ahead: [6.4, 0.05, 0.4], heart: [2.4, 0, 2.1], reach: 5.2,
+    eye: [0.2, 1.02, BEARING + 1.6], ahead: [6.4, 0.05, 0.4], heart: [2.4, 0, 2.1], reach: 5.2,
     tool: { body: scene.bodies.indexOf("bucket"), across: new THREE.Vector3(0, 1, 0), mouth: k.direction(0, -1), width: WIDE, capacity: CAPACITY, fill: shovel.fill },
   };
 }

@@ -2,6 +2,7 @@
 
 import "./style.css";
 import { calibrating } from "./calibrate";
+import { Coach } from "./coach";
 import { deadline } from "./deadline";
 import { by, choice, make } from "./dom";
 import { AXES, Four, Hands, typing } from "./hands";
@@ -11,13 +12,13 @@ import { Axes, NEUTRAL, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told,
 import { Plots } from "./plots";
 import { Replay } from "./replay";
 import { Sliders } from "./sliders";
-import { Stick } from "./sticks";
+import { KEYS, Stick } from "./sticks";
 import { Seat, View } from "./view";
 
 const HEARTBEAT = 33; // ms; the server's dead-man waits 200
 const hands = new Hands();
 let welcome: Welcome | null = null, settings: Settings | null = null, roles: Roles | null = null, report: Report | null = null;
-let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null;
+let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null, coach: Coach | null = null;
 let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
 let marked: [number, number] | null = null, recording = false, pictures = 0, epoch = -1;
@@ -46,7 +47,8 @@ function meet(w: Welcome): void {
   if (welcome && JSON.stringify({ ...w, you: 0 }) === JSON.stringify({ ...welcome, you: 0 })) { welcome = w; history!.clear(); return; }
   if (welcome) { location.reload(); return; }
   welcome = w;
-  by("name").textContent = document.title = w.name;
+  document.title = w.name;
+  by("name").textContent = w.name.replaceAll("_", " ");
   const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
   history = new History(rest.reduce((a, b) => a + b, 0));
@@ -65,8 +67,10 @@ function meet(w: Welcome): void {
   showPattern = choice(by("patterns"), patterns, (name) => { pattern = name; localStorage.setItem("pattern", name); relabel(); });
   showMode(mode); showPattern(pattern);
   if (patterns.length) {
-    sticks = [new Stick(by("stick-left"), "left", hands.fingers, ["W", "A", "S", "D"]), new Stick(by("stick-right"), "right", hands.fingers, ["↑", "←", "↓", "→"])];
+    sticks = [new Stick(by("stick-left"), "left", hands.fingers), new Stick(by("stick-right"), "right", hands.fingers)];
     by("stick-left").hidden = by("stick-right").hidden = false;
+    if (view.earth) coach = new Coach(w.pilots.includes("dig") ? () => link.send({ type: "pilot", name: "dig" }) : null);
+    by("site").hidden = !view.earth;
     relabel();
   } else {
     sliders = new Sliders(by("sliders"), w.levers, w.first);
@@ -90,7 +94,9 @@ function axesNow(): Axes | null {
 
 function relabel(): void {
   const a = axesNow();
-  if (a) sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
+  if (!a) return;
+  sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
+  coach?.label(a, welcome!.words[mode] ?? {}, mode === welcome!.modes[1], KEYS);
 }
 
 // What the levers are told: sliders as they are, or the four axes through the pattern.
@@ -162,6 +168,8 @@ setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
+  const site = newest && !replay && view?.site();
+  if (site) coach?.see(site);
   dead();
 }, 80);
 
@@ -224,6 +232,7 @@ function showSettings(): void {
 by("pause").onclick = () => link.send({ type: newest && newest.flags & RUNNING ? "pause" : "resume" });
 addEventListener("keydown", (e) => {
   if (e.code === "Space" && !typing(e.target) && (e.target as HTMLElement).tagName !== "BUTTON") { e.preventDefault(); if (replay) replay.toggle(); else by("pause").click(); }
+  if (e.code === "KeyH" && coach && !typing(e.target)) coach.show(by("coach").hidden === true);
   if (e.code === "KeyM" && !typing(e.target) && welcome && welcome.modes.length > 1) {
     mode = welcome.modes[(welcome.modes.indexOf(mode) + 1) % welcome.modes.length]!;
     showMode(mode); relabel();
@@ -284,6 +293,10 @@ const uncovered = () => {
   view?.cover(right ? innerWidth - box.left : 0, open && !right ? innerHeight - box.top : 0);
 };
 addEventListener("resize", () => uncovered());
+new ResizeObserver(() => {
+  document.body.style.setProperty("--header", `${document.querySelector("header")!.getBoundingClientRect().bottom}px`);
+  uncovered();
+}).observe(document.querySelector("header")!);
 by("panel-toggle").onclick = () => panel(by("panel").classList.contains("away"));
 panel(innerWidth > 900);
 

@@ -70,7 +70,7 @@ export function house(tail: number, front: number, arm: number, foot: Pair, cyli
   for (const x of [deck - 0.15, deck - 0.6, ends + 0.2]) g.add(box([0.03, 0.03, 0.5], [x, -wide + 0.08, 0.92], DARK));
   g.add(box([deck - ends - 0.3, 0.03, 0.03], [(deck + ends) / 2, -wide + 0.08, 1.17], DARK));
   // The foot of the boom: two cheeks that hold its pin and those of its cylinders.
-  for (const y of [arm - 0.34, arm + 0.34]) {
+  for (const y of [arm - 0.29, arm + 0.29]) {
     const [x, z] = foot, [cx, cz] = cylinder;
     const cheek = standing(plate(outline([[x - 0.75, 0.1], [cx + 0.1, 0.1], [cx + 0.17, cz], [cx - 0.02, cz + 0.2], [x + 0.2, z + 0.1], [x, z + 0.19], [x - 0.2, z + 0.1]]), 0.09, YELLOW));
     cheek.position.y = y;
@@ -78,7 +78,7 @@ export function house(tail: number, front: number, arm: number, foot: Pair, cyli
   }
   const held = standing(pin(0.11, 0.9, [...foot, 0]), pin(0.09, 1.0, [...cylinder, 0]));
   held.position.y = arm;
-  g.add(held, cabin(front - 1.75, front, arm + 0.5, arm + 1.44));
+  g.add(held, cabin(front - 1.75, front, arm + 0.56, arm + 1.46));
   return g;
 }
 

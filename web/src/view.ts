@@ -4,6 +4,7 @@ import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
 import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
 import * as excavator from "./excavator";
+import { Site } from "./coach";
 import { Earth } from "./earth";
 import * as linkage from "./linkage";
 import { Vec3, Welcome } from "./messages";
@@ -35,6 +36,7 @@ export class View {
   private readonly home: THREE.Vector3;
   private readonly size: number;
   private readonly tip = new THREE.Vector3();
+  private closed = 0; // how far the bucket looks up
   private covered: [number, number] = [0, 0]; // pixels on the right and below that panels cover
   private seen = 0; // s, the newest state's time
   private readonly sky = new THREE.HemisphereLight(0xe6f1ff, 0xa08c6c, 1.0);
@@ -132,9 +134,10 @@ export class View {
   heal(): void { this.clearTrace(); this.earth?.heal(); }
 
   // How high the teeth are above the ground, and what was dug.
-  site(): { height: number; share: number; dug: number } | null {
+  site(): Site | null {
     if (!this.earth || !this.look) return null;
-    return { height: this.tip.y - (this.w.ground ?? 0), share: this.earth.load / this.look.tool.capacity, dug: this.earth.dug };
+    const { load, dug } = this.earth, { capacity } = this.look.tool;
+    return { height: this.tip.y - (this.w.ground ?? 0), share: load / capacity, dug, closed: this.closed, bearing: Math.atan2(this.tip.z, this.tip.x) };
   }
 
   // values: 12 numbers for each body.
@@ -174,7 +177,9 @@ export class View {
       v[k]! * d.x + v[k + 1]! * d.y + v[k + 2]! * d.z, v[k + 4]! * d.x + v[k + 5]! * d.y + v[k + 6]! * d.z, v[k + 8]! * d.x + v[k + 9]! * d.y + v[k + 10]! * d.z,
     ).applyQuaternion(this.root.quaternion);
     const pin = new THREE.Vector3(v[k + 3]!, v[k + 7]!, v[k + 11]!).applyQuaternion(this.root.quaternion);
-    this.earth!.work(this.tip, turned(across), turned(mouth), pin.lerp(this.tip, 0.7), dt);
+    const opening = turned(mouth);
+    this.closed = opening.y;
+    this.earth!.work(this.tip, turned(across), opening, pin.lerp(this.tip, 0.7), dt);
   }
 
   draw(): void {
@@ -204,13 +209,18 @@ export class View {
   private quality(level: number): void {
     this.level = level;
     this.slow = 0;
+    document.body.classList.toggle("plain", !LEVELS[level]!.shadows);
     const { ratio, shadows } = LEVELS[level]!;
     this.renderer.setPixelRatio(Math.min(ratio, devicePixelRatio));
     if (shadows !== this.renderer.shadowMap.enabled) {
       this.renderer.shadowMap.enabled = shadows;
       this.scene.environment = shadows ? this.around() : null;
       this.sky.intensity = shadows ? 1.3 : 2.4;
-      this.scene.traverse((o) => { if (o instanceof THREE.Mesh) o.material.needsUpdate = true; });
+      this.scene.traverse((o) => {
+        if (!(o instanceof THREE.Mesh)) return;
+        if (!shadows) o.material = plain(o.material);
+        o.material.needsUpdate = true;
+      });
     }
     this.resize();
   }
@@ -221,6 +231,14 @@ export class View {
     maker.dispose();
     return made;
   }
+}
+
+// The same colours without the physics of light: half the work for each pixel.
+function plain(m: THREE.Material): THREE.Material {
+  if (!(m instanceof THREE.MeshStandardMaterial)) return m;
+  const { color, map, vertexColors, transparent, opacity, side, depthWrite, emissive, emissiveIntensity, flatShading } = m;
+  if (map) { map.anisotropy = 1; map.needsUpdate = true; }
+  return new THREE.MeshLambertMaterial({ color, map, vertexColors, transparent, opacity, side, depthWrite, emissive, emissiveIntensity, flatShading });
 }
 
 // Whether a processor does the work of a graphics card.

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bellcrank.cockpit.machines import Lever, Machine, Plot
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.linkage import JOINTS
 from bellcrank.control.linkage_machine import parts
 from bellcrank.control.linkage_modes import RATES, SPEEDS
+from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
 
 DEG = 180.0 / math.pi
 
 
 def machine() -> Machine:
-    made = system(**parts())
+    found = parts()
+    linkage = found["control"].linkage
+
+    def tip(k: int) -> Callable[..., Scalar]:
+        return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
+
+    made = system(**found, outputs={"tip.radius": tip(0), "tip.height": tip(2)})
     names = made.inputs[:4]
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
     angles = (JOINTS[0], "boom", "stick", "bucket")
     states = [s.name for s in made.states]
     return Machine(
         made,
-        (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0, None)),
+        (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0)),
         (
             Plot("Joint angles", "deg", tuple(f"{j}.q" for j in angles), DEG),
             Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in angles), DEG),
             Plot("Pressures", "bar", tuple(s for s in states if s.rpartition(".")[2].startswith("p_")), 1e-5),
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
+            Plot("Teeth", "m", ("tip.radius", "tip.height")),
             Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
         ),
         patterns=PATTERNS,
@@ -38,4 +47,5 @@ def machine() -> Machine:
         look="linkage",
         ground=0.0,
         trace=("bucket", tuple(made.mechanism.frame("tip").point)),
+        pilots={"dig": lambda: lambda shot: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]},  # its control knows the cycle
     )

@@ -47,7 +47,7 @@ class LinkageControl:
     actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # of swing, boom, stick and bucket
     linkage: Linkage = field(default_factory=Linkage.of_zoo)
     path: Callable[[Scalar], tuple[list[Scalar], list[Scalar]]] = field(default_factory=DiggingCycle)
-    gain: Sequence[Scalar] = (2.5, 2.5, 3.5, 3.5)  # 1/s; from about twice that on the oil and the arm begin to swing
+    gain: Sequence[Scalar] = (1.0, 2.5, 3.5, 3.5)  # 1/s; from about twice that on the oil and the arm begin to swing
     back: Scalar = 0.8  # 1/s, how fast the autopilot returns to its path
     lead: Scalar = 0.25  # rad, how far desired angles may be ahead
 
