@@ -1,17 +1,18 @@
 // For who sees it for the first time: six steps to a hole, each with its key, ticked off as they happen; and what was dug.
 
 import { Axes, Axis } from "./messages";
-import { Labels } from "./sticks";
+import { KEYS, Labels } from "./sticks";
 import { by, make } from "./dom";
 
 export interface Site { height: number; share: number; dug: number; closed: number; bearing: number }
-const DEPTH = 0.05, ENOUGH = 0.3, TURNED = 0.45; // m, of the bucket, rad
+const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
+const DEPTH = 0.05, ENOUGH = 0.5, TURNED = 0.45; // m, of the bucket, rad
 
 // What to do in each mode, why, and when it is done. `from`: which way the arm looked while it dug.
 const STEPS: { joint: string; resolved: string; until: string; done: (s: Site, from: number) => boolean }[] = [
   { joint: "boom down", resolved: "teeth down", until: "teeth in the ground", done: (s) => s.height < -DEPTH },
   { joint: "stick in", resolved: "teeth in", until: "until it is half full", done: (s) => s.share > ENOUGH },
-  { joint: "bucket curl", resolved: "bucket curl", until: "keep it in", done: (s) => s.closed > 0.55 && s.share > 0.5 * ENOUGH },
+  { joint: "bucket curl", resolved: "bucket curl", until: "keep it in", done: (s) => s.closed > 0.85 && s.share > 0.5 * ENOUGH },
   { joint: "boom up", resolved: "teeth up", until: "out of the hole", done: (s) => s.height > 0.8 },
   { joint: "swing left", resolved: "swing left", until: "or right", done: (s, from) => Math.abs(Math.atan2(Math.sin(s.bearing - from), Math.cos(s.bearing - from))) > TURNED },
   { joint: "bucket open", resolved: "bucket open", until: "drop it", done: (s) => s.share < 0.05 },
@@ -39,12 +40,14 @@ export class Coach {
   }
 
   // Which keys do it, in this mode and pattern.
-  label(axes: Axes, words: Labels, resolved: boolean, keys: Record<string, string>): void {
+  label(axes: Axes, words: Labels, resolved: boolean): void {
+    const fingers = matchMedia("(hover: none)").matches;
+    const named = (axis: Axis, sign: number) => (fingers ? `${axis.split(".")[0]} ${ARROWS[`${axis.slice(-1)} ${sign}`]}` : KEYS[`${axis} ${sign}`]!);
     const key = (wanted: string): string => {
       for (const axis of Object.keys(axes) as Axis[]) {
         const [lever, sign] = axes[axis], [name, below, above] = words[lever]!;
-        if (wanted === `${name} ${above}`) return keys[`${axis} ${sign}`]!;
-        if (wanted === `${name} ${below}`) return keys[`${axis} ${-sign}`]!;
+        if (wanted === `${name} ${above}`) return named(axis, sign);
+        if (wanted === `${name} ${below}`) return named(axis, -sign);
       }
       return "";
     };

@@ -7,12 +7,13 @@ import { deadline } from "./deadline";
 import { by, choice, make } from "./dom";
 import { AXES, Four, Hands, typing } from "./hands";
 import { History } from "./history";
+import { Layout } from "./layout";
 import { Link } from "./link";
 import { Axes, NEUTRAL, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told, Welcome } from "./messages";
 import { Plots } from "./plots";
 import { Replay } from "./replay";
 import { Sliders } from "./sliders";
-import { KEYS, Stick } from "./sticks";
+import { Stick } from "./sticks";
 import { Seat, View } from "./view";
 
 const HEARTBEAT = 33; // ms; the server's dead-man waits 200
@@ -22,7 +23,7 @@ let view: View | null = null, plots: Plots | null = null, history: History | nul
 let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
 let marked: [number, number] | null = null, recording = false, pictures = 0, epoch = -1;
-const sentAt = new Map<number, number>(), delays: number[] = [];
+const layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
 let showMode = (_: string) => {}, showPattern = (_: string) => {};
 
 const link = new Link(told, seen, (open) => {
@@ -56,7 +57,7 @@ function meet(w: Welcome): void {
   const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.seats, (s) => sit(s as Seat));
   const sit = (s: Seat) => { view!.sit(s); show(s); localStorage.setItem("seat", s); };
   sit(view.seats.includes(seat) ? seat : "Orbit");
-  uncovered();
+  layout.fit();
   addEventListener("keydown", (e) => { if (e.code === "KeyV" && !typing(e.target)) sit(view!.seats[(view!.seats.indexOf(view!.seat) + 1) % view!.seats.length]!); });
   mode = w.modes[0] ?? "";
   by("modes").hidden = w.modes.length < 2;
@@ -96,7 +97,7 @@ function relabel(): void {
   const a = axesNow();
   if (!a) return;
   sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
-  coach?.label(a, welcome!.words[mode] ?? {}, mode === welcome!.modes[1], KEYS);
+  coach?.label(a, welcome!.words[mode] ?? {}, mode === welcome!.modes[1]);
 }
 
 // What the levers are told: sliders as they are, or the four axes through the pattern.
@@ -280,25 +281,5 @@ const showTab = choice(by("tabs"), ["Plots", "Deadlines", "Setup"], (name) => {
   if (name === "Plots" && replay) plots?.replay(replay.table, replay.t, true);
 });
 showTab(tab);
-const panel = (open: boolean) => {
-  by("panel").classList.toggle("away", !open);
-  document.body.classList.toggle("with-panel", open);
-  by("panel-toggle").setAttribute("aria-expanded", String(open));
-  uncovered();
-};
-// The view's middle is the middle of what the panel leaves free.
-const uncovered = () => {
-  const open = !by("panel").classList.contains("away"), box = by("panel").getBoundingClientRect();
-  const right = open && box.width < innerWidth / 2;
-  view?.cover(right ? innerWidth - box.left : 0, open && !right ? innerHeight - box.top : 0);
-};
-addEventListener("resize", () => uncovered());
-new ResizeObserver(() => {
-  document.body.style.setProperty("--header", `${document.querySelector("header")!.getBoundingClientRect().bottom}px`);
-  uncovered();
-}).observe(document.querySelector("header")!);
-by("panel-toggle").onclick = () => panel(by("panel").classList.contains("away"));
-panel(innerWidth > 900);
-
 // For tests and for the curious.
 Object.assign(window, { cockpit: { state: () => newest, roles: () => roles, settings: () => settings, axes: () => axes, delays, replay: () => replay, view: () => view, levers } });

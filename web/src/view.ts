@@ -37,7 +37,7 @@ export class View {
   private readonly size: number;
   private readonly tip = new THREE.Vector3();
   private closed = 0; // how far the bucket looks up
-  private covered: [number, number] = [0, 0]; // pixels on the right and below that panels cover
+  private covered = { left: 0, right: 0, top: 0, below: 0 }; // pixels that panels cover
   private seen = 0; // s, the newest state's time
   private readonly sky = new THREE.HemisphereLight(0xe6f1ff, 0xa08c6c, 1.0);
   private slow = 0;
@@ -97,9 +97,9 @@ export class View {
   sit(seat: Seat): void {
     this.seat = seat;
     this.orbit.enabled = seat !== "Cab";
-    this.camera.fov = seat === "Cab" ? 62 : 42;
+    this.camera.fov = seat !== "Cab" ? 42 : this.camera.aspect < 1 ? 80 : 62; // a narrow window sees as much by more height
     this.camera.near = seat === "Cab" ? 0.05 : 0.02 * this.size;
-    this.camera.updateProjectionMatrix();
+    this.resize();
     if (seat === "Cab") return;
     const from = seat === "Side" ? new THREE.Vector3(0, 0.06, 1) : new THREE.Vector3(0.72, 0.42, 1);
     this.orbit.target.copy(this.home);
@@ -108,23 +108,24 @@ export class View {
 
   // From where the whole machine is seen in what panels leave free.
   private distance(): number {
-    const { clientWidth: x, clientHeight: y } = this.canvas, wide = Math.max(1, x - this.covered[0]), high = Math.max(1, y - this.covered[1]);
+    const { clientWidth: x, clientHeight: y } = this.canvas, { left, right, top, below } = this.covered;
+    const wide = Math.max(0.4 * x, x - left - right), high = Math.max(0.4 * y, y - top - below);
     return (1.12 * this.size * y) / Math.tan((this.camera.fov * Math.PI) / 360) / Math.min(high, wide);
   }
 
-  // Panels cover so many pixels on the right and below: the middle is elsewhere.
-  cover(right: number, below: number): void {
-    this.covered = [right, below];
-    this.resize();
+  // Panels cover so many pixels: the middle is elsewhere.
+  cover(covered: { left: number; right: number; top: number; below: number }): void {
+    this.covered = covered;
     this.sit(this.seat);
   }
 
   private resize(): void {
-    const { clientWidth: x, clientHeight: y } = this.canvas, [right, below] = this.covered;
+    const { clientWidth: x, clientHeight: y } = this.canvas, { left, right, top, below } = this.covered;
     if (!x || !y) return;
     this.renderer.setSize(x, y, false);
     this.camera.aspect = x / y;
-    this.camera.setViewOffset(x, y, right / 2, below / 2, x, y);
+    const cab = this.seat === "Cab"; // whose window a hint may cover
+    this.camera.setViewOffset(x, y, (right - (cab ? 0 : left)) / 2, (below - (cab ? 0 : top)) / 2, x, y);
     this.camera.updateProjectionMatrix();
   }
 
