@@ -13,6 +13,7 @@ export class Layout {
     const watch = new ResizeObserver(() => this.fit());
     watch.observe(this.header);
     watch.observe(by("coach"));
+    watch.observe(by("sliders"));
   }
 
   private panel(open: boolean): void {
@@ -27,7 +28,8 @@ export class Layout {
     document.body.style.setProperty("--header", `${top}px`);
     const open = !by("panel").classList.contains("away"), panel = by("panel").getBoundingClientRect(), coach = by("coach").getBoundingClientRect();
     const right = open && panel.width < innerWidth / 2, beside = coach.width < innerWidth / 2; // else they lie across, below
-    const below = open && !right ? innerHeight - panel.top : !beside ? innerHeight - coach.top : 0.1 * innerHeight;
+    const sliders = by("sliders").hidden ? innerHeight : by("sliders").getBoundingClientRect().top;
+    const below = open && !right ? innerHeight - Math.min(panel.top, sliders) : !beside ? innerHeight - coach.top : Math.max(innerHeight - sliders, 0.1 * innerHeight);
     this.view()?.cover({ left: beside ? coach.right : 0, right: right ? innerWidth - panel.left : 0, top, below });
   }
 }
