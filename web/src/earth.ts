@@ -16,6 +16,7 @@ export class Earth {
   load = 0; // m3 in the bucket
   dug = 0; // m3 cut since the beginning
   private readonly heights = new Float32Array(ROW * ROW);
+  private readonly stain = new Float32Array(ROW * ROW); // how far it ever was from level: turned earth stays brown
   private readonly geometry = new THREE.BufferGeometry();
   private readonly last = new THREE.Vector3(1e9, 0, 0);
   private readonly clods = new THREE.InstancedMesh(new THREE.DodecahedronGeometry(0.07), EARTH, CLODS);
@@ -44,6 +45,7 @@ export class Earth {
 
   heal(): void {
     this.heights.fill(0);
+    this.stain.fill(0);
     this.load = this.dug = 0;
     this.last.x = 1e9;
     this.falling.length = 0;
@@ -163,7 +165,8 @@ export class Earth {
       up.set(h[left]! - h[right]!, 2 * CELL, h[back]! - h[front]!).normalize();
       place.setY(k, this.level + h[k]!);
       normal.setXYZ(k, up.x, up.y, up.z);
-      colour.setRGB(1, 1, 1).lerp(BROWN, Math.min(1, Math.abs(h[k]!) / 0.12));
+      this.stain[k] = Math.max(this.stain[k]!, Math.abs(h[k]!));
+      colour.setRGB(1, 1, 1).lerp(BROWN, Math.min(1, this.stain[k]! / 0.1));
       tint.setXYZ(k, colour.r, colour.g, colour.b);
     }
     place.needsUpdate = normal.needsUpdate = tint.needsUpdate = true;
