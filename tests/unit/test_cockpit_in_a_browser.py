@@ -49,7 +49,7 @@ class Server:
         job = serving(self.session, Guard(), self.listening, goes_on)
         self.thread = threading.Thread(target=lambda: asyncio.run(job))
         self.thread.start()
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE)
 
     def value(self, name: str) -> float:
         shot = self.session.drive.snapshot()
@@ -69,14 +69,27 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def digger() -> Iterator[Server]:
-    made = Server(excavator.machine())
+def served() -> Iterator[Any]:
+    """Makes servers. They end after the pages, which would complain that nobody answers."""
+    running = []
+
+    def made(machine: Any, **options: Any) -> Server:
+        running.append(Server(machine, **options))
+        return running[-1]
+
     yield made
-    made.stop()
+    for server in running:
+        server.stop()
 
 
 @pytest.fixture
-def opened(browser: Any) -> Iterator[Any]:
+def digger(served: Any) -> Server:
+    made: Server = served(excavator.machine())
+    return made
+
+
+@pytest.fixture
+def opened(browser: Any, served: Any) -> Iterator[Any]:
     """Opens the page of a server; whatever it logs or asks for from elsewhere is a failure."""
     pages, trouble = [], list[str]()
 
@@ -141,32 +154,30 @@ def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
     assert (np.abs(after - before).max(axis=-1) > 0.1).mean() > 0.005
 
 
-def test_a_stranger_digs_a_hole(opened: Any) -> None:
+def test_a_stranger_digs_a_hole(served: Any, opened: Any) -> None:
     """Nothing but what the page says: the key of the step that is marked, until none is left."""
-    server = Server(linkage.machine(), make=lambda s, rate, by, method: bc.Drive(s, rate, by, method))
+    server = served(linkage.machine(), make=lambda s, rate, by, method: bc.Drive(s, rate, by, method))
     keys = {"↑": "ArrowUp", "↓": "ArrowDown", "←": "ArrowLeft", "→": "ArrowRight"}
-    try:
-        page, held, steps = opened(server), "", list[str]()
-        until(page, "document.querySelector('#coach li.now') !== null")
-        end = time.monotonic() + 2 * PATIENCE
-        while step := page.evaluate("document.querySelector('#coach li.now')?.innerText ?? ''"):
-            assert time.monotonic() < end, (steps, page.evaluate("cockpit.view().site()"))
-            if step not in steps:
-                steps.append(step)
-                if held:
-                    page.keyboard.up(held)
-                held = keys.get(step[0], f"Key{step[0]}")
-                page.keyboard.down(held)
-            time.sleep(0.03)
-        page.keyboard.up(held)
-        assert [s.split("\n")[1] for s in steps[:2]] == ["boom down", "stick in"]
-        assert page.evaluate("cockpit.view().site().dug") > 0.3  # m3
-        assert page.evaluate("Math.min(...cockpit.view().earth.heights)") < -0.1  # m, a hole
-        assert page.evaluate("Math.max(...cockpit.view().earth.heights)") > 0.1  # and a heap beside it
-        page.click("#reset")
-        until(page, "cockpit.view().site().dug === 0 && Math.min(...cockpit.view().earth.heights) === 0")
-    finally:
-        server.stop()
+    page, held, steps = opened(server), "", list[str]()
+    until(page, "document.querySelector('#coach li.now') !== null")
+    end = time.monotonic() + 2 * PATIENCE
+    while step := page.evaluate("document.querySelector('#coach li.now')?.innerText ?? ''"):
+        assert time.monotonic() < end, (steps, page.evaluate("cockpit.view().site()"))
+        if step != (steps or [""])[-1]:
+            steps.append(step)
+            if held:
+                page.keyboard.up(held)
+            held = keys.get(step[0], f"Key{step[0]}")
+            page.keyboard.down(held)
+        time.sleep(0.03)
+    page.keyboard.up(held)
+    assert "boom down" in steps[0]
+    assert "bucket open" in steps[-1]
+    assert page.evaluate("cockpit.view().site().dug") > 0.3  # m3
+    assert page.evaluate("Math.min(...cockpit.view().earth.heights)") < -0.1  # m, a hole
+    assert page.evaluate("Math.max(...cockpit.view().earth.heights)") > 0.1  # and a heap beside it
+    page.click("#reset")
+    until(page, "cockpit.view().site().dug === 0 && Math.min(...cockpit.view().earth.heights) === 0")
 
 
 def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> None:
@@ -366,33 +377,27 @@ def test_record_and_replay(digger: Server, opened: Any) -> None:
     assert page.evaluate("cockpit.replay()") is None
 
 
-def test_sliders(opened: Any) -> None:
-    server = Server(generic(bc.zoo.planar3r()))
-    try:
-        page = opened(server)
-        assert page.locator("#sliders input").count() == 3
-        page.locator("#sliders input").nth(1).fill("0.8")
-        wait(lambda: abs(server.value("joint2.q") - 0.8) < 0.1)
-        page.evaluate("dispatchEvent(new Event('blur'))")
-        time.sleep(0.4)
-        assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
-    finally:
-        server.stop()
+def test_sliders(served: Any, opened: Any) -> None:
+    server = served(generic(bc.zoo.planar3r()))
+    page = opened(server)
+    assert page.locator("#sliders input").count() == 3
+    page.locator("#sliders input").nth(1).fill("0.8")
+    wait(lambda: abs(server.value("joint2.q") - 0.8) < 0.1)
+    page.evaluate("dispatchEvent(new Event('blur'))")
+    time.sleep(0.4)
+    assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
 
 
-def test_names_stay_names(opened: Any) -> None:
+def test_names_stay_names(served: Any, opened: Any) -> None:
     bad = '<img src=x onerror="document.title=1">'
     b = bc.Builder(bad)
     b.body(bad, mass=1.0, com=(0, 0, 1), inertia=(1, 1, 1))
     b.joint(bad, "revolute", "ground", bad, axis=(0, 1, 0))
-    server = Server(generic(b.build()))
-    try:
-        page = opened(server, width=1280)
-        assert page.title() == bad
-        assert page.query_selector("img") is None
-        assert bad in page.inner_text("#sliders")
-    finally:
-        server.stop()
+    server = served(generic(b.build()))
+    page = opened(server, width=1280)
+    assert page.title() == bad
+    assert page.query_selector("img") is None
+    assert bad in page.inner_text("#sliders")
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1180, 820), (820, 1180), (390, 844)])

@@ -47,5 +47,6 @@ def machine() -> Machine:
         look="linkage",
         ground=0.0,
         trace=("bucket", tuple(made.mechanism.frame("tip").point)),
+        integrator="rodas4",  # oil in the cylinders is stiff: implicit, so that no stop or stone is too hard
         pilots={"dig": lambda: lambda shot: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]},  # its control knows the cycle
     )
