@@ -10,19 +10,19 @@ import threading
 from playwright.sync_api import sync_playwright
 
 from bellcrank.cli import drive
-from bellcrank.cockpit import excavator
+from bellcrank.cockpit import linkage
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.serve import bound, serving
 from bellcrank.cockpit.session import Session
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 SIZE = {"width": 1280, "height": 720}
-SECONDS = 20.0  # of simulation: the bucket is full and on its way
+SECONDS = 15.5  # of simulation: the bucket is full and on its way
 
 
 def main(path: str) -> None:
     listening, end = bound("127.0.0.1", 0), threading.Event()
-    session = Session(excavator.machine(), drive.maker())
+    session = Session(linkage.machine(), drive.maker())
     session.fly("dig")
     job = serving(session, Guard(), listening, lambda: not end.is_set())
     thread = threading.Thread(target=lambda: asyncio.run(job))
@@ -33,8 +33,10 @@ def main(path: str) -> None:
             browser = p.chromium.launch(executable_path=found, args=FLAGS)
             page = browser.new_page(viewport=SIZE)
             page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?quality=high")
-            while not (t := page.evaluate("cockpit.state()?.t ?? 0")) or t < SECONDS:
-                page.wait_for_timeout(200)
+            while session.drive.snapshot().t < SECONDS:
+                page.wait_for_timeout(50)
+            session.pause()
+            page.wait_for_timeout(3000)  # until the newest state is drawn, by a processor
             page.screenshot(path=path, type="jpeg", quality=86)
             browser.close()
     finally:

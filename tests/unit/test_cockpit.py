@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prose import ROOT
 
 import bellcrank as bc
-from bellcrank.cockpit import excavator, messages, stage
+from bellcrank.cockpit import excavator, linkage, messages, stage
 from bellcrank.cockpit.guard import BURST, Guard, Pace
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE, SILENT, Helm
 from bellcrank.cockpit.machines import Machine, generic
@@ -427,6 +427,31 @@ def test_any_mechanism_can_be_driven(name: str, by: str) -> None:
     assert set(made.plots[0].columns) <= set(made.names)
 
 
+@pytest.mark.parametrize(
+    ("name", "levers"),
+    [("four_bar", ["A"]), ("stewart", [f"P{i}" for i in range(1, 7)]), ("delta", [f"shoulder{i}" for i in (1, 2, 3)])],
+)
+def test_of_joints_in_loops_only_free_ones_are_moved(name: str, levers: list[str]) -> None:
+    made = generic(bc.zoo.load(name))
+    assert [lever.name for lever in made.levers] == levers
+    inputs = dict(zip(levers, made.first(), strict=True))
+    run = bc.simulate(made.system, 1.0, q0=made.start, step=1e-3, inputs=inputs, form="projected", progress=False)
+    assert np.abs(run.q[-1] - np.array(made.start)).max() < 0.1
+    assert np.abs(run.v[-1]).max() < 0.05
+
+
+def test_servos_of_what_floats() -> None:
+    """The base gives way, so a joint meets less inertia than on the ground: too much damping would blow it up."""
+    b = bc.Builder("drifter", gravity=(0, 0, 0))
+    b.body("base", mass=1.0, com=(0, 0, 0), inertia=(1e-3, 1e-3, 1e-3))
+    b.body("arm", mass=5.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.joint("free", "floating", "ground", "base")
+    b.joint("hinge", "revolute", "base", "arm", axis=(0, 0, 1))
+    made = generic(b.build())
+    run = bc.simulate(made.system, 1.0, step=1e-3, inputs={"hinge": 0.5}, progress=False)
+    assert run["hinge.q"][-1] == pytest.approx(0.5, abs=0.05)
+
+
 def test_servos_hold_and_follow() -> None:
     made = generic(bc.zoo.puma600())
     target = [0.5, -0.4, 0.3, 0.2, -0.3, 0.1]
@@ -446,6 +471,15 @@ def test_what_cannot_be_driven_says_so() -> None:
         generic(bc.zoo.pendulum(), "wish")
     with pytest.raises(bc.InputError, match="rate is 3"):
         Session(generic(bc.zoo.pendulum()), FakeDrive, Settings(rate=3.0))
+
+
+def test_the_autopilot_ends_with_its_program() -> None:
+    session = Session(linkage.machine(), FakeDrive)
+    session.fly("dig")
+    session.piloted()
+    assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+    session.fly("")
+    assert session.drive.snapshot().u[5] == 0.0
 
 
 def test_a_hand_takes_over_from_the_program(session: Session) -> None:

@@ -23,7 +23,7 @@ from python_drive import PythonDrive
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit import app as web
-from bellcrank.cockpit import excavator, messages
+from bellcrank.cockpit import excavator, linkage, messages
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.serve import bound, serving
@@ -36,10 +36,10 @@ pytestmark = pytest.mark.skipif(not (web.STATIC / "index.html").exists(), reason
 class Server:
     """A cockpit in a thread."""
 
-    def __init__(self, machine: Any, port: int = 0) -> None:
+    def __init__(self, machine: Any, port: int = 0, make: Any = PythonDrive) -> None:
         self.listening = bound("127.0.0.1", port)
         self.port = self.listening.getsockname()[1]
-        self.session = Session(machine, PythonDrive)
+        self.session = Session(machine, make)
         self._end, ready = threading.Event(), threading.Event()
 
         def goes_on() -> bool:
@@ -49,7 +49,7 @@ class Server:
         job = serving(self.session, Guard(), self.listening, goes_on)
         self.thread = threading.Thread(target=lambda: asyncio.run(job))
         self.thread.start()
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE)
 
     def value(self, name: str) -> float:
         shot = self.session.drive.snapshot()
@@ -69,14 +69,27 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def digger() -> Iterator[Server]:
-    made = Server(excavator.machine())
+def served() -> Iterator[Any]:
+    """Makes servers. They end after the pages, which would complain that nobody answers."""
+    running = []
+
+    def made(machine: Any, **options: Any) -> Server:
+        running.append(Server(machine, **options))
+        return running[-1]
+
     yield made
-    made.stop()
+    for server in running:
+        server.stop()
 
 
 @pytest.fixture
-def opened(browser: Any) -> Iterator[Any]:
+def digger(served: Any) -> Server:
+    made: Server = served(excavator.machine())
+    return made
+
+
+@pytest.fixture
+def opened(browser: Any, served: Any) -> Iterator[Any]:
     """Opens the page of a server; whatever it logs or asks for from elsewhere is a failure."""
     pages, trouble = [], list[str]()
 
@@ -124,9 +137,12 @@ def picture(page: Any) -> Any:
     return imread(io.BytesIO(page.locator("#view").screenshot()))[..., :3]
 
 
+HIDE = "document.querySelectorAll('header, footer, aside, section').forEach((e) => (e.style.visibility = 'hidden'))"
+
+
 def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
     page = opened(digger)
-    page.evaluate("document.querySelectorAll('header, footer, aside').forEach((e) => (e.style.visibility = 'hidden'))")
+    page.evaluate(HIDE)
     before = picture(page)
     yellow = (before[..., 0] > 0.5) & (before[..., 1] > 0.3) & (before[..., 2] < 0.25)
     assert yellow.mean() > 0.02  # the machine, before the sand
@@ -136,6 +152,32 @@ def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
     page.keyboard.up("KeyA")
     after = picture(page)
     assert (np.abs(after - before).max(axis=-1) > 0.1).mean() > 0.005
+
+
+def test_a_stranger_digs_a_hole(served: Any, opened: Any) -> None:
+    """Nothing but what the page says: the key of the step that is marked, until none is left."""
+    server = served(linkage.machine(), make=lambda s, rate, by, method: bc.Drive(s, rate, by, method))
+    keys = {"↑": "ArrowUp", "↓": "ArrowDown", "←": "ArrowLeft", "→": "ArrowRight"}
+    page, held, steps = opened(server), "", list[str]()
+    until(page, "document.querySelector('#coach li.now') !== null")
+    end = time.monotonic() + 2 * PATIENCE
+    while step := page.evaluate("document.querySelector('#coach li.now')?.innerText ?? ''"):
+        assert time.monotonic() < end, (steps, page.evaluate("cockpit.view().site()"))
+        if step != (steps or [""])[-1]:
+            steps.append(step)
+            if held:
+                page.keyboard.up(held)
+            held = keys.get(step[0], f"Key{step[0]}")
+            page.keyboard.down(held)
+        time.sleep(0.03)
+    page.keyboard.up(held)
+    assert "boom down" in steps[0]
+    assert "bucket open" in steps[-1]
+    assert page.evaluate("cockpit.view().site().dug") > 0.3  # m3
+    assert page.evaluate("Math.min(...cockpit.view().earth.heights)") < -0.1  # m, a hole
+    assert page.evaluate("Math.max(...cockpit.view().earth.heights)") > 0.1  # and a heap beside it
+    page.click("#reset")
+    until(page, "cockpit.view().site().dug === 0 && Math.min(...cockpit.view().earth.heights) === 0")
 
 
 def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> None:
@@ -156,7 +198,7 @@ def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> No
 def test_patterns(digger: Server, opened: Any) -> None:
     page = opened(digger)
     page.click("#patterns >> text=SAE")
-    assert page.inner_text("#stick-left .up") == "boom down"
+    assert page.inner_text("#stick-left .up .what") == "boom down"
     page.keyboard.down("KeyS")
     wait(lambda: digger.value("input.second") > 0.0)
     assert digger.value("input.third") == 0.0
@@ -316,7 +358,7 @@ def test_record_and_replay(digger: Server, opened: Any) -> None:
     until(page, "cockpit.replay() !== null")
     begin, end = page.evaluate("[cockpit.replay().begin, cockpit.replay().end]")
     assert end > begin + 0.3
-    page.evaluate("document.querySelectorAll('header, footer, aside').forEach((e) => (e.style.opacity = 0))")
+    page.evaluate(HIDE)
     shots = []
     for share in (0.0, 1.0):
         page.evaluate(
@@ -335,33 +377,27 @@ def test_record_and_replay(digger: Server, opened: Any) -> None:
     assert page.evaluate("cockpit.replay()") is None
 
 
-def test_sliders(opened: Any) -> None:
-    server = Server(generic(bc.zoo.planar3r()))
-    try:
-        page = opened(server)
-        assert page.locator("#sliders input").count() == 3
-        page.locator("#sliders input").nth(1).fill("0.8")
-        wait(lambda: abs(server.value("joint2.q") - 0.8) < 0.1)
-        page.evaluate("dispatchEvent(new Event('blur'))")
-        time.sleep(0.4)
-        assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
-    finally:
-        server.stop()
+def test_sliders(served: Any, opened: Any) -> None:
+    server = served(generic(bc.zoo.planar3r()))
+    page = opened(server)
+    assert page.locator("#sliders input").count() == 3
+    page.locator("#sliders input").nth(1).fill("0.8")
+    wait(lambda: abs(server.value("joint2.q") - 0.8) < 0.1)
+    page.evaluate("dispatchEvent(new Event('blur'))")
+    time.sleep(0.4)
+    assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
 
 
-def test_names_stay_names(opened: Any) -> None:
+def test_names_stay_names(served: Any, opened: Any) -> None:
     bad = '<img src=x onerror="document.title=1">'
     b = bc.Builder(bad)
     b.body(bad, mass=1.0, com=(0, 0, 1), inertia=(1, 1, 1))
     b.joint(bad, "revolute", "ground", bad, axis=(0, 1, 0))
-    server = Server(generic(b.build()))
-    try:
-        page = opened(server, width=1280)
-        assert page.title() == bad
-        assert page.query_selector("img") is None
-        assert bad in page.inner_text("#sliders")
-    finally:
-        server.stop()
+    server = served(generic(b.build()))
+    page = opened(server, width=1280)
+    assert page.title() == bad
+    assert page.query_selector("img") is None
+    assert bad in page.inner_text("#sliders")
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1180, 820), (820, 1180), (390, 844)])

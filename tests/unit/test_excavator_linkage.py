@@ -148,6 +148,16 @@ def test_joint_mode_moves_one_joint(name: str, stick: str) -> None:
     assert np.abs(np.delete(moved, i)).max() < 0.02
 
 
+def test_the_swing_comes_to_rest() -> None:
+    """With more gain it would hunt for ever: oil and cab swing at 7.5 rad/s, hardly damped."""
+    turning = driven(0.7, first=1.0)
+    end, still = (turning.q[-1], turning.v[-1], turning.x[-1]), dict.fromkeys(LinkageControl.inputs, 0.0)
+    run = simulator().run(12.0, *end, step=5e-4, every=0.01, inputs=still)
+    late = run.t > 10.0
+    assert np.abs(run["swing.v"][late]).max() < 2e-3
+    assert np.ptp(run["swing.p_A"][late]) < 2e6
+
+
 def test_resolved_mode_goes_straight_out() -> None:
     run = driven(3.0, first=0.5, resolved=1.0)
     path = places(run)

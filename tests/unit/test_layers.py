@@ -77,7 +77,8 @@ BELOW = {
     "experiments": {"control", "curves", "methods", "model", "read", "record", "sim", "zoo"},
     # the live page
     "cockpit": {
-        *("actuators", "build", "control", "emit", "graph", "integrate", "methods", "model", "record", "sim", "zoo"),
+        *("actuators", "build", "control", "emit", "forces", "graph", "integrate", "methods", "model", "record", "sim"),
+        "zoo",
     },
     # what the command line is made of
     "cli.bibtex": set(),

@@ -2,10 +2,12 @@
 
 import "./style.css";
 import { calibrating } from "./calibrate";
+import { Coach } from "./coach";
 import { deadline } from "./deadline";
 import { by, choice, make } from "./dom";
 import { AXES, Four, Hands, typing } from "./hands";
 import { History } from "./history";
+import { Layout } from "./layout";
 import { Link } from "./link";
 import { Axes, NEUTRAL, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told, Welcome } from "./messages";
 import { Plots } from "./plots";
@@ -17,11 +19,11 @@ import { Seat, View } from "./view";
 const HEARTBEAT = 33; // ms; the server's dead-man waits 200
 const hands = new Hands();
 let welcome: Welcome | null = null, settings: Settings | null = null, roles: Roles | null = null, report: Report | null = null;
-let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null;
+let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null, coach: Coach | null = null;
 let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
 let marked: [number, number] | null = null, recording = false, pictures = 0, epoch = -1;
-const sentAt = new Map<number, number>(), delays: number[] = [];
+const layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
 let showMode = (_: string) => {}, showPattern = (_: string) => {};
 
 const link = new Link(told, seen, (open) => {
@@ -46,7 +48,8 @@ function meet(w: Welcome): void {
   if (welcome && JSON.stringify({ ...w, you: 0 }) === JSON.stringify({ ...welcome, you: 0 })) { welcome = w; history!.clear(); return; }
   if (welcome) { location.reload(); return; }
   welcome = w;
-  by("name").textContent = document.title = w.name;
+  document.title = w.name;
+  by("name").textContent = w.name.replaceAll("_", " ");
   const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
   history = new History(rest.reduce((a, b) => a + b, 0));
@@ -54,6 +57,7 @@ function meet(w: Welcome): void {
   const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.seats, (s) => sit(s as Seat));
   const sit = (s: Seat) => { view!.sit(s); show(s); localStorage.setItem("seat", s); };
   sit(view.seats.includes(seat) ? seat : "Orbit");
+  layout.fit();
   addEventListener("keydown", (e) => { if (e.code === "KeyV" && !typing(e.target)) sit(view!.seats[(view!.seats.indexOf(view!.seat) + 1) % view!.seats.length]!); });
   mode = w.modes[0] ?? "";
   by("modes").hidden = w.modes.length < 2;
@@ -64,8 +68,10 @@ function meet(w: Welcome): void {
   showPattern = choice(by("patterns"), patterns, (name) => { pattern = name; localStorage.setItem("pattern", name); relabel(); });
   showMode(mode); showPattern(pattern);
   if (patterns.length) {
-    sticks = [new Stick(by("stick-left"), "left", hands.fingers, ["W", "A", "S", "D"]), new Stick(by("stick-right"), "right", hands.fingers, ["↑", "←", "↓", "→"])];
+    sticks = [new Stick(by("stick-left"), "left", hands.fingers), new Stick(by("stick-right"), "right", hands.fingers)];
     by("stick-left").hidden = by("stick-right").hidden = false;
+    if (view.earth) coach = new Coach(w.pilots.includes("dig") ? () => link.send({ type: "pilot", name: "dig" }) : null);
+    by("site").hidden = !view.earth;
     relabel();
   } else {
     sliders = new Sliders(by("sliders"), w.levers, w.first);
@@ -89,7 +95,9 @@ function axesNow(): Axes | null {
 
 function relabel(): void {
   const a = axesNow();
-  if (a) sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
+  if (!a) return;
+  sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
+  coach?.label(a, welcome!.words[mode] ?? {}, mode === welcome!.modes[1]);
 }
 
 // What the levers are told: sliders as they are, or the four axes through the pattern.
@@ -126,7 +134,8 @@ addEventListener("pointerdown", () => attention(true));
 
 function seen(s: State): void {
   pictures++;
-  if (s.epoch !== epoch || (newest && s.t < newest.t)) view?.clearTrace();
+  if (s.epoch !== epoch) view?.clearTrace();
+  else if (newest && s.t < newest.t) view?.heal();
   epoch = s.epoch;
   newest = s;
   const sent = sentAt.get(s.input);
@@ -137,7 +146,7 @@ function seen(s: State): void {
   }
   if (!welcome) return;
   history!.add(s.t, s.values, 12 * welcome.sizes[0]);
-  if (!replay) view?.trail(s.values);
+  if (!replay) view?.trail(s.values, s.t, true);
 }
 
 function frame(): void {
@@ -146,7 +155,7 @@ function frame(): void {
   if (replay) {
     replay.step(1);
     view.place(replay.row());
-    view.trail(replay.row());
+    view.trail(replay.row(), replay.t, false);
     by<HTMLInputElement>("time").value = String(replay.t);
     by("time-text").textContent = `${(replay.t - replay.begin).toFixed(2)} / ${(replay.end - replay.begin).toFixed(1)} s`;
     by("play").textContent = replay.playing ? "❚❚" : "▶";
@@ -160,6 +169,8 @@ setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
+  const site = newest && !replay && view?.site();
+  if (site) coach?.see(site);
   dead();
 }, 80);
 
@@ -222,6 +233,7 @@ function showSettings(): void {
 by("pause").onclick = () => link.send({ type: newest && newest.flags & RUNNING ? "pause" : "resume" });
 addEventListener("keydown", (e) => {
   if (e.code === "Space" && !typing(e.target) && (e.target as HTMLElement).tagName !== "BUTTON") { e.preventDefault(); if (replay) replay.toggle(); else by("pause").click(); }
+  if (e.code === "KeyH" && coach && !typing(e.target)) coach.show(by("coach").hidden === true);
   if (e.code === "KeyM" && !typing(e.target) && welcome && welcome.modes.length > 1) {
     mode = welcome.modes[(welcome.modes.indexOf(mode) + 1) % welcome.modes.length]!;
     showMode(mode); relabel();
@@ -269,13 +281,5 @@ const showTab = choice(by("tabs"), ["Plots", "Deadlines", "Setup"], (name) => {
   if (name === "Plots" && replay) plots?.replay(replay.table, replay.t, true);
 });
 showTab(tab);
-const panel = (open: boolean) => {
-  by("panel").classList.toggle("away", !open);
-  document.body.classList.toggle("with-panel", open);
-  by("panel-toggle").setAttribute("aria-expanded", String(open));
-};
-by("panel-toggle").onclick = () => panel(by("panel").classList.contains("away"));
-panel(innerWidth > 900);
-
 // For tests and for the curious.
 Object.assign(window, { cockpit: { state: () => newest, roles: () => roles, settings: () => settings, axes: () => axes, delays, replay: () => replay, view: () => view, levers } });

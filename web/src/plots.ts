@@ -8,6 +8,7 @@ import { make } from "./dom";
 
 const COLOURS = ["#e8590c", "#1971c2", "#2f9e44", "#9c36b5", "#f08c00", "#0c8599", "#c2255c", "#5f3dc4", "#66a80f", "#495057"];
 export const SPAN = 12; // s
+const LEAST = 0.02; // of the y axis, in the unit shown
 
 export interface Table { t: Float64Array; columns: Float32Array[] }
 
@@ -75,7 +76,8 @@ export class Plots {
   private fit(u: uPlot): void {
     let lo = Infinity, hi = -Infinity;
     for (const c of u.data.slice(1)) for (const x of c as Iterable<number>) { if (x < lo) lo = x; if (x > hi) hi = x; }
-    if (lo <= hi) u.setScale("y", { min: lo, max: hi });
+    const room = Math.max(0, (LEAST - (hi - lo)) / 2); // a trembling of nothing is not blown up
+    if (lo <= hi) u.setScale("y", { min: lo - room, max: hi + room });
   }
 
   private mark(u: uPlot): void {

@@ -1,14 +1,16 @@
 """The excavator of Wong's chapter 5 as a person drives it: two sticks, JOINT or RESOLVED, ISO or SAE.
 
 Mechanism, hydraulics and control are the paper's (control/wong_experiments.py). Assumed here, for the paper does not
-print them: the bucket's teeth (TIP), the height of the ground under the cab's bearing, the stops of the desired angles,
-and how fast a full stick asks for: about what the paper's pumps can give, so that the desired angles do not run away.
+print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the stops
+of the desired angles, and how fast a full stick asks for: about what the paper's pumps can give, so that the desired
+angles do not run away.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from bellcrank.cockpit.machines import Lever, Machine, Plot
@@ -17,23 +19,27 @@ from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.excavator import JOINTS, EitherMode
 from bellcrank.control.excavator_arm import ExcavatorArm
 from bellcrank.control.wong_experiments import hydraulics
+from bellcrank.forces import Soil
+from bellcrank.model import Frame
 from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
 from bellcrank.zoo import data, excavator
 
 TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
+WIDTH = 1.0  # m, of the bucket
 GROUND = -1.0  # m, below the cab's bearing
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
 LEAD = 0.6  # rad: at full speed the joints lag 0.3 behind
 LAMINAR = 1.0  # psi: so small a drop has no infinite slope, which implicit integrators need; else it is hardly felt
-START = (5.6, 0.0, 0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
+START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
 DEG = 180.0 / math.pi
 
 
 def machine() -> Machine:
-    m = excavator()
+    plain = excavator()
+    m = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
     arm = ExcavatorArm.of(m, tip=TIP)
     start = [float(x) for x in arm.inverse(START)]
     gains, actuators = data("excavator")["control"], hydraulics(LAMINAR)
@@ -49,7 +55,8 @@ def machine() -> Machine:
         return lambda t, q, v, x, u: arm.forward(list(q))[k]
 
     outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
-    made = system(m, actuators=actuators, control=control, inputs=EitherMode.inputs, outputs=outputs)
+    soil = {"tip": Soil(width=WIDTH, ground=GROUND)}
+    made = system(m, actuators=actuators, control=control, inputs=EitherMode.inputs, outputs=outputs, forces=soil)
     hands = Sticks(arm, made.size - 4, SPEEDS, RATES[0])
     pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bellcrank.cockpit.machines import Lever, Machine, Pilot, Plot
 from bellcrank.cockpit.pilots import Experiment, Sticks
@@ -10,13 +11,20 @@ from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.linkage import JOINTS, Linkage
 from bellcrank.control.linkage_machine import parts
 from bellcrank.control.linkage_modes import RATES, SPEEDS
+from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
 
 DEG = 180.0 / math.pi
 
 
 def machine() -> Machine:
-    made = system(**parts())
+    found = parts()
+    linkage = found["control"].linkage
+
+    def tip(k: int) -> Callable[..., Scalar]:
+        return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
+
+    made = system(**found, outputs={"tip.radius": tip(0), "tip.height": tip(2)})
     names = made.inputs[:4]
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
     hands = Sticks(Linkage.of_zoo().arm, made.size - 4, SPEEDS, RATES[0])
@@ -35,6 +43,7 @@ def machine() -> Machine:
             Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in angles), DEG),
             Plot("Pressures", "bar", tuple(s for s in states if s.rpartition(".")[2].startswith("p_")), 1e-5),
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
+            Plot("Teeth", "m", ("tip.radius", "tip.height")),
             Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
         ),
         patterns=PATTERNS,
@@ -42,11 +51,12 @@ def machine() -> Machine:
         modes=MODES,
         words=WORDS,
         spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
+        look="linkage",
         ground=0.0,
         trace=("bucket", tuple(made.mechanism.frame("tip").point)),
         pilots={
             "dig": lambda: lambda shot: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],  # its control knows the cycle
             "resolved": experiment,
         },
-        integrator="rodas4",  # oil is stiff
+        integrator="rodas4",  # oil in the cylinders is stiff: implicit, so that no stop or stone is too hard
     )

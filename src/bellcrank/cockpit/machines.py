@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from bellcrank.actuators import PD, IdealTorque
 from bellcrank.actuators.actuator import Actuator
 from bellcrank.cockpit.driven import Snapshot
+from bellcrank.cockpit.servos import gains, met, movable
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.record.column import RATES, units
@@ -25,9 +23,6 @@ from bellcrank.sim.systems import System, system
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]
 BY = ("position", "torque")
-SWING = 2.0 * math.pi * 1.5  # rad/s, how fast a servo is
-FIRM = 20.0  # a servo sags under the weight by a radian over this, at most
-POSES = 8  # tried, to see what weight and inertia a joint meets
 
 
 @dataclass(frozen=True)
@@ -104,7 +99,8 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
     """Sliders for a mechanism that nobody has described."""
     if by not in BY:
         raise InputError(unknown("way to drive", by, BY))
-    moved = [name for name in m.columns[1] if name in m.columns[0]]
+    start = m.assemble(m.neutral())[0] if m.loops else m.neutral()
+    moved = movable(m, start)
     if not moved:
         raise InputError(
             f'"{m.name}" has no joint with a single coordinate, so there is nothing for a slider to move; '
@@ -112,23 +108,22 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
         )
     measured = dict(zip(m.columns[1], units(m)[1], strict=True))
     joints = {j.name: j for j in m.own_joints}
-    inertia, weight = _met(m)
+    held, free, weight = met(m, moved)
     levers, actuators = [], []
     for name in moved:
         i, limits, unit = m.columns[1].index(name), joints[name].limits, measured[name]
         size = math.pi if unit == "rad" else typical_length(m)
         if by == "position":
-            kp = max(inertia[i] * SWING**2, weight[i] * FIRM / (1.0 if unit == "rad" else size))
-            kd = 2.0 * math.sqrt(kp * inertia[i])
+            kp, kd = gains(held[i], free[i], weight[i], 1.0 if unit == "rad" else size)
             low, high = max(limits.lower, -size), min(limits.upper, size)
             levers.append(Lever(name, unit, low, high, None))
             actuators.append(_servo(name, kp, kd))
         else:
-            most = limits.effort if math.isfinite(limits.effort) else 2.0 * max(weight[i], inertia[i])
+            most = limits.effort if math.isfinite(limits.effort) else 2.0 * max(weight[i], held[i])
             levers.append(Lever(name, RATES[unit][2], -most, most))
             actuators.append(IdealTorque(name, most))
     made = system(m, actuators=actuators, control=lambda t, q, v, x, u: list(u), inputs=moved)
-    return Machine(made, tuple(levers), plots_of(m))
+    return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
 
 
 def _servo(name: str, kp: float, kd: float) -> Actuator:
@@ -145,10 +140,3 @@ def plots_of(m: Mechanism) -> tuple[Plot, ...]:
             if mine:
                 found.append(Plot(title, shown + ("/s" if key == "v" else ""), mine, scale))
     return tuple(found)
-
-
-def _met(m: Mechanism) -> tuple[Any, Any]:
-    """The largest inertia and weight that each joint meets in a few poses."""
-    q = np.stack([m.neutral(), *(m.random(seed)[0] for seed in range(POSES))])
-    M = m.mass_matrix(q)
-    return np.diagonal(M, axis1=-2, axis2=-1).max(axis=0), np.abs(m.gravity_torque(q)).max(axis=0)

@@ -18,8 +18,8 @@ Four = tuple[float, float, float, float]
 # radius m, swing rad, height m, bucket's angle rad. The ground is at -1.
 DIG: tuple[Four, ...] = (
     (6.4, 0.0, 0.3, -1.45),  # out
-    (6.3, 0.0, -1.15, -1.6),  # down
-    (5.0, 0.0, -1.3, -2.2),  # drag
+    (6.3, 0.0, -1.3, -1.6),  # down
+    (5.0, 0.0, -1.5, -2.2),  # drag
     (4.8, 0.0, -0.6, -2.9),  # curl
     (5.0, 0.0, 1.3, -3.0),  # lift
     (5.6, 1.2, 1.3, -3.0),  # swing

@@ -68,10 +68,12 @@ def server(session: Session, guard: Guard) -> Server:
 
 
 async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
-    """Serves pages as long as `goes_on` says so; it is asked four times a second."""
+    """Serves pages as long as `goes_on` says so; it is asked four times a second, from when the drive runs."""
     made = server(session, guard)
     task = asyncio.create_task(made.serve([listening]))
     try:
+        while not task.done() and not made.started:
+            await asyncio.wait([task], timeout=0.02)
         while not task.done() and goes_on():
             await asyncio.wait([task], timeout=0.25)
     finally:

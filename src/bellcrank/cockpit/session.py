@@ -101,6 +101,8 @@ class Session:
             raise InputError(unknown("program", name, self.machine.pilots))
         self.pilot = name
         self._pilot = self.machine.pilots[name]() if name else None
+        if not name:
+            self.let_go()
 
     def switch(self, rate: float = 0.0, integrator: str = "", method: str = "") -> None:
         """Slow: compiles. One at a time."""

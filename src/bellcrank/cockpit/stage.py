@@ -23,9 +23,14 @@ POSES = 8  # tried at random, to see how much room a mechanism takes
 
 
 def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
-    """Shapes, names, which way is up, and how much room it takes: at q alone, or wherever it may go."""
+    """Shapes, names, pins, which way is up, and how much room it takes: at q alone, or wherever it may go."""
     others = [] if alone else [m.random(seed)[0] for seed in range(POSES)]
-    return scene.scene(m, np.stack([q, *others]))
+    index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
+    joints = [
+        {"name": j.name, "parent": index[j.parent], "body": index[j.child], "point": [float(x) for x in j.point]}
+        for j in m.joints
+    ]
+    return scene.scene(m, np.stack([q, *others])) | {"joints": joints}
 
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:

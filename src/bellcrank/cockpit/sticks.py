@@ -21,15 +21,15 @@ RESOLVED: Axes = {
 # What a lever is called, and what it does below and above zero.
 WORDS = {
     "JOINT": {
-        "first": ("cab", "right", "left"),
+        "first": ("swing", "right", "left"),
         "second": ("boom", "down", "up"),
         "third": ("stick", "in", "out"),
         "fourth": ("bucket", "curl", "open"),
     },
     "RESOLVED": {
-        "first": ("radius", "in", "out"),
-        "second": ("arc", "right", "left"),
-        "third": ("height", "down", "up"),
+        "first": ("teeth", "in", "out"),
+        "second": ("swing", "right", "left"),
+        "third": ("teeth", "down", "up"),
         "fourth": ("bucket", "curl", "open"),
     },
 }

@@ -1,0 +1,81 @@
+// For who sees it for the first time: six steps to a hole, each with its key, ticked off as they happen; and what was dug.
+
+import { Axes, Axis } from "./messages";
+import { KEYS, Labels } from "./sticks";
+import { by, make } from "./dom";
+
+export interface Site { height: number; share: number; dug: number; closed: number; bearing: number }
+const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
+const DEPTH = 0.05, ENOUGH = 0.5, TURNED = 0.45; // m, of the bucket, rad
+
+// What to do in each mode, why, and when it is done. `from`: which way the arm looked while it dug.
+const STEPS: { joint: string; resolved: string; until: string; done: (s: Site, from: number) => boolean }[] = [
+  { joint: "boom down", resolved: "teeth down", until: "teeth in the ground", done: (s) => s.height < -DEPTH },
+  { joint: "stick in", resolved: "teeth in", until: "until it is half full", done: (s) => s.share > ENOUGH },
+  { joint: "bucket curl", resolved: "bucket curl", until: "keep it in", done: (s) => s.closed > 0.85 && s.share > 0.5 * ENOUGH },
+  { joint: "boom up", resolved: "teeth up", until: "out of the hole", done: (s) => s.height > 0.8 },
+  { joint: "swing left", resolved: "swing left", until: "or right", done: (s, from) => Math.abs(Math.atan2(Math.sin(s.bearing - from), Math.cos(s.bearing - from))) > TURNED },
+  { joint: "bucket open", resolved: "bucket open", until: "drop it", done: (s) => s.share < 0.05 },
+];
+
+export class Coach {
+  private step = 0;
+  private from = 0;
+  private rows: HTMLElement[] = [];
+
+  constructor(private readonly watch: (() => void) | null) {
+    by("coach-close").onclick = () => this.show(false);
+    by("coach-again").onclick = () => { this.step = 0; this.mark(); };
+    by("coach-watch").hidden = watch === null;
+    by("coach-watch").onclick = () => this.watch?.();
+    by("help").onclick = () => this.show(by("coach").hidden === true);
+    by("help").hidden = false;
+    this.show(localStorage.getItem("coach") !== "away");
+  }
+
+  show(open: boolean): void {
+    by("coach").hidden = !open;
+    by("help").setAttribute("aria-pressed", String(open));
+    localStorage.setItem("coach", open ? "open" : "away");
+  }
+
+  // Which keys do it, in this mode and pattern.
+  label(axes: Axes, words: Labels, resolved: boolean): void {
+    const fingers = matchMedia("(hover: none)").matches;
+    const named = (axis: Axis, sign: number) => (fingers ? `${axis.split(".")[0]} ${ARROWS[`${axis.slice(-1)} ${sign}`]}` : KEYS[`${axis} ${sign}`]!);
+    const key = (wanted: string): string => {
+      for (const axis of Object.keys(axes) as Axis[]) {
+        const [lever, sign] = axes[axis], [name, below, above] = words[lever]!;
+        if (wanted === `${name} ${above}`) return named(axis, sign);
+        if (wanted === `${name} ${below}`) return named(axis, -sign);
+      }
+      return "";
+    };
+    this.rows = STEPS.map((s) => {
+      const row = make("li"), what = resolved ? s.resolved : s.joint;
+      row.append(make("kbd", "", key(what)), make("b", "", what), make("span", "dim", s.until));
+      return row;
+    });
+    by("coach-steps").replaceChildren(...this.rows);
+    this.mark();
+  }
+
+  see(s: Site): void {
+    by("site-height").textContent = s.height < 0 ? `${(-s.height).toFixed(2)} m deep` : `${s.height.toFixed(2)} m up`;
+    by("site-share").textContent = `${Math.round(100 * Math.min(1, s.share))} %`;
+    by("site-fill").style.width = `${Math.min(100, 100 * s.share)}%`;
+    by("site-dug").textContent = `${s.dug.toFixed(2)} m³`;
+    if (this.step <= 1) this.from = s.bearing;
+    // Empty again before it was dumped: it has to be filled anew.
+    if (this.step > 1 && this.step < STEPS.length - 1 && s.share < 0.02) { this.step = 0; this.mark(); }
+    if (this.step < STEPS.length && STEPS[this.step]!.done(s, this.from)) { this.step++; this.mark(); }
+  }
+
+  private mark(): void {
+    this.rows.forEach((row, i) => { row.className = i < this.step ? "done" : i === this.step ? "now" : ""; });
+    const ready = this.step === STEPS.length;
+    by("coach-title").textContent = ready ? "That is a hole. Well dug!" : "Dig a hole";
+    by("coach-again").hidden = !ready;
+    by("coach").classList.toggle("ready", ready);
+  }
+}
