@@ -85,3 +85,9 @@ def limited(x: Scalar, limit: Scalar) -> Scalar:
 def held(x: Scalar, rate: Scalar, low: Scalar, high: Scalar) -> Scalar:
     """The rate of a state that stays within its bounds: at a bound it does not move outwards."""
     return where(x <= low, maximum(rate, 0.0), where(x >= high, minimum(rate, 0.0), rate))
+
+
+def end_stops(q: Scalar, v: Scalar, low: Scalar, high: Scalar, stiffness: Scalar, damping: Scalar) -> Scalar:
+    """The force of the stops at both ends: k z (1 + d dz/dt), and never less than 0, where it is z beyond one."""
+    below, above = maximum(low - q, 0.0), maximum(q - high, 0.0)
+    return stiffness * (below * maximum(1.0 - damping * v, 0.0) - above * maximum(1.0 + damping * v, 0.0))

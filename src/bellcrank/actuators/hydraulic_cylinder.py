@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 
-from bellcrank.actuators.actuator import known
+from bellcrank.actuators.actuator import end_stops, known
 from bellcrank.actuators.hydraulic import Hydraulic
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, clip, maximum
+from bellcrank.scalar import Scalar, clip
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,4 @@ class HydraulicCylinder(Hydraulic):
         return self.hoses + a_A * x, self.hoses + a_B * (self.stroke - x)
 
     def stops(self, q: Scalar, v: Scalar) -> Scalar:
-        x = q + self.offset
-        inside, outside = maximum(-x, 0.0), maximum(x - self.stroke, 0.0)
-        k, d = self.stop_stiffness, self.stop_damping
-        return k * (inside * maximum(1.0 - d * v, 0.0) - outside * maximum(1.0 + d * v, 0.0))
+        return end_stops(q + self.offset, v, 0.0, self.stroke, self.stop_stiffness, self.stop_damping)

@@ -17,6 +17,7 @@ Departs: the paper puts the pressures back into [P_e, P_s] after every time step
 every integrator: flows and torque see the clipped pressures, and a pressure at its bound does not move outwards.
 `limits()` lets a fixed-step run do as printed besides. `laminar` (psi, 0 as printed) makes the flow proportional to a
 pressure drop below it, for integrators that need a derivative: that of a root is infinite at 0, where the run starts.
+With a `stop_stiffness` the joint has mechanical stops, which the paper does not need: its bucket meets nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, held, known
+from bellcrank.actuators.actuator import Actuator, StateVariable, end_stops, held, known
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, clip, sqrt, where
 
@@ -45,12 +46,16 @@ class RotaryHydraulics(Actuator):
     laminar: Scalar = 0.0  # psi
     p_in: float = 0.0  # psi, at the start
     p_out: float = 0.0
+    low: Scalar = 0.0  # rad, where the stops begin
+    high: Scalar = 0.0
+    stop_stiffness: Scalar = 0.0  # N m / rad; 0: there are none
+    stop_damping: Scalar = 1.0  # s / rad
 
     command_unit: ClassVar[str] = "V"
 
     def __post_init__(self) -> None:
         self._check("P_s", "G", "k_f", "D_m", "beta_v", "opening", above_zero=True)
-        self._check("beta_m", "deadband", "limit", "laminar")
+        self._check("beta_m", "deadband", "limit", "laminar", "stop_stiffness", "stop_damping")
         if known(self.P_e) and known(self.P_s) and not self.P_e < self.P_s:
             raise InputError(
                 f'RotaryHydraulics on "{self.joint}": the drain P_e is {self.P_e!r} psi and the supply P_s '
@@ -85,6 +90,8 @@ class RotaryHydraulics(Actuator):
         p_in, p_out = (clip(p, self.P_e, self.P_s) for p in x)
         Q_in, Q_out = self.flows(self.spool(command), p_in, p_out)
         tau = (p_in - p_out) * (self.D_m / 8.0 * self.G) - self.beta_m * v  # 5.3
+        if not known(self.stop_stiffness) or self.stop_stiffness > 0:
+            tau = tau + end_stops(q, v, self.low, self.high, self.stop_stiffness, self.stop_damping)
         swept = v * (self.D_m * self.G)
         rates = (Q_in - swept) * self.beta_v, (swept - Q_out) * self.beta_v  # 5.4
         return tau, [held(p, rate, self.P_e, self.P_s) for p, rate in zip(x, rates, strict=True)]

@@ -1,9 +1,9 @@
 """The excavator of Wong's chapter 5 as a person drives it: two sticks, JOINT or RESOLVED, ISO or SAE.
 
 Mechanism, hydraulics and control are the paper's (control/wong_experiments.py). Assumed here, for the paper does not
-print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the stops
-of the desired angles, and how fast a full stick asks for: about what the paper's pumps can give, so that the desired
-angles do not run away.
+print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the
+stops, and how fast a full stick asks for: about what the paper's pumps can give, so that the desired angles do not run
+away.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
 WIDTH = 1.0  # m, of the bucket
 GROUND = -1.0  # m, below the cab's bearing
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
+STIFF = 2e6  # N m/rad: mechanical stops, 0.1 rad beyond those of the desired angles
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
 LEAD = 0.6  # rad: at full speed the joints lag 0.3 behind
@@ -42,7 +43,11 @@ def machine() -> Machine:
     m = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
     arm = ExcavatorArm.of(m, tip=TIP)
     start = [float(x) for x in arm.inverse(START)]
-    gains, actuators = data("excavator")["control"], hydraulics(LAMINAR)
+    gains = data("excavator")["control"]
+    actuators = [
+        replace(a, low=low - 0.1, high=high + 0.1, stop_stiffness=STIFF)
+        for a, (low, high) in zip(hydraulics(LAMINAR), STOPS, strict=True)
+    ]
     control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, lead=LEAD, arm=arm)
 
     def spool(i: int) -> Callable[..., Scalar]:
