@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -218,17 +219,41 @@ def test_many_blocks_on_some_threads(threads: int) -> None:
         dead = np.arange(k, k + LANES[-1]) >= runs
         for sign in ("live", "due", "left"):
             s[AT[sign]] = np.where(dead, 0.0, s[AT[sign]])
-        blocks.append(Block(code, s, np.zeros((0, LANES[-1])), inputs, np.zeros((LANES[-1], 8, p.row))))
+        rows = np.zeros((LANES[-1], 8, p.row))
+        blocks.append(partial(Block, code, s, np.zeros((0, LANES[-1])), inputs, rows))
         references.append(Spelled(p, s, inputs))
-    ended = run_all(blocks, threads, told.append, lambda b: float(b.state[AT["n"]].max()) / 30)
-    assert ended
+    kept: dict[int, Block] = {}
+    assert run_all(blocks, threads, told.append, lambda b: float(b.state[AT["n"]].max()) / 30, kept.__setitem__)
+    assert sorted(kept) == list(range(len(blocks)))
     assert all(0.0 <= share <= 1.0 for share in told)
     assert threads > 1 or told == sorted(told)
-    for machine, spelled in zip(blocks, references, strict=True):
+    for k, spelled in enumerate(references):
+        machine = kept[k]
         assert spelled.run(10_000, 10_000) == DONE
         close(machine.state, spelled.s)
         for lane in range(LANES[-1]):
             close(machine.rows[lane, : machine.counts[lane]], np.array(spelled.rows[lane]).reshape(-1, p.row))
+
+
+def test_ctrl_c_leaves_what_there_is() -> None:
+    """Blocks that are done, the one that was running, and those that had not begun: all are handed over."""
+    p = program("plain")
+    code = Compiled(p, 1).ready()
+    made = []
+    for k in range(4):
+        s, inputs = begun(1, [1000 if k else 3], seed=k)
+        made.append(partial(Block, code, s, np.zeros((0, 1)), inputs, np.zeros((1, 8, p.row))))
+    kept: dict[int, Block] = {}
+
+    def interrupt(share: float) -> None:
+        if share > 0.25:
+            raise KeyboardInterrupt
+
+    assert not run_all(made, 1, interrupt, lambda b: float(b.state[AT["n"], 0]) / 1000, kept.__setitem__)
+    assert sorted(kept) == [0, 1, 2, 3]
+    assert [kept[k].done for k in range(4)] == [True, False, False, False]
+    assert kept[1].state[AT["n"], 0] > 0
+    assert kept[3].state[AT["n"], 0] == 0
 
 
 def test_the_state_is_where_the_flag_says() -> None:

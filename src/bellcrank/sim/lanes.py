@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,8 @@ def run_lanes(
     passes, waiting = Passes(runs), np.arange(runs)
     while len(waiting) and finished:
         groups = traced.grouped(final[y, waiting].T, p[waiting])
-        blocks: list[tuple[Block, Array]] = []
+        blocks: list[tuple[Callable[[], Block], Array]] = []
+        rows: dict[int, tuple[Array, Array]] = {}  # of each block, and how many there are
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
             passes.begin(mine, by)
@@ -87,18 +89,18 @@ def run_lanes(
             # One array for all, and lanes that nobody asked for have rows that nobody touches.
             kept = memory.rows((-(-len(mine) // made.lanes) * made.lanes, capacity, made.program.row))
             for k in range(0, len(mine), made.lanes):
-                part = mine[k : k + made.lanes]
-                blocks.append(
-                    (_block(made, places, final[:, part], table[part], p[part], kept[k : k + made.lanes]), part)
-                )
-        finished = run_all([b for b, _ in blocks], threads, tell, share)
-        for block, part in blocks:
-            final[:, part] = block.state[:, : len(part)]
-            for lane, run in enumerate(part if capacity else ()):
-                pieces[run].append(block.rows[lane, : block.counts[lane]])
+                part, room = mine[k : k + made.lanes], kept[k : k + made.lanes]
+                blocks.append((partial(_block, made, places, final, table, p, part, room), part))
+
+        parts = [part for _, part in blocks]
+        ended = partial(_keep, final, parts, rows if capacity else None)
+        finished = run_all([make for make, _ in blocks], threads, tell, share, ended)
+        for k, (written, counts) in sorted(rows.items()):
+            for lane, run in enumerate(parts[k]):
+                pieces[run].append(written[lane, : counts[lane]])
         alone = len(groups) == 1 and all(len(x) == 1 for x in pieces)  # in the first pass
-        if capacity and alone and blocks[0][0].code.program.observe is None:
-            counts = np.concatenate([b.counts for b, _ in blocks])[:runs]
+        if capacity and alone and code(next(iter(groups))).program.observe is None:
+            counts = np.concatenate([rows[k][1] for k in sorted(rows)])[:runs]
             if (counts == counts[0]).all() and counts[0] <= kept.shape[1]:
                 whole = kept[:runs, : counts[0]]
         waiting = passes.waiting(places, final)
@@ -106,8 +108,16 @@ def run_lanes(
     return Done(final, pieces if capacity else None, whole, passes.switched, finished)
 
 
-def _block(code: Compiled, places: Layout, state: Array, table: Array, p: Array, rows: Array) -> Block:
-    """Lanes that nobody asked for do what the last one does, and stop at once."""
+def _keep(final: Array, parts: list[Array], rows: dict[int, tuple[Array, Array]] | None, k: int, block: Block) -> None:
+    """What is left of block k: its states, and its rows."""
+    final[:, parts[k]] = block.state[:, : len(parts[k])]
+    if rows is not None:
+        rows[k] = block.rows, block.counts
+
+
+def _block(code: Compiled, places: Layout, state: Array, table: Array, p: Array, part: Array, rows: Array) -> Block:
+    """Some of the runs. Lanes that nobody asked for do what the last one does, and stop at once."""
+    state, table, p = state[:, part], table[part], p[part]
     lanes, n = code.lanes, state.shape[1]
     if n < lanes:
         state = np.concatenate([state, np.repeat(state[:, -1:], lanes - n, axis=1)], axis=1)

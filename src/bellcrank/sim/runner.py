@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -126,14 +126,29 @@ class Block:
 
 
 def run_all(
-    blocks: list[Block], threads: int, progress: Callable[[float], None] | None, done: Callable[[Block], float]
+    made: Sequence[Callable[[], Block]],
+    threads: int,
+    progress: Callable[[float], None] | None,
+    done: Callable[[Block], float],
+    ended: Callable[[int, Block], None],
 ) -> bool:
-    """Runs every block to its end; False where Ctrl-C came first. `done` is the share of a block that is done."""
+    """Makes every block and runs it to its end; False where Ctrl-C came first. `done` is the share of a block that is
+    done. `ended` takes what is to be kept of it, perhaps twice. A million runs are many blocks: few are there at once.
+    """
     asked = threading.Event()  # to stop; looked at between blocks of ticks
-    shares = [0.0] * len(blocks)
+    shares = [0.0] * len(made)
+    begun: dict[int, Block] = {}
+    left = dict.fromkeys(range(len(made)))
+
+    def end(k: int, block: Block) -> None:
+        ended(k, block)
+        left.pop(k)
+        begun.pop(k, None)
 
     def work(k: int) -> None:
-        block, ticks = blocks[k], FIRST
+        if asked.is_set():
+            return
+        block, ticks = begun.setdefault(k, made[k]()), FIRST
         while not block.done and not asked.is_set():
             start = time.perf_counter()
             block.advance(ticks)
@@ -141,28 +156,31 @@ def run_all(
             ticks = max(1, min(8 * ticks, int(ticks * PAUSE / max(took, 1e-9))))
             shares[k] = done(block)
             if threads == 1 and progress is not None:
-                progress(sum(shares) / len(blocks))
+                progress((k + shares[k]) / len(made))
         shares[k] = 1.0
+        if block.done:
+            end(k, block)
 
     if threads == 1:
         try:
-            for k in range(len(blocks)):
+            for k in range(len(made)):
                 work(k)
         except KeyboardInterrupt:
-            return False
-        return True
-    with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-        jobs = [pool.submit(work, k) for k in range(len(blocks))]
-        try:
-            while wait(jobs, timeout=PAUSE).not_done:
-                if progress is not None:
-                    progress(sum(shares) / len(blocks))
-        except BaseException as error:
-            asked.set()  # also where progress failed: nobody would see how the others end
-            wait(jobs)
-            if isinstance(error, KeyboardInterrupt):
-                return False
-            raise
-        for job in jobs:
-            job.result()
-    return True
+            asked.set()
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
+            jobs = [pool.submit(work, k) for k in range(len(made))]
+            try:
+                while wait(jobs, timeout=PAUSE).not_done:
+                    if progress is not None:
+                        progress(sum(shares) / len(made))
+            except BaseException as error:
+                asked.set()  # also where progress failed: nobody would see how the others end
+                wait(jobs)
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+            for job in jobs:
+                job.result()
+    for k in list(left):  # what was begun stays as it is, and of the others there is the start
+        end(k, begun.get(k) or made[k]())
+    return not asked.is_set()
