@@ -129,7 +129,7 @@ class Watched:
             memory = self.integrator.rescale(problem, memory, tried / h)
             h = tried
         made = self.integrator.step(problem, t, y, h, memory)
-        y_new, trouble, measured = self.traced.settled(made.y, old)
+        y_new, trouble, measured = self.traced.settled(made, old)
         sound = is_sound(y_new, trouble)
         n = old["n"] + 1.0
         if self.adaptive:
