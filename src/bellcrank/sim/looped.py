@@ -33,9 +33,13 @@ from bellcrank.sim.traced import Integral, Traced, chosen, turned
 FORMS = ("minimal", "projected", "lagrange")
 FINAL = 2  # rounds of Newton's method at the end of a step
 CLOSED, LOOSE = 1e-10, 1e-2  # metres, or radians: a step that ends with more has failed; where only springs hold it
-SINGULAR = 1e-8  # of a pivot: rounding errors count one over its square, so that nothing is left of E
-NEAR, ROUGH, SLOW = 0.03, 1e-3, 1e-3  # near a singular configuration, a step whose stages differ by so much of the
-# velocity does not see it; where nothing moves faster than this, it does not matter
+# How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
+# over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
+# end there because they creep towards it, so they must stay farther away, and jump.
+EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-8, 1e-6
+# Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
+# mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
+NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
 BAUMGARTE = 20.0  # 1/s
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
 GROWTH = 3.0  # of E, where it was larger to begin with
@@ -119,8 +123,10 @@ class Looped(Traced):
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """Fields of the loop's state beside those of every run: the worst that loops were open, and a bound for E."""
-        return ("open", "bound")
+        """Fields of the loop's state beside those of every run: the worst that loops were open, a bound for E, and how
+        large rounding errors are.
+        """
+        return ("open", "bound", "noise")
 
     def _corrected(self, y: State) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
@@ -143,17 +149,19 @@ class Looped(Traced):
         trouble = where(worst < limit, trouble, float(NOT_CLOSED))
         if self.form != "lagrange":
             trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
-        return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"]}
+        noise = EPSILON / (sound * sound)
+        return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
 
     def _needed(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
         """How far from singular a step must end: further, where its stages do not agree."""
         differ = made.error or made.rough
         if differ is None:
             return SINGULAR
-        fastest = SLOW
+        fastest: Scalar = SLOW
         for state in (old["y"], y):
             fastest = maximum(fastest, forms.largest(self.system.split(state)[1]))
-        return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, SINGULAR, NEAR)
+        least = SINGULAR if made.error is None else CREEPING
+        return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, least, NEAR)
 
     # -- numbers
 
