@@ -65,7 +65,7 @@ def started(m: Mechanism, tree: Tree, part: Partition, q: Array, v: Array, run: 
         raise InputError(
             f'q0{run} is a singular configuration of "{m.name}": {found.words}. It can move there in more ways than '
             "elsewhere, so no motion follows from it. Start a little beside it: move a joint, and "
-            "mechanism.assemble(q0, fixed=[...]) closes the loops."
+            "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
     _movable(m, tree, part.kept, q)
     return assembled(tree, q)[0]
