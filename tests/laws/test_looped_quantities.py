@@ -1,4 +1,4 @@
-"""Every quantity by every method, of mechanisms with closed loops: what claims trees claims them, and the answer is right.
+"""Every quantity by every method, of mechanisms with closed loops: what claims trees claims them, and is right.
 
 The dynamics themselves (forward and inverse, loop forces, reactions) are in test_looped_dynamics.py.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from test_looped_dynamics import DRIVES, by_layer, everything, in_motion, moving, reference
 
 from bellcrank import build, zoo
 from bellcrank.methods import METHODS, QUANTITIES, Method, able, crba, rnea
@@ -22,7 +23,6 @@ from bellcrank.methods.closure.passed import joint_forces
 from bellcrank.methods.cut_joints import constraints, drives, passed_by, reported
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped
-from test_looped_dynamics import DRIVES, by_layer, everything, in_motion, moving, reference
 from trees import close, few
 
 TOLERANCE = 1e-9

@@ -167,7 +167,8 @@ def test_a_singular_start(spelling: Spelling, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("apart", "loops"), [(3.0, APART), (1.0, CONTRARY), (1.0, ITSELF)], ids=["3", "2", "1"])
 def test_from_the_command_line(apart: float, loops: Pairs, spelling: Spelling, tmp_path: Path) -> None:
     path = str(spelling(apart, loops, tmp_path))
-    for command in (["simulate", path, "--seconds", "0.01"], ["count", path], ["emit", path, "-t", "c", "-q", "forward_dynamics"]):
+    emit = ["emit", path, "-t", "c", "-q", "forward_dynamics"]
+    for command in (["simulate", path, "--seconds", "0.01"], ["count", path], emit):
         result = CliRunner(env={"COLUMNS": "400"}).invoke(app, command)
         assert result.exit_code == 2, (command, result.output)
         assert result.stdout == ""

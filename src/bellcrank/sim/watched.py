@@ -133,7 +133,8 @@ class Watched:
         sound = is_sound(y_new, trouble)
         n = old["n"] + 1.0
         if self.adaptive:
-            fits, factor = judged(self.integrator, y, made, sound, old["rtol"], old["atol"] + measured.get("noise", 0.0))
+            atol = old["atol"] + measured.get("noise", 0.0)
+            fits, factor = judged(self.integrator, y, made, sound, old["rtol"], atol)
             wish = h * factor
             left = old["end"] - t
             t_new = where(h < left, t + h, old["end"])
