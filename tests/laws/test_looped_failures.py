@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,10 +56,10 @@ def test_loops_that_cannot_close_and_contradictions_never_get_that_far() -> None
 
 @pytest.mark.parametrize("form", ["minimal", "projected"])
 def test_a_singularity_that_cannot_be_passed(form: str) -> None:
-    """A limp delta robot, with steps that are long for it: it stops there, with what was recorded until then."""
+    """A limp delta robot, in steps that are long for it: it stops there, with what was recorded until then."""
     m = zoo.delta()
     q, v = m.assemble(zoo.start(m)[0], {"shoulder1": 2.0, "shoulder2": -1.0})
-    run = bc.simulate(m, 5.0, q, v, step=5e-3, form=form)
+    run = bc.simulate(m, 5.0, q, v, step=1e-3, form=form)
     (stop,) = run.stops
     assert stop.reason == "not closed"
     said = re.search(r'step after ([\d.]+) s: .*C is ([\d.e+]+), worst in loop "S\d[ab]: \w", for "(\w+)', stop.message)
@@ -71,6 +72,42 @@ def test_a_singularity_that_cannot_be_passed(form: str) -> None:
     assert len(run.t) > 100
     assert np.isfinite(run.q).all()
     assert np.abs(m.closure(run.q)).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("form", "integrator", "steps"),
+    [
+        ("minimal", "rk4", {"step": 1e-3}),
+        ("minimal", "rk4", {"step": 2e-4}),
+        ("projected", "rk4", {"step": 1e-3}),
+        ("minimal", "dopri5", {"tolerance": 1e-6}),
+        ("minimal", "dopri5", {"tolerance": 1e-8}),
+        ("minimal", "dopri5", {"tolerance": 1e-10}),
+    ],
+)
+def test_a_singularity_is_passed_with_its_energy_or_not_at_all(form: str, integrator: str, steps: Any) -> None:
+    """A limp delta robot falls through singular configurations, and past some that it only just misses: its rods turn
+    over there in a tenth of a millisecond.
+    """
+    m = zoo.delta()
+    s = bc.Simulator(m, integrator, form=form)
+    for pushed in ({"shoulder1": 0.5}, {"shoulder1": 2.0, "shoulder2": -1.0}):
+        run = s.run(10.0, *m.assemble(zoo.start(m)[0], pushed), every=0.01, **steps)
+        (stop,) = run.stops
+        assert stop.reason == "end" or "a singular configuration; what is recorded ends before it" in stop.message
+        assert run.residuals()["energy"] < 1e-3
+        assert np.abs(m.closure(run.q)).max() < 1e-10
+        assert run.t[-1] > 0.3  # the first is at 0.4 s
+
+
+def test_chosen_steps_pass_it() -> None:
+    """With steps that are as short as they must be, it swings for ten seconds, and meets a singularity a second."""
+    m = zoo.delta()
+    run = bc.simulate(m, 10.0, *m.assemble({}, {"shoulder1": 0.5}), integrator="dopri5", tolerance=1e-8)
+    assert run.stops[0].reason == "end"
+    assert run.residuals()["energy"] < 1e-6
+    signs = np.sign(np.linalg.det(m.closure_jacobian(run.q)[:, :, [k for k in range(m.nv) if k % 6]]))
+    assert np.count_nonzero(np.diff(signs)) > 10
 
 
 @pytest.mark.parametrize("form", FORMS)

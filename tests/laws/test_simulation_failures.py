@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import pickle
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.scalar import sqrt, where
-from bellcrank.sim import Interrupted
+from bellcrank.sim import Interrupted, progress
 from trees import random_tree
 
 
@@ -145,13 +146,13 @@ def test_ctrl_c_hands_over_the_record(threads: int) -> None:
 
 
 def test_a_progress_that_fails_stops_all() -> None:
-    def progress(share: float) -> None:
+    def fails(share: float) -> None:
         raise RuntimeError("my own bug")
 
     for threads in (1, 2):
         began = time.monotonic()
         with pytest.raises(RuntimeError, match="my own bug"):
-            bc.simulate(bc.zoo.chain(3), 1e5, np.zeros((16, 3)), every=100.0, threads=threads, progress=progress)
+            bc.simulate(bc.zoo.chain(3), 1e5, np.zeros((16, 3)), every=100.0, threads=threads, progress=fails)
         assert time.monotonic() - began < 30
 
 
@@ -215,3 +216,22 @@ def test_many_runs_leave_nothing_behind() -> None:
     for _ in range(20):
         bc.simulate(bc.zoo.chain(3), 0.2, start)
     assert size() - before < 20_000_000
+
+
+def test_compiling_is_said_only_where_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, after a second, and nothing is left of it; to no one else."""
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    with progress.said("compiling arm", None):
+        time.sleep(0.2)
+    assert screen.getvalue() == ""
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    with progress.said("compiling arm", None):
+        pass
+    with progress.said("compiling arm", False):
+        time.sleep(0.2)
+    assert screen.getvalue() == ""
+    with progress.said("compiling arm", None):
+        time.sleep(0.2)
+    assert screen.getvalue() == "\rcompiling arm ...\x1b[K\r\x1b[K"

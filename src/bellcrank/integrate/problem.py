@@ -72,6 +72,7 @@ class Step:
     error: State | None  # local error estimate by component, None where the method has none
     memory: State  # what the next step wants to know
     dense: list[State]  # y(t + s h) for s in [0, 1] as a polynomial: dense[k] multiplies s**k
+    rough: State | None = None  # by component, much more than the error: two of the step's own stages, compared
 
 
 @dataclass(frozen=True)

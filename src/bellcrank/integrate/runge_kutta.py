@@ -14,6 +14,7 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
     """The integrator of a table. A last stage that is the next first one is remembered, and not computed twice."""
     fsal = tableau.first_same_as_last
     inner = tableau.a[1:-1] if fsal else tableau.a[1:]
+    twice = next(((i, j) for j, c in enumerate(tableau.c) for i in range(1, j) if c == tableau.c[i]), None)
 
     def step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
         k = [memory if fsal else problem.rate(t, y)]
@@ -29,8 +30,10 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         error = None
         if tableau.embedded is not None:
             error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
+        # Two stages at one time differ by h^2: h times that is what a method of second order would be wrong by.
+        rough = None if twice is None or error is not None else times(h, plus(k[twice[1]], times(-1.0, k[twice[0]])))
         bump = None if tableau.bump is None else _sum(h, tableau.bump, [*k, f1])
-        return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump))
+        return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump), rough)
 
     def begin(problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
         return problem.rate(t, y)

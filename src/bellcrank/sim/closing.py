@@ -65,7 +65,7 @@ def started(m: Mechanism, tree: Tree, part: Partition, q: Array, v: Array, run: 
         raise InputError(
             f'q0{run} is a singular configuration of "{m.name}": {found.words}. It can move there in more ways than '
             "elsewhere, so no motion follows from it. Start a little beside it: move a joint, and "
-            "mechanism.assemble(q0, fixed=[...]) closes the loops."
+            "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
     _movable(m, tree, part.kept, q)
     return assembled(tree, q)[0]
@@ -89,7 +89,7 @@ def _movable(m: Mechanism, tree: Tree, kept: Sequence[int], q: Array) -> None:
 
 def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> str:
     """Of a step that could not be ended with closed loops."""
-    said = f"the loops could not be kept closed in the step after {t:.6g} s: {found.words}"
+    said = f"the loops could not be followed in the step after {t:.6g} s: {found.words}"
     if found.number < NEAR:
         k = int(np.argmax(np.abs(v)))
         return (
@@ -99,5 +99,5 @@ def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> s
     other = "projected" if form == "minimal" else "minimal"
     return (
         f"{said}. It is at, or passes close to, a singular configuration; what is recorded ends before it. Take a "
-        f"smaller step, form={other}, or another way."
+        f"smaller step, steps that are chosen (integrator=dopri5, tolerance=1e-8), form={other}, or another way."
     )

@@ -47,7 +47,7 @@ def program(traced: Traced, integrator: Integrator, summary: Summary = NOTHING, 
         old = places.read(s)
         t, h, n = old["t"], old["h"], old["n"] + 1.0
         made = integrator.step(traced.problem(u), t, old["y"], h, old["memory"])
-        y, trouble, measured = traced.settled(made.y, old)
+        y, trouble, measured = traced.settled(made, old)
         sound = is_sound(y, trouble)
         go = where(sound, old["live"], 0.0) > 0.0
         ended = n >= old["last"]

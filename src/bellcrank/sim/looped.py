@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank import build
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
-from bellcrank.integrate.problem import Integrator, State
+from bellcrank.integrate.problem import Integrator, State, Step
 from bellcrank.methods import METHODS
 from bellcrank.methods.closure import analysis, forms
 from bellcrank.methods.closure.numbers import Array, closed
@@ -32,7 +32,14 @@ from bellcrank.sim.traced import Integral, Traced, chosen, turned
 
 FORMS = ("minimal", "projected", "lagrange")
 FINAL = 2  # rounds of Newton's method at the end of a step
-CLOSED, LOOSE = 1e-9, 1e-2  # metres, or radians: a step that ends with more has failed; where only springs hold it
+CLOSED, LOOSE = 1e-10, 1e-2  # metres, or radians: a step that ends with more has failed; where only springs hold it
+# How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
+# over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
+# end there because they creep towards it, so they must stay farther away, and jump.
+EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-8, 1e-6
+# Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
+# mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
+NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
 BAUMGARTE = 20.0  # 1/s
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
 GROWTH = 3.0  # of E, where it was larger to begin with
@@ -79,11 +86,11 @@ class Looped(Traced):
         allowed, found = forms.velocities(self.tree, self._mass, self.part, moved, list(v))
         return [*moved, *allowed, *x, *y[s.size :]], found
 
-    def _projected(self, y: State, rounds: int) -> State:
+    def _projected(self, y: State, rounds: int) -> tuple[State, Scalar]:
         s = self.system
         q, v, x = s.split(y)
-        moved, allowed = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
-        return [*moved, *allowed, *x, *y[s.size :]]
+        moved, allowed, sound = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
+        return [*moved, *allowed, *x, *y[s.size :]], sound
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         q, v, _ = self.system.split(y)
@@ -97,26 +104,29 @@ class Looped(Traced):
 
     @cached_property
     def correction(self) -> Graph:
-        """(y, p) -> y, how far the loops are from closed, and how large E is."""
+        """(y, p) -> y, how far the loops are from closed, how large E is, and how far from singular they are."""
 
         def correct(y: Any) -> dict[str, Any]:
             size: Scalar = 0.0
+            sound: Scalar = 1.0
             new = list(y)
             if self.form == "minimal":
                 new, found = self._closed(new, FINAL)
-                size = found.largest
+                size, sound = found.largest, found.sound
             elif self.form == "projected":
-                new = self._projected(new, FINAL)
+                new, sound = self._projected(new, FINAL)
             q, v, _ = self.system.split(new)
             worst = forms.largest([e.value for e in equations(self.tree, list(q), list(v))])
-            return {"y": new, "measures": [worst, size]}
+            return {"y": new, "measures": [worst, size, sound]}
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """Fields of the loop's state beside those of every run: the worst that loops were open, and a bound for E."""
-        return ("open", "bound")
+        """Fields of the loop's state beside those of every run: the worst that loops were open, a bound for E, and how
+        large rounding errors are.
+        """
+        return ("open", "bound", "noise")
 
     def _corrected(self, y: State) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
@@ -129,15 +139,29 @@ class Looped(Traced):
         """What is taken from a velocity is what a blow through the loops would take."""
         return list(self._corrected(y)["y"])
 
-    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
-        found = self._corrected(y)
-        worst, size = found["measures"]
+    def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        found = self._corrected(made.y)
+        worst, size, sound = found["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
         limit = LOOSE if self.form == "lagrange" else CLOSED
         trouble = where(worst < limit, trouble, float(NOT_CLOSED))
-        return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"]}
+        if self.form != "lagrange":
+            trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
+        noise = EPSILON / (sound * sound)
+        return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
+
+    def _needed(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
+        """How far from singular a step must end: further, where its stages do not agree."""
+        differ = made.error or made.rough
+        if differ is None:
+            return SINGULAR
+        fastest: Scalar = SLOW
+        for state in (old["y"], y):
+            fastest = maximum(fastest, forms.largest(self.system.split(state)[1]))
+        least = SINGULAR if made.error is None else CREEPING
+        return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, least, NEAR)
 
     # -- numbers
 

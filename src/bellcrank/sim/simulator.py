@@ -32,7 +32,7 @@ from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
 from bellcrank.sim.looped import BAUMGARTE, looped
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.progress import shown
+from bellcrank.sim.progress import said, shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled
 from bellcrank.sim.summary import summarised
@@ -192,7 +192,9 @@ class Simulator:
         y = self.traced.started(self.traced.checked(y, p))
         rows = self._rows(mode, steps, stride, seconds / gap) if in_rows else 0
         lanes = 1 if runs == 1 else host().lanes("float64")
-        places, program = self.program(mode, self.traced, in_rows)
+        compiling = f"compiling {self.system.mechanism.name}"
+        with said(compiling, progress):
+            places, program = self.program(mode, self.traced, in_rows)
         self._room(runs * rows * program.row * 8, runs, rows)
         first = {
             "t": 0.0, "y": y, "live": 1.0, "due": float(in_rows), "h": h, "step": h, "every": gap, "end": seconds,
@@ -202,7 +204,8 @@ class Simulator:
         first = {key: x for key, x in first.items() if key in places.places}
 
         def code(traced: Traced) -> Compiled:
-            return self.compiled(lanes, mode, traced, in_rows)
+            with said(compiling, progress):
+                return self.compiled(lanes, mode, traced, in_rows)
 
         def share(b: Block) -> float:
             """How far the slowest is that still runs."""

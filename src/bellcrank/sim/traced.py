@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank import build
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.integrate.problem import Problem, State
+from bellcrank.integrate.problem import Problem, State, Step
 from bellcrank.methods import Method, kinematics
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.columns import Columns
@@ -118,9 +118,9 @@ class Traced:
         """Fields of the loop's state beside those of every run."""
         return ()
 
-    def settled(self, y: State, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """The state that a step ends with, trouble (a status, or 0), and new values of what is measured."""
-        return y, 0.0, {}
+        return made.y, 0.0, {}
 
     def rejoined(self, y: State) -> State:
         """A state between steps, or one that an event made, with what must hold between its elements."""

@@ -129,11 +129,12 @@ class Watched:
             memory = self.integrator.rescale(problem, memory, tried / h)
             h = tried
         made = self.integrator.step(problem, t, y, h, memory)
-        y_new, trouble, measured = self.traced.settled(made.y, old)
+        y_new, trouble, measured = self.traced.settled(made, old)
         sound = is_sound(y_new, trouble)
         n = old["n"] + 1.0
         if self.adaptive:
-            fits, factor = judged(self.integrator, y, made, sound, old["rtol"], old["atol"])
+            atol = old["atol"] + measured.get("noise", 0.0)
+            fits, factor = judged(self.integrator, y, made, sound, old["rtol"], atol)
             wish = h * factor
             left = old["end"] - t
             t_new = where(h < left, t + h, old["end"])

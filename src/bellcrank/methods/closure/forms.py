@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from bellcrank.methods import kinematics
 from bellcrank.methods.closure.elimination import Solved, solved
 from bellcrank.methods.closure.rows import Equation, equations
-from bellcrank.methods.state_space import solve
+from bellcrank.methods.state_space import Rows, factors, solve
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, fabs, maximum, minimum, step
+from bellcrank.scalar import Scalar, fabs, maximum, minimum, sqrt, step
 from bellcrank.spatial.vector import ZERO
 
 Dynamics = Callable[..., Sequence[Scalar]]
@@ -74,11 +74,15 @@ def lagrange(
 
 def projected(
     tree: Tree, forward: Dynamics, kept: Sequence[int], q: Vector, v: Vector, rounds: int
-) -> tuple[State, State]:
-    """The nearest configuration and velocity that close the loops, near as the kinetic energy measures it."""
+) -> tuple[State, State, Scalar]:
+    """The nearest configuration and velocity that close the loops, near as the kinetic energy measures it.
+
+    Also how much of a row is new to those before it, in the same measure, where that is least: 1 for a row that is
+    square to all others, near zero where the mechanism is near a singular configuration.
+    """
     empty, still = bare(tree), [0.0] * tree.nv
 
-    def nearest(q: Vector, residual: Callable[[Equation], Scalar]) -> State:
+    def nearest(q: Vector, residual: Callable[[Equation], Scalar]) -> tuple[State, Scalar]:
         every = equations(tree, q, still)
         rows = [every[k] for k in kept]
         moves = [list(forward(empty, q, still, [e.row.get(k, 0.0) for k in range(tree.nv)])) for e in rows]
@@ -87,14 +91,22 @@ def projected(
         out: State = [0.0] * tree.nv
         for x, move in zip(lam, moves, strict=True):
             out = [y - x * z for y, z in zip(out, move, strict=True)]
-        return out
+        return out, _newest(N)
 
     for _ in range(rounds):
         step("Newton")
-        q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value))
+        q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
     step("C v")
-    change = nearest(q, lambda e: _dot(e, v))
-    return list(q), [a + b for a, b in zip(v, change, strict=True)]
+    change, sound = nearest(q, lambda e: _dot(e, v))
+    return list(q), [a + b for a, b in zip(v, change, strict=True)], sound
+
+
+def _newest(N: Rows) -> Scalar:
+    """The smallest pivot of N = C M^-1 C^T against its diagonal: the square of a sine."""
+    smallest: Scalar = 1.0
+    for k, pivot in enumerate(factors(N, [str(k) for k in range(len(N))])[1]):
+        smallest = minimum(smallest, fabs(pivot / N[k][k]))
+    return sqrt(smallest)
 
 
 def _dot(e: Equation, x: Vector) -> Scalar:

@@ -1,0 +1,159 @@
+"""Every quantity by every method, of mechanisms with closed loops: what claims trees claims them, and is right.
+
+The dynamics themselves (forward and inverse, loop forces, reactions) are in test_looped_dynamics.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from test_looped_dynamics import DRIVES, by_layer, everything, in_motion, moving, reference
+
+from bellcrank import build, zoo
+from bellcrank.methods import METHODS, QUANTITIES, Method, able, crba, rnea
+from bellcrank.methods.centres import placed
+from bellcrank.methods.closure.forms import lagrange
+from bellcrank.methods.closure.layer import Layer
+from bellcrank.methods.closure.passed import joint_forces
+from bellcrank.methods.cut_joints import constraints, drives, passed_by, reported
+from bellcrank.model import Mechanism, regrouped
+from loops import Closed, looped
+from trees import close, few
+
+TOLERANCE = 1e-9
+ABOUT_LOOPS = ("closure", "closure_jacobian", "closure_bias", "loop_forces")
+seeds = st.integers(0, 1000)
+
+
+def mass(m: Mechanism, q: Any) -> Any:
+    return np.array(crba.mass_matrix(replace(m.tree, loops=()), q), dtype=float)
+
+
+def force(name: str, m: Mechanism, *given: Any) -> Any:
+    return np.array(getattr(rnea, name)(replace(m.tree, loops=()), *given), dtype=float)
+
+
+# Terms of M a + bias = tau + C^T lam, which are the tree's: by rnea and crba, which see no loops.
+TERMS = {
+    "mass_matrix": mass,
+    "inverse_mass_matrix": lambda m, q: np.linalg.inv(mass(m, q)),
+    "mass_matrix_factors": mass,
+    "bias": lambda m, *x: force("bias", m, *x),
+    "gravity_torque": lambda m, *x: force("gravity_torque", m, *x),
+    "coriolis_torque": lambda m, q, v: force("bias", m, q, v) - force("gravity_torque", m, q),
+}
+PAIRS = [(m, name) for m in METHODS.values() for name in m.solves if name in TERMS]
+
+
+def multiplied(found: Any) -> Any:
+    """U D U^T of what mass_matrix_factors gives."""
+    D = np.diag(np.diag(found))
+    U = np.triu(found, 1) + np.eye(len(found))
+    return U @ D @ U.T
+
+
+@few(100)
+@given(everything)
+def test_every_method_that_claims_a_tree_claims_its_loops(case: Closed) -> None:
+    tree = case[0].tree
+    assume(tree.loops)
+    for name in QUANTITIES:
+        if name not in ABOUT_LOOPS:
+            claims = [m.name for m in able(name, replace(tree, loops=()))]
+            assert [m.name for m in able(name, tree)] == claims
+    assert [m.name for m in able("loop_forces", tree)] == [m.name for m in able("forward_dynamics", tree)]
+
+
+@pytest.mark.parametrize(("by", "name"), PAIRS, ids=[f"{m.name}-{name}" for m, name in PAIRS])
+@few(15)
+@given(case=everything, seed=seeds)
+def test_terms_are_those_of_the_tree(by: Method, name: str, case: Closed, seed: int) -> None:
+    m, q = case
+    assume(m.loops and by.applies(m.tree, name))
+    v = np.random.default_rng(seed).normal(size=m.nv).tolist()
+    given_ = [{"q": q, "v": v}[x] for x in QUANTITIES[name].inputs]
+    tree = regrouped(m.tree) if by.regrouped and QUANTITIES[name].regrouped else m.tree
+    found = np.array(Layer(by, ()).function(name)(tree, *given_), dtype=float)
+    close(multiplied(found) if name == "mass_matrix_factors" else found, TERMS[name](m, *given_), TOLERANCE)
+
+
+def bears(m: Mechanism, kept: Any, now: Any) -> None:
+    """Multipliers and the forces along the axes are, together, the reactions."""
+    q, v, tau = now
+    by = METHODS["absolute"]
+    lam = by_layer(by, "multipliers", m, kept, *now)
+    tree = replace(m.tree, loops=(), springs=())
+    bodies = placed(tree, q, v)
+    D, W = constraints(tree, q, bodies)
+    assert len(lam) == len(D)
+    closing = lagrange(m.tree, by.function("forward_dynamics"), kept, q, v, tau)[1]
+    driven = [a + b for a, b in zip(tau, joint_forces(m.tree, kept, closing, q))]
+    passes = passed_by(tree, D, lam.tolist(), drives(tree, q, v, driven, W))
+    borne = np.array(reported(tree, bodies, passes), dtype=float)
+    expected = by_layer(METHODS["reactions"], "reactions", m, kept, *now)
+    close(borne, expected, TOLERANCE * max(1.0, np.abs(expected).max()))
+
+
+@few(30)
+@given(everything, seeds)
+def test_multipliers_are_what_the_joints_bear(case: Closed, seed: int) -> None:
+    assume(METHODS["absolute"].applies(case[0].tree, "multipliers"))
+    bears(*in_motion(case, seed))
+
+
+@few(10)
+@given(looped(max_bodies=3, most=2, springs=1), seeds)
+def test_wrenches_go_through_to_the_multipliers(case: Closed, seed: int) -> None:
+    """A wrench on a body is felt as it is by reactions, which have a law of their own."""
+    assume(METHODS["absolute"].applies(case[0].tree, "multipliers"))
+    m, kept, now = in_motion(case, seed)
+    w = [np.random.default_rng(seed).normal(size=6).tolist()]
+    frames = [m.bodies[-1].name]
+    by = METHODS["absolute"]
+    pushed = Layer(by, kept).function("multipliers")(m.tree, *now, frames=frames, wrench=w)
+    assume(np.abs(w).max() > 0.1)
+    passed = [
+        np.array(Layer(METHODS[x], kept).function("reactions")(m.tree, *now, frames=frames, wrench=w), dtype=float)
+        for x in ("absolute", "reactions")
+    ]
+    close(passed[0], passed[1], TOLERANCE * max(1.0, np.abs(passed[1]).max()))
+    assert np.abs(np.subtract(pushed, by_layer(by, "multipliers", m, kept, *now))).max() > 1e-6
+
+
+MASSIVE = ("stewart", "delta", "double_wishbone", "slider_fourbar", "andrews")  # no rods that are infinitely thin
+
+
+@pytest.mark.parametrize("name", MASSIVE)
+def test_multipliers_on_the_zoo(name: str) -> None:
+    bears(*moving(name))
+
+
+@pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "slider_fourbar"])
+def test_every_quantity_by_every_method_has_a_graph(name: str) -> None:
+    """What a user asks for, by the way a user takes: of each quantity all methods agree."""
+    m, _, (q, v, tau) = moving(name)
+    a = reference(m, q, v, tau).tolist()
+    values = {"q": q, "v": v, "tau": tau, "a": a, "dv": v}
+    seen = 0
+    for row in QUANTITIES.values():
+        first = None
+        for by in able(row.name, m.tree):
+            request = build.Request(
+                row.name,
+                by.name,
+                frame=m.bodies[-1].name if row.option == "frame" else "",
+                actuated=tuple(DRIVES[name]) if row.driven else (),
+            )
+            g = build.chosen(m, request)[1]
+            found = g.evaluate(**{key: values[key] for key in row.inputs})[row.name]
+            assert np.isfinite(found).all()
+            first = found if first is None else first
+            close(found, first, TOLERANCE * max(1.0, np.abs(first).max(initial=0.0)))
+            seen += 1
+    assert seen > 2 * len(QUANTITIES)
+    assert zoo.load(name).loops
