@@ -51,6 +51,17 @@ def missing() -> str:
     return ""
 
 
+def out_of_memory() -> type[Exception]:
+    """What CuPy raises where memory is not enough."""
+    found: type[Exception] = cupy().cuda.memory.OutOfMemoryError
+    return found
+
+
+def forget() -> None:
+    """Gives back what CuPy keeps for the next allocation: a larger one may fit then."""
+    cupy().get_default_memory_pool().free_all_blocks()
+
+
 class Function:
     """A kernel of a PTX text, on the GPU."""
 
