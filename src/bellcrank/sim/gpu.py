@@ -206,7 +206,7 @@ def _fetch(places: Layout, s: Any, final: Array, few: Any) -> None:
 
 def _part(made: GpuProgram, capacity: int, table: Array, p: Array, runs: int) -> int:
     """Runs that fit the memory that is free."""
-    own = sum(x[0].size for x in (table, p) if not same(x))  # inputs and parameters that differ from run to run
+    own: int = sum(x[0].size for x in (table, p) if not same(x))  # inputs and parameters that differ from run to run
     each = (capacity * made.program.row + 3 * made.program.size + 2 * own) * (8 if made.dtype == "float64" else 4)
     fit = max(1, int(KEPT * free_bytes()) // each)
     if fit < runs:

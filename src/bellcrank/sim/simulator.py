@@ -205,7 +205,8 @@ class Simulator:
         first = {
             "t": 0.0, "y": y, "live": 1.0, "due": float(in_rows), "h": h, "step": h, "every": gap, "end": seconds,
             "last": steps, "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol,
-            "h_old": 1.0, "input_step": hold, "input_steps": steps_of(hold, h), "input_last": table.shape[1] - 1, "summary": self.summary.blank[None],
+            "h_old": 1.0, "input_step": hold, "input_steps": steps_of(hold, h),
+            "input_last": table.shape[1] - 1, "summary": self.summary.blank[None],
         }  # fmt: skip
         first = {key: x for key, x in first.items() if key in places.places}
 
