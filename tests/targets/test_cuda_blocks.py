@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank import build
@@ -16,8 +20,10 @@ from bellcrank.emit.cuda.straight import Straight, texts
 from bellcrank.emit.cuda.units import Units
 from bellcrank.emit.kernel import Signature
 from bellcrank.graph import Graph
+from bellcrank.methods import QUANTITIES
 from emulated import OutOfMemoryError
 from emulated_blocks import Blocks, OnGpu, kernels_here
+from trees import ALL, random_tree
 
 Array = np.ndarray[Any, Any]
 NEAR = {"float64": 1e-11, "float32": 1e-3}
@@ -74,6 +80,41 @@ def test_the_cases_above_have_all_there_is(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # -- around it
+
+
+def fourbar() -> bc.Mechanism:
+    b = bc.Builder("fourbar", gravity=(0, -9.81, 0))
+    for body, com in (("crank", (0.0, 0.5, 0)), ("coupler", (0.5, 1, 0)), ("rocker", (1, 0.5, 0))):
+        b.body(body, mass=1.0, com=com, inertia=(0.0833, 0.0833, 0.0833))
+    b.joint("a", "revolute", "ground", "crank", point=(0, 0, 0), axis=(0, 0, 1))
+    b.joint("b", "revolute", "crank", "coupler", point=(0, 1, 0), axis=(0, 0, 1))
+    b.joint("d", "revolute", "ground", "rocker", point=(1, 0, 0), axis=(0, 0, 1))
+    b.loop("c", "revolute", "coupler", "rocker", point=(1, 1, 0), axis=(0, 0, 1))
+    return b.build()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", QUANTITIES)
+@pytest.mark.parametrize("which", ["stanford", "fourbar"])
+def test_every_quantity(which: str, name: str, dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of loops of a mechanism with one, and those that compute nothing, such as a zero."""
+    m = fourbar() if which == "fourbar" else bc.zoo.stanford()
+    how = {"frame": m.bodies[-1].name} if QUANTITIES[name].option == "frame" else {}
+    try:
+        cpu = bc.kernel(m, name, **how)
+    except bc.InputError as error:
+        assert "loops" in str(error)  # noqa: PT017
+        return
+    kernels_here(monkeypatch)
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))  # what is made here is for no GPU
+    gpu = bc.kernel(m, name, target="cuda", method=cpu.method, dtype=dtype, **how)
+    assert isinstance(gpu, CudaKernel)
+    rng, closed = np.random.default_rng(0), dict(zip("qv", m.assemble(), strict=True)) if m.loops else {}
+    given = [closed[key] + np.zeros((3, 1)) if key in closed else rng.normal(size=(3, *shape))
+             for key, shape in gpu.signature.inputs.items()]  # fmt: skip
+    want = cpu(*given)
+    near = {"float64": 1e-12, "float32": 1e-4}[dtype]
+    np.testing.assert_allclose(gpu(*given), want, rtol=near, atol=near * max(1.0, np.abs(want).max()))
 
 
 @pytest.fixture
@@ -173,3 +214,23 @@ def test_a_mailbox_that_does_not_fit_is_not_chosen(monkeypatch: pytest.MonkeyPat
     units = Units(dynamics("tree:31", "aba"))
     assert not Straight(units.graph, members=8).plan.fits
     assert best(units, 2).fits
+
+
+@settings(max_examples=12, deadline=None)
+@drawn(
+    seed=st.integers(0, 10**6), kinds=st.lists(st.sampled_from(ALL), min_size=2, max_size=7),
+    parents=st.lists(st.integers(0, 6), min_size=7, max_size=7), members=st.sampled_from([1, 2, 4, 8]),
+    blocks=st.sampled_from([0, 4, 8]), method=st.sampled_from(["aba", "crba"]), backwards=st.booleans(),
+)  # fmt: skip
+def test_any_tree(
+    seed: int, kinds: list[str], parents: list[int], members: int, blocks: int, method: str, backwards: bool
+) -> None:
+    m = random_tree(seed, kinds, parents)
+    g = build.graph(m, "forward_dynamics", method)
+    values = dict(zip(("q", "v", "tau"), m.random(seed, (3,)), strict=True))
+    made = Straight(g, blocks=blocks, members=members)
+    f = Blocks(made.text, "many", made.plan.threads, made.shared, made.plan.states)
+    f.backwards = backwards
+    out = np.full((3, m.nv), np.nan)
+    f(3, np.int64(3), *(x for a in (*values.values(), out) for x in (a, np.uint32(a.shape[1]), np.uint32(1))))
+    assert relative(out, np.asarray(g.evaluate(**values)["forward_dynamics"])) < 1e-9
