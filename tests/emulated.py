@@ -104,7 +104,15 @@ def fake_cupy() -> Any:
     """As much of CuPy as simulations use."""
     names = ("zeros", "empty", "empty_like", "where", "int64", "broadcast_to", "ascontiguousarray")
     made = {name: getattr(np, name) for name in names}
-    return types.SimpleNamespace(asarray=np.array, asnumpy=_copied, ndarray=np.ndarray, **made)
+    memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+    cuda = types.SimpleNamespace(memory=memory)
+    pool = types.SimpleNamespace(free_all_blocks=lambda: None)
+    made |= {"asarray": np.array, "asnumpy": _copied, "cuda": cuda, "get_default_memory_pool": lambda: pool}
+    return types.SimpleNamespace(ndarray=np.ndarray, **made)
+
+
+class OutOfMemoryError(MemoryError):
+    """CuPy's own."""
 
 
 def _copied(x: Array, out: Array | None = None) -> Array:
@@ -127,7 +135,8 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
     memory(10**9)
     found = fake_cupy()
-    monkeypatch.setattr("bellcrank.sim.gpu.cupy", lambda: found)
+    for module in ("bellcrank.sim.gpu", "bellcrank.emit.cuda.device"):
+        monkeypatch.setattr(f"{module}.cupy", lambda: found)
     monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
     monkeypatch.setattr("bellcrank.sim.simulator.missing", lambda: "")
     monkeypatch.setattr("bellcrank.emit.cuda.loop.ptx", lambda text, promote=False: text)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
+from bellcrank.actuators import PID, DCMotor, SpringDamper, StribeckFriction
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.scalar import sin
@@ -68,6 +69,18 @@ def fed_event(**how: Any) -> Case:
     return s, 1.0, {"q0": np.linspace(0.1, 0.3, 3)[:, None], **more, **how}
 
 
+def actuated(**how: Any) -> Case:
+    """Motors with currents, limits and friction, and a control with an integral: states beside those of the joints."""
+    m = bc.zoo.chain(3)
+    a, b, c = (joint.name for joint in m.joints)
+    parts = [
+        DCMotor(a, k=0.05, R=2.0, L=0.01, n=100.0, voltage=24.0), PID(b, kp=40.0, ki=20.0, kd=2.0, limit=9.0),
+        StribeckFriction(b, F_c=1.0, F_s=1.5), SpringDamper(c, k=3.0, d=0.5, rest=0.1),
+    ]  # fmt: skip
+    s = bc.system(m, parts, control=lambda t, q, v, x, u: [12.0 * sin(9.0 * t) - 30.0 * q[0], 0.5])
+    return s, 0.2, {"q0": np.random.default_rng(2).normal(size=(4, 3)), "every": 0.02, **how}
+
+
 def rod(**how: Any) -> Case:
     """Closed loops that ask for other dependent coordinates on their way."""
     m = bc.zoo.rod_pendulum()
@@ -112,6 +125,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "fed event rk4": lambda: fed_event(step=0.01),
     "fed event abm4": lambda: fed_event(step=0.01, **MULTISTEP),
     "fed event dopri5": lambda: fed_event(**CHOSEN),
+    "actuated rk4": lambda: actuated(step=1e-3),
+    "actuated rodas4": lambda: actuated(integrator="rodas4", tolerance=1e-8),
     "rod rk4": lambda: rod(step=1e-3),
     "rod alone": lambda: (*rod()[:2], {"step": 1e-3, "every": 0.1}),
     "rod dopri5": lambda: rod(**CHOSEN),

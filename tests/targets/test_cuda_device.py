@@ -115,13 +115,52 @@ def test_out_and_dlpack() -> None:
         k(*on, out=np.empty((64, 6)))
 
 
-def test_pytorch_and_jax() -> None:
+def test_pytorch() -> None:
     m = bc.zoo.puma600()
     k = bc.kernel(m, "forward_dynamics", target="cuda")
     given = m.random(0, (64,))
     torch = pytest.importorskip("torch")
-    got = k(*(torch.tensor(x, device="cuda") for x in given))
-    np.testing.assert_allclose(from_gpu(got), m.forward_dynamics(*given), rtol=1e-9, atol=1e-10)
+    want = m.forward_dynamics(*given)
+    tensors = [torch.tensor(x, device="cuda") for x in given]
+    assert device.adopted(tensors[0], "q").data.ptr == tensors[0].data_ptr()  # nothing is copied
+    np.testing.assert_allclose(from_gpu(k(*tensors)), want, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(from_gpu(k(*(x.T.contiguous().T for x in tensors))), want, rtol=1e-9, atol=1e-10)
+    out = torch.zeros_like(tensors[0])
+    k(*tensors, out=out)
+    np.testing.assert_allclose(out.cpu().numpy(), want, rtol=1e-9, atol=1e-10)
+    with pytest.raises(InputError, match=r'input "q" is a Tensor that CuPy cannot take as an array: .*grad'):
+        k(tensors[0].clone().requires_grad_(), *tensors[1:])
+
+
+def test_jax() -> None:
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU")
+    m = bc.zoo.puma600()
+    k = bc.kernel(m, "forward_dynamics", target="cuda", dtype="float32")
+    given = [x.astype("float32") for x in m.random(0, (64,))]
+    arrays = [jax.numpy.asarray(x) for x in given]
+    assert device.adopted(arrays[0], "q").data.ptr == arrays[0].unsafe_buffer_pointer()
+    want = m.forward_dynamics(*(x.astype(float) for x in given))
+    assert relative(from_gpu(k(*arrays)), want) < TOLERANCE["float32"]
+
+
+def test_another_stream() -> None:
+    """PyTorch still computes the inputs on a stream of its own when we are called."""
+    torch = pytest.importorskip("torch")
+    m = bc.zoo.puma600()
+    k = bc.kernel(m, "forward_dynamics", target="cuda")
+    given = [torch.tensor(x, device="cuda") for x in m.random(0, (64,))]
+    k(*given)
+    big, late = torch.ones(8192, 8192, device="cuda"), [torch.zeros_like(x) for x in given]
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(20):  # tens of milliseconds
+            big = big @ big * 1e-4
+        for a, b in zip(late, given, strict=True):
+            a += b
+        got = k(*late)
+    np.testing.assert_allclose(from_gpu(got), m.forward_dynamics(*(x.cpu().numpy() for x in given)), rtol=1e-9)
 
 
 def test_what_does_not_fit_is_explained() -> None:

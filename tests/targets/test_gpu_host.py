@@ -6,6 +6,7 @@ again, and what comes back is what the CPU gives.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,11 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.emit.cuda.device import DeviceError
+from bellcrank.errors import InputError
 from bellcrank.sim import Interrupted
-from emulated import emulated
+from bellcrank.sim.gpu import GpuProgram
+from emulated import Function, OutOfMemoryError, emulated
 
 __all__ = ["emulated"]  # a fixture
 Array = np.ndarray[Any, Any]
@@ -71,6 +75,85 @@ def test_parts_that_fit(emulated: Emulated, keep: str) -> None:
     with pytest.warns(RuntimeWarning, match="at a time"):
         run = sim.run(0.04, q0=Q, step=2e-3, target="cuda", keep=keep)
     same(run, sim.run(0.04, q0=Q, step=2e-3, keep=keep), 1e-11)
+
+
+def test_inputs_and_parameters_of_each_run_take_memory(emulated: Emulated) -> None:
+    """A long table for every run is more than its state."""
+    emulated(100_000)
+    sim, how = bc.Simulator(system()), {"step": 1e-3, "input_step": 1e-3, "keep": "final"}
+    tables = np.random.default_rng(0).normal(size=(10, 1000))
+    with pytest.warns(RuntimeWarning, match="10 runs do not fit the GPU's memory; they are done 4 at a time"):
+        run = sim.run(0.04, inputs={"push": tables}, target="cuda", **how)
+    same(run, sim.run(0.04, inputs={"push": tables}, **how), 1e-11)
+
+
+@pytest.mark.parametrize("keep", ["rows", "final"])
+def test_memory_that_is_not_there_after_all(
+    emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others take it in between: the runs are done again, fewer at a time, until they fit."""
+    plain = GpuProgram.finish
+
+    def finish(self: GpuProgram, s: Array, *rest: Any) -> Any:
+        if s.shape[1] > 4:
+            raise OutOfMemoryError("Out of memory allocating 13 bytes")
+        return plain(self, s, *rest)
+
+    monkeypatch.setattr(GpuProgram, "finish", finish)
+    how: dict[str, Any] = {"q0": Q, "step": 2e-3, "keep": keep}
+    with pytest.warns(RuntimeWarning) as said:
+        run = bc.simulate(system(), 0.04, target="cuda", **how)
+    assert [str(w.message).split("; ")[1] for w in said] == ["they are done 6 at a time.", "they are done 3 at a time."]
+    assert all(w.filename == __file__ for w in said)
+    same(run, bc.simulate(system(), 0.04, **how), 1e-11)
+
+
+def test_not_even_one_run_fits(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def finish(self: GpuProgram, *rest: Any) -> Any:
+        raise OutOfMemoryError("Out of memory allocating 13 bytes")
+
+    monkeypatch.setattr(GpuProgram, "finish", finish)
+    with pytest.raises(DeviceError, match=r"does not hold a single run \(Out of memory.*\)\. Keep fewer rows"):
+        bc.Simulator(system()).run(0.04, step=2e-3, target="cuda")
+
+
+def test_interrupted_while_the_gpu_is_at_work(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Ctrl-C nearly always comes: the record until then is there."""
+    plain, launches = Function.__call__, 0
+
+    def launched(self: Function, *arguments: Any) -> None:
+        nonlocal launches
+        launches += 1
+        plain(self, *arguments)
+        if launches == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Function, "__call__", launched)
+    with pytest.raises(Interrupted) as caught:
+        bc.Simulator(system()).run(10.0, q0=Q, step=1e-3, target="cuda", progress=False)
+    run = caught.value.record
+    assert launches == 2
+    assert 64 < run.t.shape[1] < 10_000
+    assert (run.t[:, -1] == run.final["t"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("step", "hold"), [(1e-4, 1e-3), (1e-3, 1e-3), (1e-3, 2.5e-3), (3e-4, 1e-3)])
+def test_inputs_are_on_time(emulated: Emulated, step: float, hold: float, dtype: str) -> None:
+    """In single precision 30 steps of 0.1 ms are less than 3 ms, and the third line would come a step late."""
+    sim = bc.Simulator(system())
+    push = np.random.default_rng(1).normal(size=300)
+    how: dict[str, Any] = {"step": step, "inputs": {"push": push}, "input_step": hold}
+    run = sim.run(0.3, target="cuda", dtype=dtype, **how)
+    line = np.minimum(np.floor(np.arange(run.t.shape[-1]) * (step / hold) + 1e-6).astype(int), 299)
+    np.testing.assert_allclose(run["input.push"], push[line], rtol=1e-6)
+    np.testing.assert_array_equal(sim.run(0.3, **how)["input.push"], push[line])
+
+
+def test_more_steps_than_single_precision_counts(emulated: Emulated) -> None:
+    sim = bc.Simulator(bc.zoo.chain(1))
+    with pytest.raises(InputError, match=r"20000000 steps are more than float32 can count, 16777216"):
+        sim.run(20.0, step=1e-6, target="cuda", dtype="float32", keep="final")
 
 
 @pytest.mark.parametrize("keep", ["rows", "final"])

@@ -40,6 +40,12 @@ def whole(name: str, total: float, part: float, of: str) -> int:
     return n
 
 
+def steps_of(total: float, part: float) -> float:
+    """total / part, and a whole number where rounding alone kept it from being one."""
+    n = total / part
+    return float(round(n)) if abs(n - round(n)) <= 1e-9 * n else n
+
+
 def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
     """What must be a list, and is easily given as one thing."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):

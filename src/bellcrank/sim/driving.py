@@ -153,7 +153,7 @@ class Drive:
         traced = self.simulator.traced
         y = traced.checked(start.state(self.system, q0, v0, x0).reshape(1, -1), self._p)
         first = {"y": y, "live": 1.0, "h": self.step, "last": 1e300, "stride": 1.0, "next": 1e300}
-        first |= {"input_step": 1e300}
+        first |= {"input_steps": 1e300}
         known = {name: x for name, x in first.items() if name in self._places.places}
         self.shared.restart(self._places.array(1, known)[:, 0])
         self.kept = Kept(self.shared.row + self.shared.nu, self._limit)

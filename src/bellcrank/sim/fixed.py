@@ -12,6 +12,7 @@ from bellcrank.sim.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, Layout,
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 from bellcrank.sim.traced import Traced
 
+EARLY = 1e-3  # of a step
 
 def layout(traced: Traced, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid."""
@@ -19,7 +20,7 @@ def layout(traced: Traced, integrator: Integrator, summary: Summary = NOTHING) -
     inputs = {"input": 1} if s.inputs else {}
     signs = dict.fromkeys(("live", "due", "status"), 1)
     counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
-    clock = {"input_step": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
+    clock = {"input_steps": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
     memory = integrator.memory(traced.problem())
     return Layout(
         {
@@ -67,7 +68,8 @@ def program(traced: Traced, integrator: Integrator, summary: Summary = NOTHING, 
         outcome = where(sound, where(ended, float(FINISHED), trouble), broken(trouble))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
-            kept |= fed(old, kept["t"])
+            # In steps, which are counted: in single precision a time can be a trifle short of the line's.
+            kept |= fed(old, kept["n"], old["input_steps"], EARLY)
         return {"s": places.written(old | kept)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -129,10 +131,13 @@ def chosen(condition: Scalar, new: Any, old: Any) -> Any:
     return where(condition, new, old)
 
 
-def fed(old: dict[str, Any], t: Scalar) -> dict[str, Scalar]:
-    """Which line of the table of inputs is valid at t, and whether it is a new one. The last line holds for ever."""
+def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[str, Scalar]:
+    """Which line of the table of inputs is valid now, and whether it is a new one. The last line holds for ever.
+
+    each: how long a line holds. early: by how much a line may be before its time, for that is rounded.
+    """
     k = old["input"] + 1.0
-    arrived = t >= k * old["input_step"] - 1e-9 * old["input_step"]
+    arrived = now >= k * each - early
     line = where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])
     return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cuda.device import Function, cupy, free_bytes
+from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free_bytes, out_of_memory
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
 from bellcrank.emit.loop import Program
@@ -54,8 +54,8 @@ class GpuProgram:
     ) -> list[tuple[Array, Array]]:
         """Takes runs (columns of the state s, on the GPU) to their ends; gives pieces of their record.
 
-        A piece has rows (some, row, runs) and how many of them each run wrote. `tell` sees the state now and then, and
-        says whether to go on.
+        A piece has rows (some, row, runs) and how many of them each run wrote. `tell` sees the state now and then, or
+        None after Ctrl-C, and says whether to go on.
         """
         cp, n, program = cupy(), s.shape[1], self.program
         one_p, one_table = same(p), same(table)  # of all runs, or for each its own, with the runs side by side
@@ -79,9 +79,13 @@ class GpuProgram:
         ticks, going = FIRST, True
         while going:
             began = time.perf_counter()
-            launch(ticks)
-            live, due = s[[program.live, program.due]] > 0
-            going = bool((live | due).any())
+            try:
+                launch(ticks)
+                live, due = s[[program.live, program.due]] > 0
+                going = bool((live | due).any())  # this waits for the GPU, and so it is here that Ctrl-C comes
+            except KeyboardInterrupt:
+                tell(None)
+                break
             if capacity and bool((due & (counts >= capacity)).any()):
                 emptied()
             took = time.perf_counter() - began
@@ -118,6 +122,8 @@ def run_gpu(
     def look(s: Any) -> bool:
         nonlocal finished
         try:
+            if s is None:
+                raise KeyboardInterrupt
             if tell is not None:
                 live, t = s[places.place("live")] > 0, s[places.place("t")]
                 here = float(cupy().where(live, t, seconds).min()) / seconds
@@ -126,40 +132,44 @@ def run_gpu(
             finished = False
         return finished
 
+    def taken(by: Traced, made: GpuProgram, here: Array, few: Any) -> tuple[Any, list[tuple[Array, Array]]]:
+        """Some runs to their ends: their states on the GPU, and pieces of their record."""
+        if begun:
+            state = cupy().asarray(final[:, few], made.dtype)
+        else:
+            starts = first["y"][:1] if same(first["y"]) else first["y"][few]
+            state = places.array(len(here), {**first, "y": starts}, cupy(), made.dtype)
+        if "bound" in places.places:
+            state[places.place("bound")] = cupy().asarray(by.bounds(at[here], p[waiting[here]]))
+        lines, free = (x if same(x) else x[few] for x in (table, p))
+        return state, made.finish(state, lines, free, capacity, look)
+
     while len(waiting) and finished:
         at = final[y, waiting].T if begun else first["y"]
         groups = traced.grouped(at, p[waiting] if begun else p)
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
             passes.begin(mine, by)
-            part = _part(made, capacity, len(mine))
-            for k in range(0, len(mine), part):
-                if not finished:
-                    break
-                few: Any = mine[k : k + part]
-                if len(few) == runs:
-                    few = slice(None)  # which copies nothing
-                free = p if same(p) else p[few]
-                if begun:
-                    state = cupy().asarray(final[:, few], made.dtype)
-                else:
-                    starts = first["y"][:1] if same(first["y"]) else first["y"][few]
-                    n = runs if isinstance(few, slice) else len(few)
-                    state = places.array(n, {**first, "y": starts}, cupy(), made.dtype)
-                if "bound" in places.places:
-                    limits = by.bounds(at[members[k : k + part]], p[mine[k : k + part]])
-                    state[places.place("bound")] = cupy().asarray(limits)
-                found = made.finish(state, table if same(table) else table[few], free, capacity, look)
+            part, k = _part(made, capacity, table, p, len(mine)), 0
+            while k < len(mine) and finished:
+                here = members[k : k + part]
+                few: Any = waiting[here] if len(here) < runs else slice(None)  # which copies nothing
+                try:
+                    state, found = taken(by, made, here, few)
+                except out_of_memory() as error:
+                    part = _less(len(here), error)
+                    continue  # from where they were: nothing of it has come back
+                k += len(here)
                 _fetch(places, state, final, few)
-                done_so_far += state.shape[1]
+                done_so_far += len(here)
                 # nothing before it, nothing beside it
-                alone = state.shape[1] == runs and len(found) == 1 and not any(pieces)
+                alone = len(here) == runs and len(found) == 1 and not any(pieces)
                 if alone and not made.program.observe and (found[0][1] == found[0][1][0]).all():
                     whole = np.ascontiguousarray(found[0][0].transpose(2, 0, 1)).astype(float)
                     pieces = [[x] for x in whole]
                     continue
                 for rows, counts in found:
-                    for lane, run in enumerate(mine[k : k + part]):
+                    for lane, run in enumerate(waiting[here]):
                         pieces[run].append(rows[: counts[lane], :, lane].astype(float))
         waiting, begun = passes.waiting(places, final), True
         if len(waiting):
@@ -194,14 +204,28 @@ def _fetch(places: Layout, s: Any, final: Array, few: Any) -> None:
         final[:, runs] = cp.asnumpy(s[:, cp.asarray(again)])
 
 
-def _part(made: GpuProgram, capacity: int, runs: int) -> int:
+def _part(made: GpuProgram, capacity: int, table: Array, p: Array, runs: int) -> int:
     """Runs that fit the memory that is free."""
-    each = (capacity * made.program.row + 3 * made.program.size) * (8 if made.dtype == "float64" else 4)
+    own: int = sum(x[0].size for x in (table, p) if not same(x))  # inputs and parameters that differ from run to run
+    each = (capacity * made.program.row + 3 * made.program.size + 2 * own) * (8 if made.dtype == "float64" else 4)
     fit = max(1, int(KEPT * free_bytes()) // each)
     if fit < runs:
-        warnings.warn(
-            f"the rows of {runs} runs do not fit the GPU's memory; they are done {fit} at a time.",
-            RuntimeWarning,
-            stacklevel=5,
-        )
+        _say(runs, fit)
     return min(fit, runs)
+
+
+def _less(runs: int, error: Exception) -> int:
+    """Half as many at a time: memory that was free when they were counted is not, or not in one piece."""
+    if runs == 1:
+        raise DeviceError(
+            f"the GPU's memory does not hold a single run ({error}). Keep fewer rows (every=, keep=\"final\"), or free "
+            "what others hold there."
+        ) from None
+    forget()
+    _say(runs, runs // 2)
+    return runs // 2
+
+
+def _say(runs: int, fit: int) -> None:
+    text = f"the rows of {runs} runs do not fit the GPU's memory; they are done {fit} at a time."
+    warnings.warn(text, RuntimeWarning, stacklevel=6)

@@ -23,7 +23,7 @@ from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import fixed, start
-from bellcrank.sim.checked import listed, many, positive, unique, whole
+from bellcrank.sim.checked import listed, many, positive, steps_of, unique, whole
 from bellcrank.sim.columns import units
 from bellcrank.sim.events import Event
 from bellcrank.sim.forecast import StepTime, step_time
@@ -45,6 +45,7 @@ Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed st
 TOLERANCE = 1e-6  # where none is asked for
 STEP = 1e-3
 ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
+COUNTED = 2**24  # steps; float32 has no whole number behind it
 KEEPS = ("rows", "final")
 KEEP = 2_000_000_000  # bytes of a record that need no second thought
 
@@ -170,6 +171,11 @@ class Simulator:
                 "float32 does not tell times apart as finely as chosen steps and events need; "
                 'give dtype="float64", or fixed steps (step=...) without events.'
             )
+        if dtype == "float32" and steps > COUNTED:
+            raise InputError(
+                f"{steps} steps are more than float32 can count, {COUNTED}; give dtype=\"float64\", longer steps, or "
+                "fewer seconds."
+            )
         y = start.state(self.system, q0, v0, x0)
         table, hold = start.inputs(self.system, inputs, input_step)
         p = self.system.parameters.vector(parameters or {}, "simulate")
@@ -199,7 +205,8 @@ class Simulator:
         first = {
             "t": 0.0, "y": y, "live": 1.0, "due": float(in_rows), "h": h, "step": h, "every": gap, "end": seconds,
             "last": steps, "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol,
-            "h_old": 1.0, "input_step": hold, "input_last": table.shape[1] - 1, "summary": self.summary.blank[None],
+            "h_old": 1.0, "input_step": hold, "input_steps": steps_of(hold, h),
+            "input_last": table.shape[1] - 1, "summary": self.summary.blank[None],
         }  # fmt: skip
         first = {key: x for key, x in first.items() if key in places.places}
 
@@ -227,7 +234,7 @@ class Simulator:
             self.system, self.traced, self.integrator, places, done, shape, table, p, self.events,
             {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
              "every": None if not in_rows else "step" if each else gap, "threads": int(threads), "lanes": lanes,
-             "target": target, "dtype": dtype, "wall": time.perf_counter() - began},
+             "target": target, "dtype": dtype if target == "cuda" else "float64", "wall": time.perf_counter() - began},
             self.summary,
         )  # fmt: skip
         record = recorded(outcome)

@@ -165,7 +165,7 @@ class Watched:
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
         kept["next"] = old["next"] if self.grid else where(go, 0.0, old["next"])
         if self.nu:
-            kept |= fed(old, kept["t"]) | {"input_old": old["input"]}
+            kept |= fed(old, kept["t"], old["input_step"], 1e-9 * old["input_step"]) | {"input_old": old["input"]}
         if self.renews and not self.adaptive:
             kept["fresh"] = where(h < old["step"], 1.0, kept.get("fresh", 0.0))
         if self.events:

@@ -129,11 +129,11 @@ def best(units: Units, words: int, distance: int = DISTANCE) -> Plan:
     if one.cost < WORTH * one.team.work or units.graph.calls:
         return one  # a team does more than one thread; it must have something to gain
     found = [chosen(team, words, STATES[k]) for k in STATES if k > 1 for team in teams(units, sequence, k, distance)]
-    return min([one, *found], key=lambda p: p.cost)
+    return min([one, *(p for p in found if p.fits)], key=lambda p: p.cost)
 
 
 def chosen(team: Team, words: int, states: int) -> Plan:
-    """The number of blocks with the least predicted time."""
+    """The number of blocks with the least predicted time. It does not fit if the mailbox alone is too large."""
     found = list(_tried(team, words, states))
     return min(found, key=lambda p: p.cost) if found else Plan(team, words, states, 1)
 

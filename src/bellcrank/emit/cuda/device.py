@@ -23,6 +23,10 @@ class DeviceError(BellcrankError, RuntimeError):
     """The GPU could not do what was asked."""
 
 
+class DeviceMemoryError(DeviceError):
+    """Its memory does not hold what was asked."""
+
+
 @cache
 def cupy() -> Any:
     """CuPy, with a GPU behind it."""
@@ -51,6 +55,17 @@ def missing() -> str:
     return ""
 
 
+def out_of_memory() -> type[Exception]:
+    """What CuPy raises where memory is not enough."""
+    found: type[Exception] = cupy().cuda.memory.OutOfMemoryError
+    return found
+
+
+def forget() -> None:
+    """Gives back what CuPy keeps for the next allocation: a larger one may fit then."""
+    cupy().get_default_memory_pool().free_all_blocks()
+
+
 class Function:
     """A kernel of a PTX text, on the GPU."""
 
@@ -68,7 +83,13 @@ class Function:
         finally:
             os.unlink(path)
         if shared > 48 * 1024:
-            self.kernel.max_dynamic_shared_size_bytes = shared
+            try:
+                self.kernel.max_dynamic_shared_size_bytes = shared
+            except Exception as error:
+                raise DeviceError(
+                    f"the kernel needs {shared} bytes of shared memory for a block, and this GPU has less ({error}): "
+                    'large mechanisms are planned for an H100 or H200. Compute them with target="cpu".'
+                ) from error
         self.threads, self.shared, self.states = threads, shared, states or threads
 
     def __call__(self, rows: int, *arguments: Any) -> None:
@@ -89,12 +110,21 @@ def on_gpu(x: Any) -> bool:
         return False
 
 
-def adopted(x: Any) -> Any:
-    """An array of the GPU as CuPy's own, in the same memory; anything else is copied there."""
+def adopted(x: Any, name: str) -> Any:
+    """An array of the GPU as CuPy's own, in the same memory; anything else is copied there.
+
+    By DLPack where there is a choice: with it our stream waits for theirs. PyTorch's __cuda_array_interface__ says
+    nothing of streams, and what is still being computed on another one would be read too early.
+    """
     cp = cupy()
-    if on_gpu(x) and not hasattr(x, "__cuda_array_interface__"):
-        return cp.from_dlpack(x)
-    return cp.asarray(x)
+    try:
+        if on_gpu(x) and not isinstance(x, cp.ndarray) and hasattr(type(x), "__dlpack__"):
+            return cp.from_dlpack(x)
+        return cp.asarray(x)
+    except out_of_memory():
+        raise
+    except Exception as error:  # whatever their library raises: of a tensor that requires a gradient, say
+        raise InputError(f"{name} is a {type(x).__name__} that CuPy cannot take as an array: {error}") from error
 
 
 def free_bytes() -> int:

@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cuda.device import DeviceError, Function, adopted, cupy, free_bytes, on_gpu
+from bellcrank.emit.cuda.device import (
+    DeviceMemoryError,
+    Function,
+    adopted,
+    cupy,
+    forget,
+    free_bytes,
+    on_gpu,
+    out_of_memory,
+)
 from bellcrank.emit.kernel import Kernel, Shape, Signature
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
@@ -89,7 +98,8 @@ class CudaKernel(Kernel):
             return other[0].convert(*args, out=out, **other[1])
         values = self._bind(args, named)
         if any(on_gpu(values[name]) for name in self.signature.inputs):
-            arrays = {name: self._fitting(name, adopted(values[name])) for name in self.signature.inputs}
+            called = f'{self.signature.name}: input "{{}}"'.format
+            arrays = {name: self._fitting(name, adopted(values[name], called(name))) for name in self.signature.inputs}
             results = self._on_device(arrays, self._batch(arrays), out)
         else:
             results = self._from_host({name: self._array(name, values[name]) for name in self.signature.inputs}, out)
@@ -101,12 +111,15 @@ class CudaKernel(Kernel):
 
     def _on_device(self, arrays: Mapping[str, Any], batch: Shape, out: Any = None) -> list[Any]:
         rows = math.prod(batch)
+        out = adopted(out, f"{self.signature.name}: out") if out is not None and on_gpu(out) else out
+        self._takes(out, batch)
+        if not rows and out is not None:
+            return [out]
         if not rows:
             return [cupy().empty((*batch, *shape), self.signature.dtype) for shape in self.signature.outputs.values()]
         flat = {name: self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()}
         side_by_side = [a for a in flat.values() if a.shape[0] > 1 and a.shape[1] > 1]
         columns = bool(side_by_side) and all(_strides(a)[0] == 1 for a in side_by_side)
-        out = adopted(out) if out is not None and on_gpu(out) else out
         results, views = self._room(batch, rows, out, columns, list(flat.values()))
         given = [*flat.values(), *views]
         wide = [a for a in given if a.shape[1] > 1]
@@ -134,20 +147,11 @@ class CudaKernel(Kernel):
         """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read."""
         cp, s = cupy(), self.signature
         shapes = [(*batch, *shape) for shape in s.outputs.values()]
-        if out is not None:
-            if len(shapes) > 1:
-                raise InputError(f"{s.name} gives {len(shapes)} arrays; out= takes one.")
-            if not on_gpu(out) or out.shape != shapes[0] or out.dtype != s.dtype:
-                got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
-                where = "" if on_gpu(out) else " in ordinary memory"
-                raise InputError(
-                    f"{s.name}: out must be a {s.dtype} array of shape {shapes[0]} on the GPU; got {got}{where}."
-                )
-            if not any(cp.may_share_memory(out, a) for a in inputs):
-                if out.flags.c_contiguous:
-                    return [out], [out.reshape(rows, -1)]
-                if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST for x in _strides(out)):
-                    return [out], [out]
+        if out is not None and not any(cp.may_share_memory(out, a) for a in inputs):
+            if out.flags.c_contiguous:
+                return [out], [out.reshape(rows, -1)]
+            if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST for x in _strides(out)):
+                return [out], [out]
         results, views = [], []
         try:
             for shape in shapes:
@@ -159,12 +163,27 @@ class CudaKernel(Kernel):
                     view = cp.empty((rows, size), s.dtype)
                     results.append(view.reshape(shape))
                 views.append(view)
-        except cp.cuda.memory.OutOfMemoryError as error:
-            raise DeviceError(
+        except out_of_memory() as error:
+            raise DeviceMemoryError(
                 f"{s.name}: the result of {rows} states does not fit the GPU's memory ({error}). Give fewer at a time, "
                 "or give numpy arrays, which are done in parts."
             ) from None
         return results, views
+
+    def _takes(self, out: Any, batch: Shape) -> None:
+        """Whether the result can be put there."""
+        s = self.signature
+        if out is None:
+            return
+        if len(s.outputs) > 1:
+            raise InputError(f"{s.name} gives {len(s.outputs)} arrays; out= takes one.")
+        (shape,) = s.outputs.values()
+        if not on_gpu(out) or out.shape != (*batch, *shape) or out.dtype != s.dtype:
+            got = f"{out.dtype} {out.shape}" if hasattr(out, "shape") else type(out).__name__
+            where = "" if on_gpu(out) else " in ordinary memory"
+            raise InputError(
+                f"{s.name}: out must be a {s.dtype} array of shape {(*batch, *shape)} on the GPU; got {got}{where}."
+            )
 
     # -- arrays of numpy
 
@@ -191,11 +210,11 @@ class CudaKernel(Kernel):
                 done = self._on_device(shaped, (end - start,))
                 for view, result in zip(views, done, strict=True):
                     view[start:end] = cp.asnumpy(result).reshape(end - start, -1)
-            except (cp.cuda.memory.OutOfMemoryError, DeviceError):
+            except (out_of_memory(), DeviceMemoryError):
                 if part == 1:
                     raise
                 here = shaped = done = {}  # type: ignore[assignment]
-                cp.get_default_memory_pool().free_all_blocks()
+                forget()
                 part = -(-part // 2)
                 continue
             start = end

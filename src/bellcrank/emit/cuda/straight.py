@@ -67,7 +67,7 @@ class Straight:
             found = [Plan(team, self.words, states, self.blocks) for team in made]
         else:
             found = [chosen(team, self.words, states) for team in made]
-        return min(found, key=lambda p: p.cost)
+        return min(found, key=lambda p: (not p.fits, p.cost))
 
     @cached_property
     def live(self) -> int:

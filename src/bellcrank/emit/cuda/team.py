@@ -86,9 +86,9 @@ class Team:
 
     @cached_property
     def work(self) -> float:
-        """Instructions of all members, without what waiting costs."""
+        """Instructions of all members, without what waiting costs; one where there is nothing to compute."""
         traffic = sum(len(self.foreign(member)) for member in range(len(self))) + len(self.mailbox)
-        return sum(work(unit) for stream in self.streams for unit in stream) + traffic
+        return max(1.0, sum(work(unit) for stream in self.streams for unit in stream) + traffic)
 
     @cached_property
     def balance(self) -> float:
@@ -100,7 +100,7 @@ class Team:
                     span.append(0.0)
                 span[-1] += work(unit)
         longest = sum((max(phase) for phase in zip(*spans, strict=True)), 0.0)
-        return sum((sum(span) for span in spans), 0.0) / max(len(self) * longest, 1e-9)
+        return sum((sum(span) for span in spans), 0.0) / (len(self) * longest) if longest else 1.0
 
 
 def alone(sequence: Sequence[Unit], distance: int) -> Team:
