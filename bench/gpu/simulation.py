@@ -8,15 +8,17 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.emit.cuda.device import cupy
+from bellcrank.emit.inline import inlined
 from bellcrank.sim.gpu import GpuProgram
 from bench.gpu import clock
 from bench.gpu.mechanisms import four_bars, robot
 
 STEPS = 1000
-HEAD = ("runs", "steps/s", "must", "registers", "predicted", "spilled", "shared")
+HEAD = ("runs", "steps/s", "must", "TFLOP/s", "TB/s", "roofline", "registers", "predicted", "spilled", "shared")
 
 
 def table() -> None:
+    peak, copy = {dtype: clock.arithmetic(dtype) for dtype in ("float32", "float64")}, clock.bandwidth()
     print(f"{'RK4, 1000 steps':26}" + "".join(f"{h:>10}" for h in HEAD))
     for name, m, dtype, runs, must in (
         ("panda", robot("panda"), "float32", 2**20, "4e+09"), ("panda", robot("panda"), "float64", 2**19, ""),
@@ -24,12 +26,12 @@ def table() -> None:
         ("talos", robot("talos"), "float32", 2**17, ""), ("2-four-bar", four_bars(2), "float64", 2**18, "1e+08"),
         ("8-four-bar", four_bars(8), "float64", 2**16, ""),
     ):  # fmt: skip
-        cells = _row(m, dtype, runs)
+        cells = _row(m, dtype, runs, peak[dtype], copy)
         cells.insert(2, must)
         print(f"{name + ' ' + dtype:26}" + "".join(f"{c:>10}" for c in cells), flush=True)
 
 
-def _row(m: Any, dtype: str, runs: int) -> list[str]:
+def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     cp, s = cupy(), bc.Simulator(m)
     places, _ = s.program(None, s.traced)
     y = np.zeros((runs, s.traced.size))
@@ -57,5 +59,9 @@ def _row(m: Any, dtype: str, runs: int) -> list[str]:
     done = float(cp.asnumpy(now[places.place("n")]).sum())
     if done != STEPS * runs:
         raise SystemExit(f"{m.name}: {done:g} steps of {STEPS * runs} were taken; the rest failed.")
-    f = code.run
-    return [f"{runs}", f"{done / took:.3g}", f"{f.registers}", f"{code.loop.registers}", f"{f.local}", f"{f.shared}"]
+    f, rate = code.run, done / took
+    work_of_one = inlined(code.program.tick).count().arithmetic  # additions, multiplications, divisions of a step
+    moved = 2 * len(start) * start.itemsize / STEPS  # a state is read and written once in a run
+    share = rate / min(peak / work_of_one, copy / moved)
+    return [f"{runs}", f"{rate:.3g}", f"{work_of_one * rate / 1e12:.1f}", f"{moved * rate / 1e12:.2f}", f"{share:.0%}",
+            f"{f.registers}", f"{code.loop.registers}", f"{f.local}", f"{f.shared}"]  # fmt: skip
