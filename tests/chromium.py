@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,3 +24,29 @@ def launched(*flags: str) -> Iterator[Any]:
         made = p.chromium.launch(executable_path=path, args=["--no-sandbox", *flags])
         yield made
         made.close()
+
+
+@contextmanager
+def opening(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages of files; whatever one of them logs or asks for from elsewhere is a failure."""
+    pages, trouble = [], []
+
+    def opened(path: Path, width: int, height: int, scheme: str = "light", **more: Any) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, **more)
+        pages.append(page)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("request", lambda r: trouble.append(r.url) if not r.url.startswith(("file:", "data:")) else None)
+        page.goto(path.as_uri())
+        settled(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert trouble == []
+
+
+def settled(page: Any) -> None:
+    """Two frames later everything is drawn."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

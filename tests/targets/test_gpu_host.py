@@ -88,9 +88,7 @@ def test_inputs_and_parameters_of_each_run_take_memory(emulated: Emulated) -> No
 
 
 @pytest.mark.parametrize("keep", ["rows", "final"])
-def test_memory_that_is_not_there_after_all(
-    emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_is_not_there_after_all(emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others take it in between: the runs are done again, fewer at a time, until they fit."""
     plain = GpuProgram.finish
 

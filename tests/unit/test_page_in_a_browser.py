@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.schedule import Schedule, Tasks
-from chromium import launched
+from chromium import launched, opening, settled
 
 
 @pytest.fixture(scope="module")
@@ -27,30 +27,15 @@ def s() -> Schedule:
 
 @pytest.fixture
 def shown(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens a schedule; whatever the page logs or asks for from elsewhere is a failure."""
-    pages, trouble = [], []
+    """Opens a schedule."""
+    with opening(browser) as opened:
 
-    def opened(s: Schedule, width: int = 1200, height: int = 760, scheme: str = "light") -> Any:
-        path = tmp_path / "page.html"
-        path.write_text(s.html(), encoding="utf-8")
-        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-        pages.append(page)
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("console", lambda message: trouble.append(message.text))
-        page.on("request", lambda r: trouble.append(r.url) if not r.url.startswith(("file:", "data:")) else None)
-        page.goto(path.as_uri())
-        settled(page)
-        return page
+        def show(s: Schedule, width: int = 1200, height: int = 760, scheme: str = "light") -> Any:
+            path = tmp_path / "page.html"
+            path.write_text(s.html(), encoding="utf-8")
+            return opened(path, width, height, scheme)
 
-    yield opened
-    for page in pages:
-        page.close()
-    assert trouble == []
-
-
-def settled(page: Any) -> None:
-    """Two frames later everything is drawn."""
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        yield show
 
 
 def seen(page: Any) -> tuple[float, float]:

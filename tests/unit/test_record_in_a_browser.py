@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns
-from chromium import launched
+from chromium import launched, opening, settled
 from runs import rk4
 from trees import ALL, random_tree
 
@@ -30,29 +30,13 @@ def run() -> Record:
 
 @pytest.fixture
 def shown(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens a record; whatever the page logs or asks for from elsewhere is a failure."""
-    pages, trouble = [], []
+    """Opens a record."""
+    with opening(browser) as opened:
 
-    def opened(run: Record, width: int = 1280, height: int = 800, scheme: str = "light", **more: Any) -> Any:
-        path = run.report(tmp_path / "page.html")
-        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, **more)
-        pages.append(page)
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("console", lambda message: trouble.append(message.text))
-        page.on("request", lambda r: trouble.append(r.url) if not r.url.startswith(("file:", "data:")) else None)
-        page.goto(path.as_uri())
-        settled(page)
-        return page
+        def show(run: Record, width: int = 1280, height: int = 800, scheme: str = "light", **more: Any) -> Any:
+            return opened(run.report(tmp_path / "page.html"), width, height, scheme, **more)
 
-    yield opened
-    for page in pages:
-        page.close()
-    assert trouble == []
-
-
-def settled(page: Any) -> None:
-    """Two frames later everything is drawn."""
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        yield show
 
 
 def until(page: Any, what: str) -> None:
