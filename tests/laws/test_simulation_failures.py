@@ -116,6 +116,7 @@ def test_ctrl_c_hands_over_the_record(threads: int) -> None:
         import numpy as np
         import bellcrank as bc
         from bellcrank.sim import Interrupted
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         told = []
         def progress(share):
             if share > 0 and not told:
