@@ -6,9 +6,11 @@ goes on from the state at that moment.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -33,6 +35,20 @@ class Settings:
     rate: float = 1000.0
     integrator: str = "rk4"
     method: str = "auto"
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which goes through a growing graph again and again, 0.3 s at a time, and holds up
+    the pictures meanwhile.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class Session:
@@ -123,8 +139,9 @@ class Session:
             raise InputError("another change is being compiled; wait for it.")
         try:
             self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
-            made = self._made(wanted)
-            self._place(made)  # loops need code for where they are: compiled now, and not in the gap below
+            with uncollected():
+                made = self._made(wanted)
+                self._place(made)  # loops need code for where they are: compiled now, and not in the gap below
             with self._swap:
                 if not self._over:
                     self._replace(made, wanted)
