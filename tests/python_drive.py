@@ -5,6 +5,7 @@ On a computer that others use it keeps real time only roughly. Nothing is measur
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from bellcrank.record import Column, Record, state_columns
 from bellcrank.sim.driving import Snapshot
 from bellcrank.sim.systems import System
 
-SPAN = 0.005  # s simulated at a time
+SPAN = 0.005  # s simulated at a time, or the next whole number of steps
 EDGES = [float(x) for x in np.geomspace(1e-6, 1e-3, 13)]
 
 
@@ -27,6 +28,7 @@ class PythonDrive:
         self.simulator = bc.Simulator(system, integrator, method)
         self.u = np.zeros(len(system.inputs))
         self.factor, self.n, self.t = 1.0, 0, 0.0
+        self.steps = math.ceil(SPAN * rate)
         self.rows: list[Any] = []
         self._lock, self._go, self._end = threading.RLock(), threading.Event(), threading.Event()
         self.reset()
@@ -65,7 +67,7 @@ class PythonDrive:
             self.outputs = dict.fromkeys(s.outputs, 0.0)
 
     def _run(self) -> None:
-        m = self.system.mechanism
+        m, span = self.system.mechanism, self.steps / self.rate
         due = time.perf_counter()
         while True:
             self._go.wait()
@@ -75,13 +77,13 @@ class PythonDrive:
                 y, u = self.y, self.u
                 parts = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv :]
                 inputs = dict(zip(self.system.inputs, u, strict=True))
-                run = self.simulator.run(SPAN, *parts, step=1 / self.rate, every=SPAN, inputs=inputs, progress=False)
+                run = self.simulator.run(span, *parts, step=1 / self.rate, every=span, inputs=inputs, progress=False)
                 self.y = np.concatenate([run.q[-1], run.v[-1], run.x[-1]])
                 self.outputs = {name: float(run[name][-1]) for name in self.system.outputs}
-                self.n += round(SPAN * self.rate)
-                self.t += SPAN
+                self.n += self.steps
+                self.t += span
                 self.rows.append((self.t, self.y, u, list(self.outputs.values())))
-            due = max(due + SPAN / self.factor, time.perf_counter() - 0.1)
+            due = max(due + span / self.factor, time.perf_counter() - 0.1)
             time.sleep(max(0.0, due - time.perf_counter()))
 
     def snapshot(self) -> Snapshot:
@@ -96,8 +98,12 @@ class PythonDrive:
             "measured": times,
             "histogram": {"edges": EDGES, "counts": counts},
             "jitter": times | {"histogram": {"edges": EDGES, "counts": counts}},
-            "overruns": 0,
-            "skipped": 0,
+            "overruns": 2,
+            "skipped": 3,
+            "log": [
+                {"time": 1.25, "late": 1.5e-3, "cost": 6e-6, "skipped": 0},
+                {"time": 2.5, "late": 9e-3, "cost": 7e-6, "skipped": 3},
+            ],
             "real_time_factor": 1.0,
             "notes": ["this drive is Python: for tests only"],
         }

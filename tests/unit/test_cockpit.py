@@ -357,13 +357,31 @@ def test_a_switch_goes_on_from_the_state(session: Session) -> None:
     assert (new.rate, session.epoch) == (500.0, 1)
     np.testing.assert_array_equal(new.y, old.y)
     assert old.calls[-2:] == [("pause",), ("stop",)]
-    assert new.calls == [("reset",), ("slow", 0.5), ("start",)]
+    assert new.calls == [("reset",), ("reset",), ("slow", 0.5), ("start",)]  # the first: while the old one ran
     assert new.u[0] == 0.1
     session.pause()
     session.switch(method="aba")
     assert session.drive.calls[-1] == ("pause",)  # type: ignore[attr-defined]
     session.switch(method="aba")
     assert session.epoch == 2  # nothing changed
+
+
+def test_a_switch_that_is_late_does_not_start(digger: Machine) -> None:
+    """The server ended while another drive was compiled."""
+    made = list[FakeDrive]()
+
+    def make(*asked: Any) -> FakeDrive:
+        made.append(FakeDrive(*asked))
+        if len(made) > 1:
+            assert found.now()["compiling"] == "euler, auto, 1000 steps per second"
+            found.stop()
+        return made[-1]
+
+    found = Session(digger, make)
+    found.start()
+    found.switch(integrator="euler")
+    assert ("start",) not in made[1].calls
+    assert (found.drive, found.settings.integrator, found.now()["compiling"]) == (made[0], "rk4", "")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from bellcrank.cockpit import excavator, linkage, messages
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.serve import bound, serving
-from bellcrank.cockpit.session import Session
+from bellcrank.cockpit.session import Session, Settings
 
 PATIENCE = 60.0  # s; a software renderer on a busy machine takes its time
 pytestmark = pytest.mark.skipif(not (web.STATIC / "index.html").exists(), reason="the page is not built: make page")
@@ -122,6 +123,18 @@ def until(page: Any, what: str) -> Any:
             return found
         time.sleep(0.05)
     raise AssertionError(f"never true: {what}; roles {page.evaluate('cockpit.roles()')}")
+
+
+def pictures(page: Any, more: int) -> None:
+    """Waits for states that are newer."""
+    serial = page.evaluate("cockpit.state().serial")
+    until(page, f"cockpit.state().serial >= {serial + more}")
+
+
+def heard(page: Any) -> None:
+    """Waits until the server answers what the driver's page said after now."""
+    number = page.evaluate("cockpit.state().input")
+    until(page, f"cockpit.state().input >= {number + 5}")
 
 
 def wait(what: Any) -> None:
@@ -230,7 +243,7 @@ navigator.getGamepads = () => [window.pad];
 def test_a_gamepad_drives_the_boom(digger: Server, opened: Any) -> None:
     page = opened(digger, script=PAD)
     page.evaluate("pad.axes[3] = 0.05")  # within the dead zone
-    time.sleep(0.3)
+    heard(page)
     assert digger.value("input.second") == 0.0
     page.evaluate("pad.axes[3] = 1")  # gamepads: towards the operator; boom up
     boom = digger.value("boom.q")
@@ -254,7 +267,7 @@ def test_calibration(digger: Server, opened: Any) -> None:
     ):
         until(page, f"document.getElementById('pad-body').textContent.includes('{text}')")
         page.evaluate(f"pad.axes = {axes}")
-        time.sleep(0.3)
+        until(page, "document.getElementById('pad-body').textContent.includes('Let it go now')")
         page.evaluate(f"pad.axes = {rest}")
     until(page, "document.getElementById('pad-body').textContent.includes('dead zone')")
     page.click("#pad-close")
@@ -281,7 +294,8 @@ def test_two_viewers_and_a_hand_over(digger: Server, opened: Any) -> None:
     until(first, "cockpit.roles().viewers === 2")
     until(second, "document.getElementById('dead-man').textContent === 'you are watching'")
     second.keyboard.down("KeyA")
-    time.sleep(0.5)
+    until(second, "cockpit.axes()['left.x'] === -1")
+    heard(first)
     assert digger.value("input.first") == 0.0
     assert second.is_disabled("#pause")
     second.keyboard.up("KeyA")
@@ -321,9 +335,9 @@ def test_pause_slow_motion_reset(digger: Server, opened: Any) -> None:
     page = opened(digger)
     page.click("#pause")
     until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
-    time.sleep(0.5)  # what was under way ends
+    until(page, "document.getElementById('link').textContent === 'paused'")  # what was under way has ended
     n = digger.session.drive.snapshot().n
-    time.sleep(0.3)
+    pictures(page, 10)
     assert digger.session.drive.snapshot().n == n
     page.click("#pause")
     until(page, f"cockpit.state().n > {n}")
@@ -342,10 +356,70 @@ def test_pause_slow_motion_reset(digger: Server, opened: Any) -> None:
 def test_switches(digger: Server, opened: Any) -> None:
     page = opened(digger, width=920, height=480)
     page.click("#tabs >> text=Setup")
-    page.select_option("#integrator", "euler")
-    until(page, "cockpit.state().epoch === 1 && cockpit.settings().integrator === 'euler'")
-    assert digger.session.settings.integrator == "euler"
-    assert digger.value("boom.q") == pytest.approx(excavator.machine().start[1], abs=0.1)  # type: ignore[index]
+    changes = [("integrator", "euler"), ("method", "aba"), ("method", "denoc"), ("rate", "500"), ("rate", "2000")]
+    for epoch, (what, name) in enumerate(changes, 1):
+        page.select_option(f"#{what}", name)
+        until(page, f"cockpit.state().epoch === {epoch} && String(cockpit.settings().{what}) === '{name}'")
+        pictures(page, 3)
+        assert page.input_value(f"#{what}") == name
+        assert digger.value("boom.q") == pytest.approx(excavator.machine().start[1], abs=0.1)  # type: ignore[index]
+    assert digger.session.settings == Settings(2000.0, "euler", "denoc")
+    assert digger.session.drive.rate == 2000.0
+
+
+def test_a_change_that_takes_long(served: Any, opened: Any) -> None:
+    """It is said until it is there, and the machine is driven meanwhile."""
+    go = threading.Event()
+    go.set()
+
+    def slow(*asked: Any) -> PythonDrive:
+        assert go.wait(PATIENCE)
+        return PythonDrive(*asked)
+
+    server = served(excavator.machine(), make=slow)
+    page = opened(server, width=920, height=480)
+    page.click("#tabs >> text=Setup")
+    go.clear()
+    page.select_option("#method", "aba")
+    until(page, "!document.getElementById('compiling').hidden")
+    assert "Compiling rk4, aba, 1000 steps per second" in page.inner_text("#compiling")
+    assert page.is_disabled("#rate")
+    page.keyboard.down("KeyA")
+    wait(lambda: server.value("input.first") > 0.0)
+    cab = server.value("cab.q")
+    wait(lambda: server.value("cab.q") > cab + 0.02)
+    pictures(page, 20)
+    page.keyboard.up("KeyA")
+    go.set()
+    until(page, "document.getElementById('compiling').hidden && cockpit.settings().method === 'aba'")
+    assert page.is_enabled("#rate")
+
+
+def test_late_periods_are_told(digger: Server, opened: Any) -> None:
+    page = opened(digger, width=920, height=480)
+    page.click("#tabs >> text=Deadlines")
+    until(page, "!document.getElementById('late').hidden")
+    rows = [row.split("\t") for row in page.inner_text("#late-table").splitlines()]
+    assert rows == [
+        ["at", "woke late", "took", "then"],
+        ["2.50 s", "9.00 ms", "7.00 µs", "skipped 3"],
+        ["1.25 s", "1.50 ms", "6.00 µs", "caught up"],
+    ]
+
+
+@pytest.mark.parametrize("machine", [excavator, linkage], ids=["excavator", "linkage"])
+def test_pilots_in_plain_words(served: Any, opened: Any, machine: Any) -> None:
+    server = served(machine.machine(), make=bc.Drive)
+    page = opened(server, width=1280, height=480)
+    names = page.evaluate("[...document.getElementById('pilot').options].map((o) => o.text)")
+    assert names == ["by hand", "dig and dump", "paper's run"]
+    for name, words in (("dig and dump", "digs, swings and dumps"), ("paper's run", "the paper's RESOLVED run")):
+        page.select_option("#pilot", label=name)
+        until(page, f"document.getElementById('dead-man').textContent.includes({words!r})")
+        wait(lambda: any(server.session.levers[:4]) or server.session.levers[-1] > 0.5)
+    page.keyboard.down("KeyA")  # a hand takes over
+    until(page, "cockpit.settings().pilot === ''")
+    assert page.input_value("#pilot") == ""
 
 
 def test_record_and_replay(digger: Server, opened: Any) -> None:
@@ -370,11 +444,44 @@ def test_record_and_replay(digger: Server, opened: Any) -> None:
         shots.append(picture(page))
     assert (np.abs(shots[1] - shots[0]).max(axis=-1) > 0.1).mean() > 0.005
     page.keyboard.down("KeyD")
-    time.sleep(0.4)
+    until(page, "cockpit.axes()['left.x'] === 1")
+    pictures(page, 10)
     assert digger.value("input.first") == 0.0  # in a replay the hands drive nothing
     page.keyboard.up("KeyD")
     page.evaluate("document.getElementById('live').click()")
     assert page.evaluate("cockpit.replay()") is None
+
+
+def saved(page: Any) -> Any:
+    """The times in the file behind the first of the links."""
+    with page.expect_download() as found:
+        page.evaluate("document.querySelector('#save a').click()")
+    lines = [line for line in Path(found.value.path()).read_text().splitlines() if line[0].isdigit()]
+    return np.array([float(line.split(",")[0]) for line in lines])
+
+
+def test_saves_what_is_marked_or_all(digger: Server, opened: Any) -> None:
+    page = opened(digger)
+    until(page, "cockpit.state().t > 0.3")
+    page.click("#record")
+    begin = page.evaluate("cockpit.state().t")
+    until(page, f"cockpit.state().t > {begin + 0.3}")
+    assert saved(page)[0] == pytest.approx(begin, abs=0.2)  # open at its end
+    page.click("#record")
+    end = page.evaluate("cockpit.state().t")
+    until(page, f"cockpit.state().t > {end + 0.6}")
+    t = saved(page)
+    assert t[0] == pytest.approx(begin, abs=0.2)
+    assert t[-1] == pytest.approx(end, abs=0.2)
+    page.evaluate("document.getElementById('unmark').click()")
+    t = saved(page)
+    assert t[0] < 0.1
+    assert t[-1] > end + 0.5
+    page.click("#record")
+    page.click("#record")
+    page.click("#reset")  # the record begins anew: there is nothing left to mark
+    until(page, "document.getElementById('unmark').hidden")
+    assert page.evaluate("document.querySelector('#save a').getAttribute('href')") == "/record.csv"
 
 
 def test_sliders(served: Any, opened: Any) -> None:
@@ -384,8 +491,32 @@ def test_sliders(served: Any, opened: Any) -> None:
     page.locator("#sliders input").nth(1).fill("0.8")
     wait(lambda: abs(server.value("joint2.q") - 0.8) < 0.1)
     page.evaluate("dispatchEvent(new Event('blur'))")
-    time.sleep(0.4)
+    until(page, f"cockpit.state().flags & {messages.NEUTRAL}")
+    pictures(page, 3)
     assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
+
+
+def test_what_falls_stays_in_the_picture(served: Any, opened: Any, tmp_path: Path) -> None:
+    links = "".join(
+        f'<link name="{name}"><inertial><mass value="1"/><origin xyz="0 0 {z}"/>'
+        '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name, z in (("base", 0.2), ("leg", -0.3))
+    )
+    hinge = (
+        '<joint name="hip" type="revolute"><parent link="base"/><child link="leg"/><axis xyz="0 1 0"/>'
+        '<limit lower="-1" upper="1" effort="100" velocity="10"/></joint>'
+    )
+    (tmp_path / "hopper.urdf").write_text(f'<robot name="hopper">{links}{hinge}</robot>')
+    server = served(generic(bc.read(tmp_path / "hopper.urdf", base="floating")))
+    page = opened(server)
+    wait(lambda: server.value("root_joint.z.q") < -5.0)
+    page.click("#pause")
+    until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
+    pictures(page, 3)
+    page.evaluate(HIDE)
+    page.evaluate("document.getElementById('sliders').style.display = 'none'")
+    seen = picture(page)
+    assert (np.abs(seen - seen[5, 5]).max(axis=-1) > 0.2).mean() > 0.003  # not sky alone
 
 
 def test_names_stay_names(served: Any, opened: Any) -> None:

@@ -53,7 +53,7 @@ class Page:
     def until(self, found: Callable[[Page], Any], most: int = 500) -> Any:
         """Reads until something is there."""
         for _ in range(most):
-            if (value := found(self)) is not None and value is not False:
+            if value := found(self):
                 return value
             got = self.socket.receive()
             if got["type"] == "websocket.close":
@@ -186,6 +186,34 @@ def test_buttons(client: TestClient, drive: Any) -> None:
         page.until(lambda p: p.last("settings")["integrator"] == "euler")
         assert (drive().rate, drive().integrator, drive().method) == (200.0, "euler", "aba")
         assert page.until(lambda p: p.frames[-1][2] == 1)  # a new epoch
+
+
+def test_who_asks_for_a_change_drives_on_meanwhile(client: TestClient, drive: Any, monkeypatch: Any) -> None:
+    done, session = threading.Event(), client.app.state.hub.session  # type: ignore[attr-defined]
+    make = session.make
+    monkeypatch.setattr(session, "make", lambda *asked: (done.wait(), make(*asked))[1])  # compiles for ever
+    with joined(client) as s:
+        page = Page(s)
+        page.send("switch", integrator="euler")
+        page.until(lambda p: (x := p.last("settings")) and x["compiling"].startswith("euler"))
+        page.send("input", values=[0.1, 0, 0, 0, 0], n=7)
+        page.until(lambda p: p.frames and p.frames[-1][3] == 7)
+        assert drive().u[0] == 0.1
+        page.send("switch", integrator="rk4", rate=500)
+        assert "another change" in page.until(lambda p: (n := p.last("note")) and n["bad"] and n)["text"]
+        with joined(client) as other:  # who comes now is told, too
+            assert Page(other).until(lambda p: p.last("settings"))["compiling"]
+        done.set()
+        assert page.until(lambda p: not (x := p.last("settings"))["compiling"] and x)["integrator"] == "euler"
+
+
+def test_the_newest_late_periods_are_told(client: TestClient, drive: Any, monkeypatch: Any) -> None:
+    entry = {"time": 1.0, "late": 1e-3, "cost": 2e-3, "skipped": 3}
+    log = [entry | {"time": float(t)} for t in range(256)]
+    monkeypatch.setattr(FakeDrive, "report", lambda self: {"overruns": 256, "log": log})
+    with joined(client) as s:
+        told = Page(s).until(lambda p: p.last("report"))["log"]
+        assert [x["time"] for x in told] == [float(t) for t in range(248, 256)]
 
 
 def test_bad_messages_are_answered_and_change_nothing(client: TestClient, drive: Any) -> None:

@@ -62,7 +62,8 @@ export function calibrating(pads: Pads): void {
         return;
       }
       const [axis, text] = PUSHES[k]!;
-      body.replaceChildren(make("p", "push", text), make("p", "dim", `${k + 1} of ${PUSHES.length}; then let it go`));
+      const hint = make("p", "dim", `${k + 1} of ${PUSHES.length}`);
+      body.replaceChildren(make("p", "push", text), hint);
       let best = -1, end = 0;
       timer = window.setInterval(() => {
         const axes = now();
@@ -70,7 +71,7 @@ export function calibrating(pads: Pads): void {
           const moved = Math.abs(x - rest[i]!);
           if (moved > FAR && (best < 0 || (i === best && moved > Math.abs(end - rest[i]!)))) { best = i; end = x; }
         });
-        // Done when it is back.
+        if (best >= 0) hint.textContent = "Good. Let it go now.";
         if (best >= 0 && Math.abs(axes[best]! - rest[best]!) < FAR / 2) {
           clearInterval(timer);
           c.wires[axis] = { index: best, rest: rest[best]!, end };

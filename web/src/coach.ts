@@ -1,26 +1,30 @@
-// For who sees it for the first time: six steps to a hole, each with its key, ticked off as they happen; and what was dug.
+// For who sees it for the first time: seven steps to a hole, each with its key, ticked off as they happen; and what was dug.
 
 import { Axes, Axis } from "./messages";
 import { KEYS, Labels } from "./sticks";
 import { by, make } from "./dom";
 
-export interface Site { height: number; share: number; dug: number; closed: number; bearing: number }
+export interface Site { height: number; share: number; dug: number; closed: number; bearing: number; reach: number }
 const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
-const DEPTH = 0.05, ENOUGH = 0.5, TURNED = 0.45; // m, of the bucket, rad
+const DEPTH = 0.25, OUT = 0.3; // m: less deep does not fill the bucket; and above the ground
+const ENOUGH = 0.5, SOME = 0.1, EMPTY = 0.05, TURNED = 0.45; // of the bucket, and rad
+const AWAY = 1.0; // m: far in, an open bucket does not look down
+const DUG = 1, SWUNG = 4; // steps
 
-// What to do in each mode, why, and when it is done. `from`: which way the arm looked while it dug.
-const STEPS: { joint: string; resolved: string; until: string; done: (s: Site, from: number) => boolean }[] = [
-  { joint: "boom down", resolved: "teeth down", until: "teeth in the ground", done: (s) => s.height < -DEPTH },
-  { joint: "stick in", resolved: "teeth in", until: "until it is half full", done: (s) => s.share > ENOUGH },
-  { joint: "bucket curl", resolved: "bucket curl", until: "keep it in", done: (s) => s.closed > 0.85 && s.share > 0.5 * ENOUGH },
+// What to do in each mode, why, and when it is done. `from`: which way the arm looked while it dug, and how far it reached when it had turned.
+const STEPS: { joint: string; resolved: string; until: string; done: (s: Site, from: { bearing: number; reach: number }) => boolean }[] = [
+  { joint: "boom down", resolved: "teeth down", until: "teeth well in", done: (s) => s.height < -DEPTH },
+  { joint: "stick in", resolved: "teeth in", until: "until it is half full", done: (s) => s.share > ENOUGH || (s.share > SOME && s.height > OUT) },
+  { joint: "bucket curl", resolved: "bucket curl", until: "keep it in", done: (s) => s.closed > 0.85 && s.share > SOME },
   { joint: "boom up", resolved: "teeth up", until: "out of the hole", done: (s) => s.height > 0.8 },
-  { joint: "swing left", resolved: "swing left", until: "or right", done: (s, from) => Math.abs(Math.atan2(Math.sin(s.bearing - from), Math.cos(s.bearing - from))) > TURNED },
-  { joint: "bucket open", resolved: "bucket open", until: "drop it", done: (s) => s.share < 0.05 },
+  { joint: "swing left", resolved: "swing left", until: "or right", done: (s, from) => Math.abs(Math.atan2(Math.sin(s.bearing - from.bearing), Math.cos(s.bearing - from.bearing))) > TURNED },
+  { joint: "stick out", resolved: "teeth out", until: "reach away", done: (s, from) => s.reach > from.reach + AWAY || s.share < EMPTY },
+  { joint: "bucket open", resolved: "bucket open", until: "drop it", done: (s) => s.share < EMPTY },
 ];
 
 export class Coach {
   private step = 0;
-  private from = 0;
+  private readonly from = { bearing: 0, reach: 0 };
   private rows: HTMLElement[] = [];
 
   constructor(private readonly watch: (() => void) | null) {
@@ -65,9 +69,10 @@ export class Coach {
     by("site-share").textContent = `${Math.round(100 * Math.min(1, s.share))} %`;
     by("site-fill").style.width = `${Math.min(100, 100 * s.share)}%`;
     by("site-dug").textContent = `${s.dug.toFixed(2)} m³`;
-    if (this.step <= 1) this.from = s.bearing;
+    if (this.step <= DUG) this.from.bearing = s.bearing;
+    if (this.step <= SWUNG) this.from.reach = s.reach;
     // Empty again before it was dumped: it has to be filled anew.
-    if (this.step > 1 && this.step < STEPS.length - 1 && s.share < 0.02) { this.step = 0; this.mark(); }
+    if (this.step > DUG && this.step <= SWUNG && s.share < 0.02) { this.step = 0; this.mark(); }
     if (this.step < STEPS.length && STEPS[this.step]!.done(s, this.from)) { this.step++; this.mark(); }
   }
 

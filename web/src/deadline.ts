@@ -1,20 +1,30 @@
 // The deadline report: what a step costs, how late the loop wakes up, what it missed.
 
-import { Histogram, Report, Times } from "./messages";
+import { Histogram, Late, Report, Times } from "./messages";
 import { by, make } from "./dom";
 
 const us = (x: unknown) => (typeof x !== "number" ? "–" : x < 1e-3 ? `${(1e6 * x).toPrecision(3)} µs` : `${(1e3 * x).toPrecision(3)} ms`);
 
-export function deadline(r: Report, rate: number): void {
-  const predicted = typeof r.predicted === "number" ? r.predicted : r.predicted?.mean;
-  const rows: [string, Times | undefined][] = [["step", r.measured], ["wake-up", r.jitter]];
-  const table = by("deadline-table"), head = make("tr");
-  for (const text of ["", "min", "mean", "p99", "max"]) head.append(make("th", "", text));
-  table.replaceChildren(head, ...rows.map(([name, t]) => {
+function table(into: HTMLElement, head: string[], rows: string[][]): void {
+  into.replaceChildren(...[head, ...rows].map((cells, k) => {
     const row = make("tr");
-    row.append(make("th", "", name), ...[t?.min, t?.mean, t?.p99, t?.max].map((x) => make("td", "", us(x))));
+    row.append(...cells.map((text, i) => make(k && i ? "td" : "th", "", text)));
     return row;
   }));
+}
+
+// The newest first.
+const fate = ({ time, late, cost, skipped }: Late): string[] => [
+  `${time.toFixed(2)} s`, us(late), us(cost), skipped ? `skipped ${skipped}` : "caught up",
+];
+
+export function deadline(r: Report, rate: number): void {
+  const predicted = typeof r.predicted === "number" ? r.predicted : r.predicted?.mean;
+  const row = (name: string, t?: Times) => [name, ...[t?.min, t?.mean, t?.p99, t?.max].map(us)];
+  table(by("deadline-table"), ["", "min", "mean", "p99", "max"], [row("step", r.measured), row("wake-up", r.jitter)]);
+  const late = [...(r.log ?? [])].reverse();
+  by("late").hidden = !late.length;
+  table(by("late-table"), ["at", "woke late", "took", "then"], late.map(fate));
   const factor = r.real_time_factor;
   by("facts").replaceChildren(...([
     ["predicted", us(predicted)],

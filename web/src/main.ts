@@ -4,12 +4,15 @@ import "./style.css";
 import { calibrating } from "./calibrate";
 import { Coach } from "./coach";
 import { deadline } from "./deadline";
-import { by, choice, make } from "./dom";
+import { by, choice } from "./dom";
 import { AXES, Four, Hands, typing } from "./hands";
 import { History } from "./history";
 import { Layout } from "./layout";
 import { Link } from "./link";
+import { Marks } from "./marks";
 import { Axes, NEUTRAL, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told, Welcome } from "./messages";
+import { chip, compiling, note } from "./notices";
+import * as pilots from "./pilots";
 import { Plots } from "./plots";
 import { Replay } from "./replay";
 import { Sliders } from "./sliders";
@@ -22,8 +25,8 @@ let welcome: Welcome | null = null, settings: Settings | null = null, roles: Rol
 let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null, coach: Coach | null = null;
 let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
-let marked: [number, number] | null = null, recording = false, pictures = 0, epoch = -1;
-const layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
+let pictures = 0, steps = -1, epoch = -1, last = 0;
+const marks = new Marks(), layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
 let showMode = (_: string) => {}, showPattern = (_: string) => {};
 
 const link = new Link(told, seen, (open) => {
@@ -84,9 +87,8 @@ function meet(w: Welcome): void {
   }
   const pilot = by<HTMLSelectElement>("pilot");
   pilot.hidden = !w.pilots.length;
-  pilot.replaceChildren(new Option("by hand", ""), ...w.pilots.map((p) => new Option(p, p)));
+  pilot.replaceChildren(new Option("by hand", ""), ...w.pilots.map((p) => new Option(pilots.listed(p), p)));
   pilot.onchange = () => link.send({ type: "pilot", name: pilot.value });
-  by("save").replaceChildren(...["csv", "npz", "parquet"].map((suffix) => { const a = make("a", "", suffix); a.href = `/record.${suffix}`; return a; }));
 }
 
 function axesNow(): Axes | null {
@@ -135,8 +137,9 @@ addEventListener("pointerdown", () => attention(true));
 function seen(s: State): void {
   pictures++;
   if (s.epoch !== epoch) view?.clearTrace();
-  else if (newest && s.t < newest.t) view?.heal();
-  epoch = s.epoch;
+  else if (s.t < last) view?.heal();
+  if (s.epoch !== epoch || s.t < last) marks.restart();
+  epoch = s.epoch; last = s.t;
   newest = s;
   const sent = sentAt.get(s.input);
   if (sent !== undefined && driving()) {
@@ -176,38 +179,34 @@ setInterval(() => {
 
 setInterval(() => {
   by("fps").textContent = `${pictures} /s`;
-  if (link.open) chip(settings?.running === false ? "paused" : `live ${pictures} Hz`, settings?.running === false ? "wait" : "");
+  if (link.open) live();
   pictures = 0;
   const sorted = [...delays].sort((a, b) => a - b);
   by("latency").textContent = sorted.length ? `${sorted[sorted.length >> 1]!.toFixed(1)} ms` : "–";
 }, 1000);
 
+// Whatever stands still says why.
+function live(): void {
+  const stuck = newest !== null && newest.n === steps;
+  steps = newest?.n ?? -1;
+  const [text, cls] = settings?.running === false ? ["paused", "wait"]
+    : report?.status === "failed" ? ["failed", "bad"]
+    : !pictures ? ["no picture comes", "wait"]
+    : stuck ? ["stands still", "wait"] : [`live ${pictures} Hz`, ""];
+  chip(text!, cls!);
+}
+
 function dead(): void {
-  const why = replay || !newest ? "" : settings?.pilot ? `autopilot: ${settings.pilot}; move a stick to take over`
+  const why = replay || !newest ? "" : settings?.pilot ? `it ${pilots.told(settings.pilot)}; move a stick to take over`
     : !driving() ? (roles?.driver == null ? "nobody drives" : "you are watching")
     : newest.flags & NEUTRAL ? (attentive ? "dead-man: sticks are neutral" : "click here to drive: sticks are neutral") : "";
   by("dead-man").textContent = why;
   by("dead-man").hidden = !why;
 }
 
-function chip(text: string, cls: string): void {
-  by("link").textContent = text;
-  by("link").className = `chip ${cls}`;
-}
-
 // A drive that cannot go on says why: a state that is not finite, say.
 function fault(status: string): void {
   if (status && !["running", "paused", "stopped", "ready"].includes(status)) note(`The drive: ${status}. Reset starts it anew.`, true);
-}
-
-let noticed = 0;
-function note(text: string, bad: boolean): void {
-  const box = by("notice");
-  box.textContent = text;
-  box.hidden = !text;
-  box.classList.toggle("bad", bad);
-  clearTimeout(noticed);
-  if (bad) noticed = window.setTimeout(() => (box.hidden = true), 6000);
 }
 
 function showRoles(): void {
@@ -218,7 +217,7 @@ function showRoles(): void {
   by("release").hidden = !driving();
   by<HTMLButtonElement>("ask").disabled = roles.asking === roles.you;
   by("asked").hidden = !(driving() && roles.asking !== null);
-  for (const id of ["pause", "reset", "slow", "rate", "integrator", "method", "pilot"]) by<HTMLButtonElement>(id).disabled = !driving();
+  for (const id of ["pause", "reset", "slow", "pilot"]) by<HTMLButtonElement>(id).disabled = !driving();
   showSettings();
 }
 
@@ -226,6 +225,8 @@ function showSettings(): void {
   if (!settings) return;
   by("pause").textContent = settings.running ? "Pause" : "Go on";
   for (const key of ["rate", "integrator", "method", "slow", "pilot"] as const) by<HTMLSelectElement>(key).value = String(settings[key]);
+  compiling(settings.compiling);
+  for (const id of ["rate", "integrator", "method"]) by<HTMLSelectElement>(id).disabled = !driving() || Boolean(settings.compiling);
 }
 
 // -- buttons
@@ -239,7 +240,7 @@ addEventListener("keydown", (e) => {
     showMode(mode); relabel();
   }
 });
-by("reset").onclick = () => { sliders?.reset(); hands.drop(); link.send({ type: "reset" }); history?.clear(); marked = null; };
+by("reset").onclick = () => { sliders?.reset(); hands.drop(); link.send({ type: "reset" }); history?.clear(); };
 by<HTMLSelectElement>("slow").onchange = (e) => link.send({ type: "slow", factor: Number((e.target as HTMLSelectElement).value) });
 by("ask").onclick = () => link.send({ type: "ask" });
 by("release").onclick = () => link.send({ type: "release" });
@@ -247,14 +248,7 @@ by("grant").onclick = () => link.send({ type: "answer", grant: true });
 by("refuse").onclick = () => link.send({ type: "answer", grant: false });
 by("pads").onclick = () => calibrating(hands.pads);
 
-by("record").onclick = () => {
-  recording = !recording;
-  const t = newest?.t ?? 0;
-  marked = recording ? [t, Infinity] : marked ? [marked[0], t] : null;
-  by("record").classList.toggle("recording", recording);
-  by("record").lastChild!.textContent = recording ? "Stop" : "Record";
-  if (!recording && marked) void startReplay();
-};
+by("record").onclick = () => { if (marks.press(newest?.t ?? 0)) void startReplay(); };
 by("replay").onclick = () => void startReplay();
 by("live").onclick = () => { replay = null; by("timeline").hidden = true; view?.clearTrace(); };
 by("play").onclick = () => replay?.toggle();
@@ -262,9 +256,8 @@ by<HTMLInputElement>("time").oninput = (e) => { if (replay) { replay.playing = f
 
 async function startReplay(): Promise<void> {
   if (!welcome) return;
-  const [from, to] = marked ?? [0, Infinity];
   try {
-    const found = await Replay.fetched(from, Math.min(to, 1e9), 12 * welcome.sizes[0]);
+    const found = await Replay.fetched(Marks.query(...marks.span), 12 * welcome.sizes[0]);
     if (!found) { note("There is nothing recorded yet.", true); return; }
     replay = found;
     view?.clearTrace();

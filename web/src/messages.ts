@@ -48,12 +48,14 @@ export interface Roles {
 }
 export interface Settings {
   type: "settings"; rate: number; integrator: string; method: string; running: boolean; slow: number; pilot: string;
+  compiling: string; // what for; empty: nothing is
 }
 export interface Histogram { edges: number[]; counts: number[] }
 export interface Times { min: number; mean: number; p99: number; max: number; histogram?: Histogram }
+export interface Late { time: number; late: number; cost: number; skipped: number } // skipped 0: it was caught up
 export interface Report {
   type: "report"; status?: string; predicted?: number | Times; measured?: Times; histogram?: Histogram; jitter?: Times;
-  overruns?: number; skipped?: number; real_time_factor?: number; notes?: string[];
+  overruns?: number; skipped?: number; real_time_factor?: number; log?: Late[]; notes?: string[];
 }
 export interface Note { type: "note"; text: string; bad: boolean }
 export type Told = Welcome | Roles | Settings | Report | Note;

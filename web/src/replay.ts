@@ -11,8 +11,8 @@ export class Replay {
     this.t = table.t[0] ?? 0;
   }
 
-  static async fetched(from: number, to: number, poses: number): Promise<Replay | null> {
-    const answer = await fetch(`/replay?from=${from}&to=${to}`);
+  static async fetched(part: string, poses: number): Promise<Replay | null> {
+    const answer = await fetch(`/replay?${part}`);
     if (!answer.ok) throw new Error(await answer.text());
     const data = await answer.arrayBuffer(), [n, width] = new Uint32Array(data, 0, 2) as unknown as [number, number];
     if (n < 2) return null;

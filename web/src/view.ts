@@ -35,6 +35,7 @@ export class View {
   private readonly trace: Trace;
   private readonly home: THREE.Vector3;
   private readonly size: number;
+  private off: THREE.Vector3 | null = null; // from the base of what floats to its middle, at first
   private readonly tip = new THREE.Vector3();
   private closed = 0; // how far the bucket looks up
   private covered = { left: 0, right: 0, top: 0, below: 0 }; // pixels that panels cover
@@ -62,7 +63,8 @@ export class View {
     this.root.traverse((o) => { if (o instanceof THREE.Mesh && !o.material.transparent) { o.castShadow = true; o.receiveShadow = true; } });
     this.trace = new Trace(this.root);
     const around = world(this.size, height, this.look !== null);
-    this.scene.add(this.root, ...around.objects, ...this.lights(height));
+    if (!w.scene.follow) this.scene.add(...around.objects); // what floats falls, and meets nothing
+    this.scene.add(this.root, ...this.lights(height));
     if (this.look) {
       this.earth = new Earth(height, around.soil, this.look.tool);
       this.scene.add(...this.earth.objects);
@@ -138,7 +140,7 @@ export class View {
   site(): Site | null {
     if (!this.earth || !this.look) return null;
     const { load, dug } = this.earth, { capacity } = this.look.tool;
-    return { height: this.tip.y - (this.w.ground ?? 0), share: load / capacity, dug, closed: this.closed, bearing: Math.atan2(this.tip.z, this.tip.x) };
+    return { height: this.tip.y - (this.w.ground ?? 0), share: load / capacity, dug, closed: this.closed, bearing: Math.atan2(this.tip.z, this.tip.x), reach: Math.hypot(this.tip.x, this.tip.z) };
   }
 
   // values: 12 numbers for each body.
@@ -150,7 +152,8 @@ export class View {
     });
     if (this.w.scene.follow) {
       const now = new THREE.Vector3().setFromMatrixPosition(this.bodies[0]!.matrix).applyQuaternion(this.root.quaternion);
-      const move = now.sub(this.orbit.target).multiplyScalar(0.1);
+      this.off ??= this.home.clone().sub(now);
+      const move = now.add(this.off).sub(this.orbit.target);
       this.orbit.target.add(move);
       this.camera.position.add(move);
     }

@@ -28,6 +28,7 @@ from bellcrank.record.plain import plain
 
 RATE = 60.0  # pictures per second
 REPORTS = 0.5  # s between deadline reports
+LATE = 8  # of the newest late periods are in one
 VIEWERS = 64  # at once
 LINE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
 log = logging.getLogger("bellcrank.cockpit")
@@ -48,8 +49,9 @@ class Hub:
     def __init__(self, session: Session, guard: Guard, clock: Callable[[], float] = time.monotonic) -> None:
         self.session, self.guard, self.clock = session, guard, clock
         self.helm, self.viewers = Helm(), dict[int, Viewer]()
-        self._next, self._serial, self._roles = 1, 0, ""
+        self._next, self._serial, self._roles, self._settings = 1, 0, "", dict[str, Any]()
         self._was_neutral = True
+        self._changes = set[asyncio.Task[None]]()
 
     # -- the picture
 
@@ -61,12 +63,17 @@ class Hub:
             now = self.clock()
             if now >= report_due and self.viewers:
                 report_due = now + REPORTS
-                drive = self.session.drive
-                text = m.said("report", **plain({**drive.report(), "status": drive.snapshot().status}))
+                text = self.report()
                 for viewer in self.viewers.values():
                     viewer.outbox.report(text)
             due = max(due + 1.0 / RATE, now)
             await asyncio.sleep(due - now)
+
+    def report(self) -> str:
+        drive = self.session.drive
+        found = drive.report()
+        found = {**found, "log": list(found.get("log", ()))[-LATE:], "status": drive.snapshot().status}
+        return m.said("report", **plain(found))
 
     def look(self) -> None:
         """One picture for everybody, and a look at who holds the levers."""
@@ -85,6 +92,7 @@ class Hub:
             for viewer in self.viewers.values():
                 viewer.outbox.state(frame, self._serial)
         self.tell_roles()
+        self.tell_settings()
 
     # -- words
 
@@ -109,6 +117,13 @@ class Hub:
             self._roles = str(roles)
             for viewer in self.viewers.values():
                 self.say(viewer, "roles", **roles, you=viewer.id, may_drive=viewer.may_drive)
+
+    def tell_settings(self) -> None:
+        """To everybody, when they have changed."""
+        now = self.session.now()
+        if now != self._settings:
+            self._settings = now
+            self.tell("settings", **now)
 
     # -- one page
 
@@ -169,11 +184,8 @@ class Hub:
             case m.Input():
                 values = s.machine.values(message.values)
                 if helm.hand(viewer.id, now) and not (s.pilot and values == s.machine.neutral(values)):
-                    flying = bool(s.pilot)
                     s.move(values, message.n)
                     self._was_neutral = False
-                    if flying:
-                        self.tell("settings", **s.now())
             case m.Seen():
                 viewer.outbox.seen(message.serial)
             case m.Blur():
@@ -189,7 +201,6 @@ class Hub:
                 helm.leave(viewer.id, now)
             case _ if helm.driver != viewer.id:
                 self.say(viewer, "note", text="Only the driver can do this; ask for the controls.", bad=True)
-                return  # and nobody else hears of it
             case m.Pause():
                 s.pause()
             case m.Resume():
@@ -201,11 +212,18 @@ class Hub:
             case m.Pilot():
                 s.fly(message.name)
             case m.Switch():
-                self.tell("note", text="Compiling ...", bad=False)
-                await run_in_threadpool(s.switch, message.rate, message.integrator, message.method)
-                self.tell("note", text="", bad=False)
-        if isinstance(message, (m.Pause, m.Resume, m.Reset, m.Slow, m.Pilot, m.Switch)):
-            self.tell("settings", **s.now())
+                change = asyncio.create_task(self._change(viewer, message))
+                self._changes.add(change)
+                change.add_done_callback(self._changes.discard)
+                change.add_done_callback(tell_failure)
+
+    async def _change(self, viewer: Viewer, message: m.Switch) -> None:
+        """Compiles for seconds, beside everything else: who asked for it still drives and sees."""
+        try:
+            await run_in_threadpool(self.session.switch, message.rate, message.integrator, message.method)
+        except BellcrankError as error:
+            self.say(viewer, "note", text=str(error), bad=True)
+            self.say(viewer, "settings", **self.session.now())  # for it shows what it asked for
 
 
 def tell_failure(task: asyncio.Task[Any]) -> None:

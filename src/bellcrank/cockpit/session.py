@@ -6,9 +6,11 @@ goes on from the state at that moment.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -35,11 +37,26 @@ class Settings:
     method: str = "auto"
 
 
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which goes through a growing graph again and again, 0.3 s at a time, and holds up
+    the pictures meanwhile.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 class Session:
     def __init__(self, machine: Machine, make: Make, settings: Settings | None = None) -> None:
         self.machine, self.make = machine, make
         self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
         self.epoch, self.slowness, self.running = 0, 1.0, False
+        self.compiling = ""  # what for, while it takes
         self.pilot = ""
         self._pilot: Pilot | None = None
         self.levers = machine.first()
@@ -47,7 +64,7 @@ class Session:
         self.poses = stage.pose_kernel(machine.mechanism)
         # Once: it takes long, and whoever comes and goes a hundred times a second must not hold up the others.
         self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
-        self._switching = threading.Lock()
+        self._switching, self._swap, self._over = threading.Lock(), threading.RLock(), False
         self.drive: Driven = self._made(self.settings)
         self.drive.reset(q0=self._start())
         self.drive.input(self.levers)
@@ -55,12 +72,15 @@ class Session:
     # -- what a person may do
 
     def start(self) -> None:
+        self._over = False
         self.drive.start()
         self.running = True
 
     def stop(self) -> None:
-        self.drive.stop()
-        self.running = False
+        with self._swap:  # a drive that is still being compiled is not started any more
+            self._over = True
+            self.drive.stop()
+            self.running = False
 
     def pause(self) -> None:
         self.drive.pause()
@@ -74,8 +94,9 @@ class Session:
         self.pilot = ""
         pairs = zip(self.machine.levers, self.levers, self.machine.first(), strict=True)
         self.levers = [now if lever.name == self.machine.mode else first for lever, now, first in pairs]
-        self.drive.input(self.levers)
-        self.drive.reset(q0=self._start())
+        with self._swap:
+            self.drive.input(self.levers)
+            self.drive.reset(q0=self._start())
 
     def slow(self, factor: float) -> None:
         if not SLOWEST <= factor <= FASTEST:
@@ -105,7 +126,7 @@ class Session:
             self.let_go()
 
     def switch(self, rate: float = 0.0, integrator: str = "", method: str = "") -> None:
-        """Slow: compiles. One at a time."""
+        """Slow: compiles, while the drive runs on. One at a time."""
         wanted = replace(
             self.settings,
             rate=rate or self.settings.rate,
@@ -117,20 +138,33 @@ class Session:
         if not self._switching.acquire(blocking=False):
             raise InputError("another change is being compiled; wait for it.")
         try:
-            made = self._made(wanted)
-            old, m = self.drive, self.machine.mechanism
-            old.pause()
-            y = np.array(old.snapshot().y)
-            old.stop()
-            made.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
-            made.slow(self.slowness)
-            made.input(self.levers)
-            self.drive, self.settings, self.epoch = made, wanted, self.epoch + 1
-            made.start()
-            if not self.running:
-                made.pause()
+            self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
+            with uncollected():
+                made = self._made(wanted)
+                self._place(made)  # loops need code for where they are: compiled now, and not in the gap below
+            with self._swap:
+                if not self._over:
+                    self._replace(made, wanted)
         finally:
+            self.compiling = ""
             self._switching.release()
+
+    def _replace(self, made: Driven, settings: Settings) -> None:
+        """The other drive goes on from where this one is."""
+        self.drive.pause()
+        self._place(made)
+        self.drive.stop()
+        made.slow(self.slowness)
+        made.input(self.levers)
+        self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
+        made.start()
+        if not self.running:
+            made.pause()
+
+    def _place(self, made: Driven) -> None:
+        """Puts it into the state of the running one."""
+        y, m = np.array(self.drive.snapshot().y), self.machine.mechanism
+        made.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
 
     def checked(self, s: Settings) -> Settings:
         if s.rate not in RATES:
@@ -173,7 +207,8 @@ class Session:
 
     def now(self) -> dict[str, Any]:
         """What a person may have changed."""
-        return asdict(self.settings) | {"running": self.running, "slow": self.slowness, "pilot": self.pilot}
+        changed = {"running": self.running, "slow": self.slowness, "pilot": self.pilot, "compiling": self.compiling}
+        return asdict(self.settings) | changed
 
     def frame(self, flags: int, serial: int) -> bytes:
         drive = self.drive

@@ -1,0 +1,48 @@
+// The part of the record that is marked, from Record to Stop. It is what is replayed and saved; without one, all is.
+
+import { by, make } from "./dom";
+
+const FORMATS = ["csv", "npz", "parquet"];
+
+export class Marks {
+  recording = false;
+  private marked: [number, number] | null = null;
+
+  constructor() {
+    by("unmark").onclick = () => { this.recording = false; this.set(null); };
+    this.set(null);
+  }
+
+  // s, of the run.
+  get span(): [number, number] { return this.marked ?? [0, Infinity]; }
+
+  // True where an end was marked.
+  press(t: number): boolean {
+    this.recording = !this.recording;
+    this.set(this.recording ? [t, Infinity] : [this.span[0], t]);
+    return !this.recording;
+  }
+
+  // The record is empty and its time begins anew: what is being marked begins there, what was is gone.
+  restart(): void { this.set(this.recording ? [0, Infinity] : null); }
+
+  // Of a span, the part of an address behind the question mark.
+  static query(from: number, to: number): string {
+    return [["from", from], ["to", to]].filter(([, t]) => Number.isFinite(t)).map(([key, t]) => `${key}=${t}`).join("&");
+  }
+
+  private set(span: [number, number] | null): void {
+    this.marked = span;
+    by("record").classList.toggle("recording", this.recording);
+    by("record").lastChild!.textContent = this.recording ? "Stop" : "Record";
+    by("unmark").hidden = span === null;
+    const said = span && (Number.isFinite(span[1]) ? `${span[0].toFixed(1)} to ${span[1].toFixed(1)} s` : `from ${span[0].toFixed(1)} s on`);
+    by("save-what").textContent = `save ${said ?? "all"}`;
+    by("save").replaceChildren(...FORMATS.map((suffix) => {
+      const a = make("a", "", suffix);
+      a.href = `/record.${suffix}${span ? `?${Marks.query(...span)}` : ""}`;
+      a.download = ""; // whatever comes, this page stays
+      return a;
+    }));
+  }
+}

@@ -1,0 +1,9 @@
+// The programs that drive by themselves, in plain words: in the list, and while they drive. Others go by their names.
+
+const WORDS: Record<string, [string, string]> = {
+  dig: ["dig and dump", "digs, swings and dumps by itself"],
+  resolved: ["paper's run", "does the paper's RESOLVED run: still, then out and round, then still"],
+};
+
+export const listed = (name: string): string => WORDS[name]?.[0] ?? name;
+export const told = (name: string): string => WORDS[name]?.[1] ?? `is driven by "${name}"`;
