@@ -412,8 +412,8 @@ def test_pilots_in_plain_words(served: Any, opened: Any, machine: Any) -> None:
     server = served(machine.machine(), make=bc.Drive)
     page = opened(server, width=1280, height=480)
     names = page.evaluate("[...document.getElementById('pilot').options].map((o) => o.text)")
-    assert names == ["by hand", "dig and dump", "paper's run"]
-    for name, words in (("dig and dump", "digs, swings and dumps"), ("paper's run", "the paper's RESOLVED run")):
+    assert names == ["by hand", "dig a hole", "paper's run"]
+    for name, words in (("dig a hole", "digs, swings and dumps"), ("paper's run", "the paper's RESOLVED run")):
         page.select_option("#pilot", label=name)
         until(page, f"document.getElementById('dead-man').textContent.includes({words!r})")
         wait(lambda: any(server.session.levers[:4]) or server.session.levers[-1] > 0.5)

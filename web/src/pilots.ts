@@ -1,7 +1,7 @@
 // The programs that drive by themselves, in plain words: in the list, and while they drive. Others go by their names.
 
 const WORDS: Record<string, [string, string]> = {
-  dig: ["dig and dump", "digs, swings and dumps by itself"],
+  dig: ["dig a hole", "digs, swings and dumps by itself"],
   resolved: ["paper's run", "does the paper's RESOLVED run: still, then out and round, then still"],
 };
 
