@@ -169,13 +169,13 @@ def _shown(run: Record, scenario: str) -> None:
     screen.line(head, style="bold")
     screen.line()
     if len(run) == 1:  # the end, and what was asked of the whole
-        ends = [(name, f"{run[name][0]:.6g}", run.column(name).unit) for name in run.columns]
+        ends = [(name, f"{run[name][0] + 0.0:.6g}", run.column(name).unit) for name in run.columns]
         screen.table([Column("column", wrap=True), Column("value", right=True), Column("unit")], ends)
         return
     rows = []
     for name in run.columns:
         x = run[name]
-        rows.append((name, *(f"{y:.6g}" for y in (x[0], x[-1], x.min(), x.max())), run.column(name).unit))
+        rows.append((name, *(f"{y + 0.0:.6g}" for y in (x[0], x[-1], x.min(), x.max())), run.column(name).unit))
     head_of = [Column("column", wrap=True), *(Column(n, right=True) for n in ("first", "last", "least", "greatest"))]
     screen.table([*head_of, Column("unit")], rows)
     screen.line()
