@@ -8,7 +8,7 @@ from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.methods import QUANTITIES, Method, able, candidates, method, movable, quantity, shape_of
+from bellcrank.methods import METHODS, QUANTITIES, Method, able, candidates, method, movable, quantity, shape_of
 from bellcrank.methods.closure import analysis
 from bellcrank.methods.closure.actuation import actuated
 from bellcrank.methods.closure.layer import Layer
@@ -52,9 +52,16 @@ def check(mechanism: Mechanism, request: Request) -> None:
     if not mechanism.bodies:
         raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
     if not able(q.name, mechanism.tree):
-        raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
+        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
+            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
+        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
+        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
     if request.method != "auto":
         method(request.method, q.name, mechanism.tree)
+
+
+def _solving(name: str) -> list[Method]:
+    return [by for by in METHODS.values() if name in by.solves]
 
 
 # -- stages

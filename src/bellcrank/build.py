@@ -77,7 +77,7 @@ def kernel(
     joints that are driven, for inverse_dynamics of a mechanism with loops.
     """
     if target not in TARGETS:
-        raise InputError(unknown("target", target, TARGETS))
+        raise InputError(unknown("target", target, TARGETS, "cuda" if target == "gpu" else ""))
     dtype = str(getattr(dtype, "name", getattr(dtype, "__name__", dtype)))  # np.float32 and its dtype are welcome
     if dtype not in DTYPES:
         raise InputError(unknown("dtype", dtype, DTYPES))

@@ -30,10 +30,13 @@ class CompileError(BellcrankError, RuntimeError):
     """Source that a target could not turn into code. Always a bug of ours; the message carries the text."""
 
 
-def unknown(what: str, name: object, known: Iterable[object]) -> str:
-    """'no joint "elbo"; did you mean "elbow"? There are: shoulder, elbow' - the tail of every lookup error."""
+def unknown(what: str, name: object, known: Iterable[object], meant: str = "") -> str:
+    """'no joint "elbo"; did you mean "elbow"? There are: shoulder, elbow' - the tail of every lookup error.
+
+    meant: what people mean who write that, where spelling does not tell.
+    """
     names = [str(k) for k in known]
-    close = get_close_matches(str(name), names, n=1)
+    close = [meant] if meant else get_close_matches(str(name), names, n=1)
     hint = f' Did you mean "{close[0]}"?' if close else ""
     shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
     return f'There is no {what} "{name}".{hint} Known: {shown or "none"}.'

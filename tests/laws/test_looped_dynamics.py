@@ -241,6 +241,10 @@ def test_what_loops_are_needed_for() -> None:
     m = zoo.pendulum()
     with pytest.raises(InputError, match=r'loop_forces is about loops, and mechanism "pendulum" has none'):
         m.loop_forces  # noqa: B018
+    with pytest.raises(
+        InputError, match=r'no method computes multipliers of mechanism "four_bar": absolute is for trees, m'
+    ):
+        bc.zoo.four_bar().multipliers([0.0] * 3, [0.0] * 3, [0.0] * 3)
     with pytest.raises(InputError, match="closure is about loops"):
         bc.kernel(m, "closure", "closure")
     with pytest.raises(InputError, match='"pendulum" has no loops'):

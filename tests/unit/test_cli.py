@@ -81,7 +81,7 @@ def test_help_and_version() -> None:
 
 def test_show_a_file(arm: str) -> None:
     text = good("show", arm)
-    for word in ("arm: 1 moving bodies", "nq 1", "2.5 kg", "shoulder_of_the_arm", "revolute", "tool", "1 warnings"):
+    for word in ("arm: 1 moving bodies", "nq 1", "2.5 kg", "shoulder_of_the_arm", "revolute", "tool", "1 warning,"):
         assert word in text
     assert "warning: " in text
     assert "is above upper" in text

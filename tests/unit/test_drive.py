@@ -297,3 +297,9 @@ def test_what_is_not_permitted_is_said(
             assert part in text
     assert system.calls[-1] == ("cores", *cores)
     assert ("scheduler", 0, 0) in system.calls or not permits
+
+
+def test_loops_are_closed_where_it_starts() -> None:
+    m = bc.zoo.andrews()
+    drive = bc.Drive(m, rate=1000.0)
+    assert np.abs(m.closure(drive.snapshot().y[: m.nq])).max() < 1e-9

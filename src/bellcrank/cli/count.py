@@ -54,7 +54,7 @@ def count(
     from bellcrank.cli import compare, gpu
 
     if target not in ("cpu", "cuda"):
-        raise InputError(unknown("target", target, ("cpu", "cuda")))
+        raise InputError(unknown("target", target, ("cpu", "cuda"), "cuda" if target == "gpu" else ""))
     if dtype not in build.DTYPES:
         raise InputError(unknown("dtype", dtype, build.DTYPES))
     if papers:

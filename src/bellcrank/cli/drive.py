@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -49,6 +50,8 @@ def drive(
 
     if not 0 <= port < 65536:
         raise InputError(f"--port {port}: expected 0 to 65535.")
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise InputError(f"--seconds {seconds:g}: expected a number above zero; without it, Ctrl-C ends the drive.")
     for package in ("starlette", "uvicorn", "websockets"):
         extra(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC

@@ -53,14 +53,14 @@ def show(
         Column("mass kg", right=True),
         Column("limits", optional=True),
     ]
-    limited = any(row[-1] for row in rows)
+    limited, doubts = any(row[-1] for row in rows), 0
     screen.table(head if limited else head[:-1], [row if limited else row[:-1] for row in rows])
     screen.line()
     if m.loops:
         loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
         screen.table(loops, [m.closing(loop) for loop in m.loops])
         screen.line()
-        _mobility(m)
+        doubts += _mobility(m)
     if m.springs:
         numbers = [Column(what, right=True) for what in ("stiffness", "length", "damping")]
         screen.table(
@@ -87,17 +87,19 @@ def show(
         screen.line(f"warning: {line.element}: {line.outcome}", style="yellow")
     notes = sum(line.level == "note" for line in m.report.lines)
     more = " (--report shows them)" if notes else ""
-    screen.line(f"{len(m.report.warnings)} warnings, {notes} notes{more}", style="dim")
+    doubts += len(m.report.warnings)
+    counted = f"{doubts} warning{'s' * (doubts != 1)}, {notes} note{'s' * (notes != 1)}"
+    screen.line(f"{counted}{more}", style="dim")
 
 
-def _mobility(m: Mechanism) -> None:
-    """What the loops leave free, and which of their equations say nothing new."""
+def _mobility(m: Mechanism) -> int:
+    """What the loops leave free, and which of their equations say nothing new; how many warnings that took."""
     try:
         found = m.loop_analysis
     except ModelError as error:
         screen.line(f"warning: {error}", style="yellow")
         screen.line()
-        return
+        return 1
     equations = f"{len(found.kept)} of {len(found.names)} equations of the loops say something"
     screen.line(f"mobility {found.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {found.gruebler})")
     if found.more:
@@ -108,6 +110,7 @@ def _mobility(m: Mechanism) -> None:
         screen.line()
         screen.table([Column("redundant equation", wrap=True), Column("because it", wrap=True)], idle)
     screen.line()
+    return 0
 
 
 def _looped(m: Mechanism) -> dict[str, Any]:

@@ -102,8 +102,9 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
     start = m.assemble(m.neutral())[0] if m.loops else m.neutral()
     moved = movable(m, start)
     if not moved:
+        why = "the loops leave it no freedom" if m.loops else "it has no joint with a single coordinate"
         raise InputError(
-            f'"{m.name}" has no joint with a single coordinate, so there is nothing for a slider to move; '
+            f'"{m.name}": {why}, so there is nothing for a slider to move; '
             "give bellcrank.cockpit a Machine of your own."
         )
     measured = dict(zip(m.columns[1], units(m)[1], strict=True))

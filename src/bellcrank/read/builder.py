@@ -263,8 +263,10 @@ class Builder:
         if not isinstance(name, str) or not name:
             raise ModelError(f'a {what} of mechanism "{self.name}" has the name {name!r}; expected a text.')
         if name in taken:
+            shared = ", those of joints and loops, too" if what in ("joint", "loop") else ""
             raise ModelError(
-                f'{what} "{name}" exists already in mechanism "{self.name}"; names must differ. Rename one of them.'
+                f'{what} "{name}" exists already in mechanism "{self.name}"; names must differ{shared}. '
+                "Rename one of them."
             )
         return f'{what} "{name}"'
 

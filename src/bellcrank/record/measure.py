@@ -64,7 +64,7 @@ def _signs(Q: Array) -> Array:
 
 def residuals(run: Record) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    if "energy" in run and len(run):
+    if "energy" in run and len(run) > 1:  # one row has nothing to be compared with
         E = run["energy"]
         scale = _largest(run["kinetic_energy"]) if "kinetic_energy" in run else _largest(E - E[..., :1])
         if "potential_energy" in run:

@@ -22,8 +22,11 @@ MOST = 60  # rows of the table; a humanoid has hundreds of columns
 def summary(run: Record) -> str:
     t = run.t
     span = f"{np.nanmax(t) - np.nanmin(t):.6g} s" if np.isfinite(t).any() else "no time"
+    if len(run) == 1 and np.isfinite(t).any():
+        first, last = np.nanmin(t), np.nanmax(t)
+        span = f"at {first:.6g} s" if first == last else f"at {first:.6g} to {last:.6g} s"
     batch = f"{run.runs} runs {run.batch} of " if run.batch else ""
-    head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} rows, {span}"
+    head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} row{'s' * (len(run) != 1)}, {span}"
     rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MOST]]
     parts = [head, table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
     if len(run.columns) > MOST:

@@ -151,6 +151,9 @@ class Drive:
         if again:
             self.stop()
         traced = self.simulator.traced
+        m = self.system.mechanism
+        if q0 is None and m.loops:
+            q0 = m.assemble(m.neutral())[0]  # where all are at zero, loops may be open
         y = traced.checked(start.state(self.system, q0, v0, x0).reshape(1, -1), self._p)
         first = {"y": y, "live": 1.0, "h": self.step, "last": 1e300, "stride": 1.0, "next": 1e300}
         first |= {"input_steps": 1e300}

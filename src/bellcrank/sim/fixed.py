@@ -14,6 +14,7 @@ from bellcrank.sim.traced import Traced
 
 EARLY = 1e-3  # of a step
 
+
 def layout(traced: Traced, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid."""
     s = traced.system

@@ -218,7 +218,7 @@ def _less(runs: int, error: Exception) -> int:
     """Half as many at a time: memory that was free when they were counted is not, or not in one piece."""
     if runs == 1:
         raise DeviceError(
-            f"the GPU's memory does not hold a single run ({error}). Keep fewer rows (every=, keep=\"final\"), or free "
+            f'the GPU\'s memory does not hold a single run ({error}). Keep fewer rows (every=, keep="final"), or free '
             "what others hold there."
         ) from None
     forget()

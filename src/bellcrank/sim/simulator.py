@@ -173,7 +173,7 @@ class Simulator:
             )
         if dtype == "float32" and steps > COUNTED:
             raise InputError(
-                f"{steps} steps are more than float32 can count, {COUNTED}; give dtype=\"float64\", longer steps, or "
+                f'{steps} steps are more than float32 can count, {COUNTED}; give dtype="float64", longer steps, or '
                 "fewer seconds."
             )
         y = start.state(self.system, q0, v0, x0)
@@ -274,7 +274,7 @@ class Simulator:
     def _where(self, target: str, dtype: str) -> str:
         """The target that will do it, where all that was asked for goes together."""
         if target not in build.TARGETS:
-            raise InputError(unknown("target", target, build.TARGETS))
+            raise InputError(unknown("target", target, build.TARGETS, "cuda" if target == "gpu" else ""))
         if dtype not in build.DTYPES:
             raise InputError(unknown("dtype", dtype, build.DTYPES))
         if target == "cuda" and (why := missing()):
