@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import weakref
 
 import pytest
@@ -72,6 +73,8 @@ def test_fork() -> None:
                 same(k, m)
                 os._exit(0)
             except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         same(k, m)
