@@ -80,6 +80,27 @@ def test_fork() -> None:
         same(k, m)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+def test_a_child_does_not_read_its_parents_messages() -> None:
+    """The parent has computed one state together, and its messages lie there with a number; the child computes another
+    one, whose messages must not be taken for those.
+    """
+    m = bc.zoo.load("tree(15)")
+    k = cut(m)
+    first, second = (m.random(seed) for seed in (1, 2))
+    until = time.monotonic() + 60
+    while not k.counts[0] and time.monotonic() < until:
+        k(*first)
+    assert k.counts[0] == 1
+    wanted = bc.kernel(m, "forward_dynamics", method=k.method)(*second).tobytes()
+    child = os.fork()
+    if not child:
+        right = all(k(*second).tobytes() == wanted for _ in range(1000) if time.monotonic() < until)
+        os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_calls_from_several_threads() -> None:
     m = bc.zoo.load("tree(15)")
     k, other = cut(m), cut(m, 3)

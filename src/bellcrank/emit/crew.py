@@ -122,7 +122,9 @@ class Crew:
     def forget(self) -> None:
         """In a forked child: there are no threads, and nobody is in a step."""
         self._lock, self._threads, self._gates = threading.Lock(), [], []
+        step = self.word(shared.LINE * shared.STEP).value  # goes on, or messages of the parent's would be of ours
         ctypes.memset(self.shared, 0, shared.messages_start(self.processors))
+        self.word(shared.LINE * shared.STEP).value = step
         if self.cpus:
             self.on(self.cpus, self.patience)
         else:
