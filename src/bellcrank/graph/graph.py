@@ -257,6 +257,26 @@ class Graph:
             outputs[key][:] = flat
         return Graph(f"{self.name}.varied", {**self.inputs, wrt: (n * (1 + directions),)}, outputs, self.tape)
 
+    def along(self, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
+        """How fast some outputs change, (size, directions) each, when the inputs move in so many directions.
+
+        moves: for an input, numbers or nodes of this graph, (its size, directions).
+        """
+        seeds: dict[int, dict[int, Any]] = {}
+        for name, array in moves.items():
+            for i, row in enumerate(array):
+                moving = {j: x for j, x in enumerate(row) if isinstance(x, Node) or x != 0.0}
+                seeds[self.tape.node("input", name, i).serial] = moving
+        directions = max(array.shape[1] for array in moves.values())
+        rows = [x for key in of for x in self.outputs[key].flat]
+        found = iter(derivative.along(self.nodes, rows, seeds, directions))
+        results = {}
+        for key in of:
+            results[key] = np.full((self.outputs[key].size, directions), 0.0, dtype=object)
+            for line in results[key]:
+                line[:] = next(found)
+        return results
+
     def __str__(self) -> str:
         return draw.assignments(self.name, self.inputs, self.outputs, self.nodes)
 

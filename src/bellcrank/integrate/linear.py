@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.integrate.problem import State
+from bellcrank.integrate.problem import Product, State
 from bellcrank.scalar import Scalar, is_zero
 
 
@@ -60,8 +60,38 @@ def factored(matrix: Sequence[Sequence[Scalar]]) -> Factors:
     return Factors(rows, reciprocal)
 
 
-def implicit(jacobian: Sequence[Sequence[Scalar]], g: Scalar) -> Factors:
-    """The factors of 1 - g df/dy."""
+@dataclass(frozen=True)
+class Woodbury:
+    """(1 - g left right)^-1 = 1 + g left (1 - g right left)^-1 right: only the small matrix in the middle is solved."""
+
+    of: Product
+    g: Scalar
+    middle: Factors
+
+    def solve(self, b: Sequence[Scalar]) -> State:
+        inner = self.middle.solve([dot(row, b) for row in self.of.right])
+        scaled = [self.g * x for x in inner]
+        return [x + dot(row, scaled) for x, row in zip(b, self.of.left, strict=True)]
+
+
+def dot(row: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for a, b in zip(row, x, strict=True):
+        if not is_zero(a) and not is_zero(b):
+            total = total + a * b
+    return total
+
+
+def implicit(jacobian: Sequence[Sequence[Scalar]] | Product, g: Scalar) -> Factors | Woodbury:
+    """1 - g df/dy, to be solved."""
+    if isinstance(jacobian, Product):
+        columns = list(zip(*jacobian.left, strict=True))
+        small = [[dot(row, column) for column in columns] for row in jacobian.right]
+        return Woodbury(jacobian, g, _shifted(small, g))
+    return _shifted(jacobian, g)
+
+
+def _shifted(jacobian: Sequence[Sequence[Scalar]], g: Scalar) -> Factors:
     return factored(
         [
             [(1.0 if i == j else 0.0) - (0.0 if is_zero(x) else g * x) for j, x in enumerate(row)]

@@ -15,7 +15,17 @@ from bellcrank.scalar import Scalar
 
 State = list[Scalar]
 Rate = Callable[[Scalar, State], State]
-Jacobian = Callable[[Scalar, State], tuple[list[State], State]]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix of low rank: left (n, k) times right (k, n)."""
+
+    left: list[State]
+    right: list[State]
+
+
+Jacobian = Callable[[Scalar, State], tuple[list[State] | Product, State]]
 
 
 def identity(y: State) -> State:
@@ -52,7 +62,7 @@ class Problem:
             )
         return dy
 
-    def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State], State]:
+    def linearised(self, t: Scalar, y: State, method: str) -> tuple[list[State] | Product, State]:
         """(df/dy, df/dt) at (t, y), for the method that asks."""
         if self.jacobian is None:
             raise InputError(
@@ -60,6 +70,8 @@ class Problem:
                 "Give Problem(jacobian=...), or take an explicit integrator such as rk4, dopri5 or abm4."
             )
         rows, dt = self.jacobian(t, y)
+        if isinstance(rows, Product):
+            return rows, list(dt)
         if len(rows) != self.size or any(len(row) != self.size for row in rows) or len(dt) != self.size:
             shape = f"{len(rows)} rows of {sorted({len(row) for row in rows})} and {len(dt)} for df/dt"
             raise InputError(f"The jacobian of the problem has {shape}; expected {self.size} rows of {self.size}.")

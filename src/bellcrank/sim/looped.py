@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank import build
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
-from bellcrank.integrate.problem import Integrator, State, Step
+from bellcrank.integrate.problem import Integrator, Product, State, Step
 from bellcrank.methods import METHODS
 from bellcrank.methods.closure import analysis, forms
 from bellcrank.methods.closure.numbers import Array, closed
@@ -25,7 +25,7 @@ from bellcrank.methods.closure.partition import pivots, size_of_E, stable
 from bellcrank.methods.closure.rows import equations
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
-from bellcrank.sim import closing
+from bellcrank.sim import closing, slopes
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION
 from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Integral, Traced, chosen, turned
@@ -101,6 +101,18 @@ class Looped(Traced):
         alpha = self.baumgarte if self.form == "lagrange" else 0.0
         tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
         return forms.lagrange(tree, self._forward, self.kept, *given, alpha)[0]
+
+    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
+        if self.form != "minimal":
+            return super().linearised(t, y, u)
+        found = self.call(self._product, t, y, u)
+        left, right = ([list(row) for row in found[key]] for key in ("left", "right"))
+        return Product(left, right), list(self.call(self._by_time, t, y, u)["ddy_dt"])
+
+    @cached_property
+    def _product(self) -> Graph:
+        assert self.part is not None
+        return slopes.product(self, self.tree, self._mass, self.part)
 
     @cached_property
     def correction(self) -> Graph:

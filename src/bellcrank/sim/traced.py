@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank import build
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.integrate.problem import Problem, State, Step
+from bellcrank.integrate.problem import Problem, Product, State, Step
 from bellcrank.methods import Method, kinematics
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.columns import Columns
@@ -74,9 +74,11 @@ class Traced:
         """A graph of this system: what it meets of free numbers are elements of p."""
         return trace(f"{self.system.mechanism.name}.{name}", function, shapes, self.system.parameters)
 
-    def call(self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = ()) -> dict[str, Any]:
+    def call(
+        self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = (), **more: Sequence[Scalar]
+    ) -> dict[str, Any]:
         """One of the graphs here inside another trace."""
-        given: dict[str, Any] = {"t": t, "y": y} | ({"u": u} if self.system.inputs else {})
+        given: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
         if self.system.parameters:
             tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
@@ -92,22 +94,25 @@ class Traced:
     @cached_property
     def f(self) -> Graph:
         """(t, y, u, p) -> dy/dt."""
-        s, m = self.system, self.system.mechanism
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            y = self._staged(list(y))
-            step("control")
-            commands, own = s.commanded(t, y, u)
-            step("actuators")
-            tau, rates = s.forces(t, y, commands)
-            a = self._accelerations(y, tau)
-            step("rate")
-            q, v, _ = s.split(y)
-            seen = Columns(s, self._accelerations, t, y, u)
-            grown = [seen[i.column] ** i.power for i in self.integrals]
-            return {"dy": [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own, *grown]}
+            return {"dy": self.rate(t, self._staged(list(y)), u)}
 
         return self._varied(self.trace("rate", rate, self._plain))
+
+    def rate(self, t: Scalar, y: State, u: Any) -> State:
+        """dy/dt over any scalar, at a state whose loops are closed."""
+        s, m = self.system, self.system.mechanism
+        step("control")
+        commands, own = s.commanded(t, y, u)
+        step("actuators")
+        tau, rates = s.forces(t, y, commands)
+        a = self._accelerations(y, tau)
+        step("rate")
+        q, v, _ = s.split(y)
+        seen = Columns(s, self._accelerations, t, y, u)
+        grown = [seen[i.column] ** i.power for i in self.integrals]
+        return [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own, *grown]
 
     def _staged(self, y: State) -> State:
         """A state inside a step, as the rate sees it."""
@@ -135,7 +140,16 @@ class Traced:
     @cached_property
     def slopes(self) -> tuple[Graph, Graph]:
         """df/dy and df/dt."""
-        return self.f.jacobian("dy", "y"), self.f.jacobian("dy", "t")
+        return self.f.jacobian("dy", "y"), self._by_time
+
+    @cached_property
+    def _by_time(self) -> Graph:
+        return self.f.jacobian("dy", "t")
+
+    def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
+        """df/dy and df/dt inside another trace."""
+        J = self.call(self.slopes[0], t, y, u)["ddy_dy"]
+        return [list(row) for row in J], list(self.call(self._by_time, t, y, u)["ddy_dt"])
 
     @cached_property
     def outputs(self) -> Graph:
@@ -211,10 +225,8 @@ class Traced:
         def f(t: Scalar, y: State) -> State:
             return list(self.call(self.f, t, y, u)["dy"])
 
-        def jacobian(t: Scalar, y: State) -> tuple[list[State], State]:
-            by_state, by_time = self.slopes
-            J = self.call(by_state, t, y, u)["ddy_dy"]
-            return [list(row) for row in J], list(self.call(by_time, t, y, u)["ddy_dt"])
+        def jacobian(t: Scalar, y: State) -> tuple[list[State] | Product, State]:
+            return self.linearised(t, y, u)
 
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
