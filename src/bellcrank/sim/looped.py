@@ -19,9 +19,10 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
 from bellcrank.integrate.problem import Integrator, State, Step
 from bellcrank.methods import METHODS
-from bellcrank.methods.closure import analysis, forms
+from bellcrank.methods.closure import Analysis, analysis, forms
 from bellcrank.methods.closure.numbers import Array, closed
-from bellcrank.methods.closure.partition import pivots, size_of_E, stable
+from bellcrank.methods.closure.partition import least_pivot, pivots, size_of_E, stable
+from bellcrank.methods.closure.rank import Rank
 from bellcrank.methods.closure.rows import equations
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
@@ -41,6 +42,7 @@ EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-8, 1e-6
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
 BAUMGARTE = 20.0  # 1/s
+WEAK = 0.1  # of a pivot: other equations would be better where it is a third of that, or of what it was
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
 GROWTH = 3.0  # of E, where it was larger to begin with
 EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
@@ -55,9 +57,13 @@ class Looped(Traced):
     others: dict[Any, Looped] = field(default_factory=dict)  # the same by other partitions, shared by all of them
 
     @property
-    def kept(self) -> Sequence[int]:
+    def rank(self) -> Rank:
         assert self.part is not None
-        return self.part.kept
+        return self.part.rank
+
+    @property
+    def analysis(self) -> Analysis:
+        return analysis(self.system.mechanism)
 
     @property
     def tree(self) -> Tree:
@@ -89,7 +95,7 @@ class Looped(Traced):
     def _projected(self, y: State, rounds: int) -> tuple[State, Scalar]:
         s = self.system
         q, v, x = s.split(y)
-        moved, allowed, sound = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
+        moved, allowed, sound = forms.projected(self.tree, self._forward, self.rank, list(q), list(v), rounds)
         return [*moved, *allowed, *x, *y[s.size :]], sound
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
@@ -100,7 +106,7 @@ class Looped(Traced):
             return forms.minimal(self.tree, self._inverse, self._mass, self.part, *given)
         alpha = self.baumgarte if self.form == "lagrange" else 0.0
         tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
-        return forms.lagrange(tree, self._forward, self.kept, *given, alpha)[0]
+        return forms.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
 
     @cached_property
     def correction(self) -> Graph:
@@ -113,6 +119,8 @@ class Looped(Traced):
             if self.form == "minimal":
                 new, found = self._closed(new, FINAL)
                 size, sound = found.largest, found.sound
+                if self.rank.groups:  # the equations that are solved may be the wrong ones, while E is small
+                    size = maximum(size, WEAK / sound)
             elif self.form == "projected":
                 new, sound = self._projected(new, FINAL)
             q, v, _ = self.system.split(new)
@@ -182,8 +190,7 @@ class Looped(Traced):
         for k in range(len(y)):
             tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
             q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
-            assert self.part is not None
-            y[k, : m.nq] = closing.started(m, tree, self.part, q, v, run)
+            y[k, : m.nq] = closing.started(m, tree, self.analysis, q, v, run)
         return y
 
     def grouped(self, y: Array, parameters: Array) -> dict[Traced, Array]:
@@ -192,17 +199,25 @@ class Looped(Traced):
             return {self: np.arange(len(y))}
         some, found = 1 if _alike(y, parameters) else len(y), dict[Traced, list[int]]()
         for k in range(some):
-            C = closed(self._plain_tree(parameters[k]), y[k, : self.system.mechanism.nq]).C[list(self.kept)]
+            C = closed(self._plain_tree(parameters[k]), y[k, : self.system.mechanism.nq]).C[list(self.rank.rows)]
             found.setdefault(self._suited(C), []).append(k)
         return {by: np.array(runs) if some == len(y) else np.arange(len(y)) for by, runs in found.items()}
 
     def _suited(self, C: Array) -> Looped:
         """By the best partition there, or by one that is compiled already and nearly as good."""
-        best = tuple(pivots(C, analysis(self.system.mechanism).pattern)[0])
-        limit = max(EASY, NEARLY * size_of_E(C, [c for _, c in best]))
-        known = [(size_of_E(C, x.dependent), k) for k, x in enumerate(self.others.values()) if stable(C, x.order)]
+        best = tuple(pivots(C, self.analysis.pattern, self.rank)[0])
+        limit = max(EASY, NEARLY * self._size(C, best))
+        known = [(self._size(C, x.order), k) for k, x in enumerate(self.others.values()) if stable(C, x.order)]
         size, k = min(known, default=(np.inf, 0))
         return list(self.others.values())[k] if size <= limit else self._by(best)
+
+    def _size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
+        """How bad a partition is, as a run measures it: see `correction`."""
+        size = size_of_E(C, [c for _, c in order])
+        if not self.rank.groups:
+            return size
+        rows = C / np.array(self.rank.scale)[:, None]
+        return max(size, WEAK / max(least_pivot(rows, order), 1e-300))
 
     def bounds(self, y: Array, parameters: Array) -> Array:
         """Where even the best partition has a large E, it may grow further: perhaps the worst will pass."""
@@ -213,7 +228,7 @@ class Looped(Traced):
     def _bounds(self, y: Array, parameters: Array) -> Array:
         nq = self.system.mechanism.nq
         found = [
-            size_of_E(closed(self._plain_tree(p), x[:nq]).C[list(self.kept)], self.dependent)
+            self._size(closed(self._plain_tree(p), x[:nq]).C[list(self.rank.rows)], self.order)
             for x, p in zip(y, parameters, strict=True)
         ]
         return np.maximum(BOUND, GROWTH * np.array(found))
@@ -222,9 +237,8 @@ class Looped(Traced):
         return {"form": self.form, "loops open by at most": float(widest), "partitions changed": switched}
 
     def condition(self, y: Array, parameters: Array) -> closing.Condition:
-        assert self.part is not None
         m = self.system.mechanism
-        return closing.condition(m, self._plain_tree(parameters), self.part, y[: m.nq])
+        return closing.condition(m, self._plain_tree(parameters), self.rank, y[: m.nq])
 
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
         m = self.system.mechanism
@@ -233,11 +247,6 @@ class Looped(Traced):
     def near(self, y: Array, parameters: Array) -> str:
         found = self.condition(y, parameters)
         return found.words if found.number > closing.NEAR else ""
-
-    @property
-    def dependent(self) -> tuple[int, ...]:
-        assert self.part is not None
-        return self.part.dependent
 
     @property
     def order(self) -> tuple[tuple[int, int], ...]:
@@ -297,10 +306,9 @@ def looped(
             "that differ a little, and take differences."
         )
     by, found = by_form(system, form, method), analysis(m)
-    C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
-    scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
-    order = tuple(pivots(C[0], found.pattern)[0])
-    part = forms.Partition(found.kept, order, scale)
+    C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
+    order = tuple(pivots(C, found.pattern, found.rank)[0])
+    part = forms.Partition(found.rank, order)
     made = Looped(system, by.method, (), integrals, form, part, baumgarte, rounds_for(integrator.order))
     made.others[order] = made
     return made
