@@ -26,7 +26,9 @@ HERE = [0.0] * 4  # the configuration that was found for the printed numbers
 
 def partition(C: Any, dependent: list[int]) -> forms.Partition:
     order, _ = pivots(C[:, dependent])
-    return forms.Partition(Rank(FOURBAR.loop_analysis.kept, (), (1.0, 1.0)), tuple((r, dependent[c]) for r, c in order))
+    return forms.Partition(
+        Rank(FOURBAR.loop_analysis.kept, (), (1.0, 1.0), (0, 0)), tuple((r, dependent[c]) for r, c in order)
+    )
 
 
 def test_the_printed_matrix_of_the_cut_joint() -> None:

@@ -7,6 +7,7 @@ lagrange    multipliers; drift is held down by Baumgarte's springs
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,8 @@ from bellcrank.graph import Graph, Node
 from bellcrank.integrate.problem import Integrator, State, Step
 from bellcrank.methods import METHODS
 from bellcrank.methods.closure import Analysis, analysis, forms
+from bellcrank.methods.closure.assembly import assembled, consistent
+from bellcrank.methods.closure.layer import Layer
 from bellcrank.methods.closure.numbers import Array, closed
 from bellcrank.methods.closure.partition import least_pivot, pivots, size_of_E, stable
 from bellcrank.methods.closure.rank import Rank
@@ -37,7 +40,8 @@ CLOSED, LOOSE = 1e-10, 1e-2  # metres, or radians: a step that ends with more ha
 # How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
 # over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
 # end there because they creep towards it, so they must stay farther away, and jump.
-EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-8, 1e-6
+EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-6, 1e-6
+TRUSTED, BLURRED = 1e-5, 1e-3  # a row between two steps must be farther away still; singular values of one that is not
 # Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
@@ -123,6 +127,10 @@ class Looped(Traced):
                     size = maximum(size, WEAK / sound)
             elif self.form == "projected":
                 new, sound = self._projected(new, FINAL)
+            else:
+                q, _, _ = self.system.split(new)
+                tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+                sound = forms.singularity(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
             worst = forms.largest([e.value for e in equations(self.tree, list(q), list(v))])
             return {"y": new, "measures": [worst, size, sound]}
@@ -147,16 +155,41 @@ class Looped(Traced):
         """What is taken from a velocity is what a blow through the loops would take."""
         return list(self._corrected(y)["y"])
 
+    def observed(self, y: State) -> tuple[State, Scalar]:
+        """Near a singular configuration what is interpolated is better than what the loops make of it."""
+        found = self._corrected(y)
+        worst, _, sound = found["measures"]
+        if self.form == "lagrange":
+            return list(found["y"]), 0.0
+        good = where(worst < self._shut, where(sound > TRUSTED, 1.0, 0.0), 0.0) > 0.0
+        return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
+
+    def polished(self, y: Array, parameters: Array) -> Array:
+        """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
+        m, tree = self.system.mechanism, self._plain_tree(parameters)
+        q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
+        shut, _ = assembled(tree, q, rough=self.analysis.rough)
+        return np.concatenate([shut, consistent(tree, shut, v, rough=BLURRED), y[m.nq + m.nv :]])
+
+    def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """By no partition, for none is good in all rows; NaN where the configuration is singular."""
+        q, v, _ = self.system.split(y)
+        tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+        return Layer(self.method, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
+
+    @property
+    def _shut(self) -> float:
+        """What loops may be open by."""
+        return LOOSE if self.form == "lagrange" else max(CLOSED, self.analysis.slack)
+
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         found = self._corrected(made.y)
         worst, size, sound = found["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
-        limit = LOOSE if self.form == "lagrange" else CLOSED
-        trouble = where(worst < limit, trouble, float(NOT_CLOSED))
-        if self.form != "lagrange":
-            trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
+        trouble = where(worst < self._shut, trouble, float(NOT_CLOSED))
+        trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
         noise = EPSILON / (sound * sound)
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
 
@@ -309,6 +342,8 @@ def looped(
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
     order = tuple(pivots(C, found.pattern, found.rank)[0])
     part = forms.Partition(found.rank, order)
+    for doubt in found.doubts:
+        warnings.warn(f'"{m.name}": {doubt}.', RuntimeWarning, stacklevel=5)
     made = Looped(system, by.method, (), integrals, form, part, baumgarte, rounds_for(integrator.order))
     made.others[order] = made
     return made

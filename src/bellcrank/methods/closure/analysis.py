@@ -20,12 +20,15 @@ from bellcrank.methods.closure.assembly import ROUGH, SPREAD, assembled, closes,
 from bellcrank.methods.closure.numbers import Array, closed, moved, units
 from bellcrank.methods.closure.rank import Group, Rank
 from bellcrank.methods.closure.rows import families, names
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import EQUATIONS
 from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
 WALKERS, STEPS = 4, 3
 FINE = 1e-7  # singular values below this, against the largest, count as zero
-LIKELY = 3e-9  # where all are exact, those that should be zero are smaller
+LIKELY = 3e-11  # where all are exact, those that should be zero are smaller
+SAID = 1e-8  # what loops stay open by, if it is more
 AMPLE = 10.0  # between configurations that were seen and others, of how far loops stay open
 CLEAR = 30.0  # between what is left of zeros, and what is none
 
@@ -61,13 +64,15 @@ class Analysis:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know before anything is computed."""
+        """What a person should know of where it starts, and of the whole."""
+        singular = f"it starts where it is singular, with {self.more} more: the motion from there is not determined"
+        return (singular, *self.doubts) if self.more else self.doubts
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Whether the mechanism is what was meant."""
         found = []
-        if self.more:
-            found.append(
-                f"it starts where it is singular, with {self.more} more: the motion from there is not determined"
-            )
-        if self.rough:
+        if self.rough and self.slack > SAID:
             found.append(
                 f"numbers are not exact: the loops stay open by up to {self.slack / AMPLE:.1e} (m, or 1 for "
                 "directions) as it moves. Axes that are parallel, or lengths that fit, but for the last digits are "
@@ -86,6 +91,19 @@ class Analysis:
         equations = f"{len(self.kept)} of {len(self.names)} equations"
         head = f"mobility {self.mobility} (Gruebler counts {self.gruebler}), {equations}"
         return "\n".join([head, *self.warnings, table(("equation", ""), rows)])
+
+
+def analysis(mechanism: Mechanism, start: Array | None = None) -> Analysis:
+    """What the loops do to this mechanism; worked out once, where it is closed near the zero configuration.
+
+    start: a configuration to begin at instead. Free numbers have their nominal values.
+    """
+    kept: dict[str, Analysis] = mechanism.__dict__
+    if "_closure" in kept and start is None:
+        return kept["_closure"]
+    plain = mechanism.at() if mechanism.parameters else mechanism
+    found = analysed(plain.tree, plain.neutral() if start is None else start)
+    return kept.setdefault("_closure", found) if start is None else found
 
 
 def analysed(tree: Tree, start: Array) -> Analysis:
@@ -110,23 +128,28 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     rank = int((s > (rough or FINE)).sum(axis=1).max(initial=0))
     noise = float(s[:, rank:].max(initial=0.0))
     size = np.abs(C).max(axis=(0, 2), initial=0.0)
-    trivial = tuple(int(k) for k in np.flatnonzero(size < max(1e-10, 3.0 * noise if rough else 0.0)))
+    trivial = tuple(int(k) for k in np.flatnonzero(size < max(1e-10, 3.0 * noise)))
     regular = (s > max(FINE, CLEAR * noise)).sum(axis=1)
     good = regular == rank if (regular == rank).any() else np.ones(len(samples), bool)
     rows = [k for k in range(len(what)) if k not in trivial]
+    whose = [k for k, loop in enumerate(tree.loops) for _ in range(EQUATIONS[loop.kind])]
     kept = tuple(rows[k] for k in _independent(C[good][:, rows], rank))
     scale = np.abs(at.C).max(initial=0.0) or 1.0
     return Analysis(
         tuple(what),
         kept,
         trivial,
-        Rank(tuple(rows), *_groups(tree, C[good][:, rows], at.C[:, rows], rows, rank, max(1e-6, CLEAR * noise))),
+        Rank(
+            tuple(rows),
+            *_groups(tree, C[good][:, rows], at.C[:, rows], rows, rank, max(1e-6, CLEAR * noise)),
+            tuple(whose[k] for k in rows),
+        ),
         np.abs(at.C[:, rows]).max(axis=0, initial=0.0) > 1e-13 * scale,
         tree.nv,
         samples,
         max(0, rank - int(regular[0])),
         rough,
-        AMPLE * float(np.abs(at.value).max(initial=0.0)) if rough else 0.0,
+        AMPLE * float(np.abs(at.value).max(initial=0.0)),
         float(s[:, rank - 1].max()) if rank else 0.0,
     )
 

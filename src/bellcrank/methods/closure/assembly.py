@@ -21,6 +21,8 @@ ROUNDS = 200
 # 1.571 for a quarter of a turn.
 ROUGH = 3e-4
 OPEN = 3.0  # times that, the loops may then stay open
+# A branch is followed in steps of at most FIRST, which move nothing by more than STRIDE, and given up below SHORTEST.
+FIRST, STRIDE, SHORTEST, MOST = 0.1, 0.3, 1e-5, 2000
 SPREAD = np.geomspace(0.05, 3.0, 48)  # how far around a guess that leads nowhere others are tried
 
 
@@ -124,6 +126,51 @@ def searched(tree: Tree, guess: Array, free: Array | None = None, rough: float =
     every, missed = np.concatenate([q, others]), np.concatenate([residual, left])
     best = int(np.argmin(np.abs(missed).max(axis=-1)))
     return every[best], missed[best], False
+
+
+def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:
+    """A configuration with what is not free as in the guess, on the branch of the nearest that closes the loops at all.
+
+    What is held moves from where it is there to where it should be in short steps, along the tangent and back onto the
+    loops, each so short that the way back is a small part of it. None where that leads nowhere: the branch turns.
+    """
+    q, residual = assembled(tree, guess, rough=rough)
+    if not closes(tree, q, residual, rough):
+        return None
+    length = FIRST
+    for _ in range(MOST):
+        left = _left(tree, q, guess, free)
+        if left is None:
+            return None
+        far = float(np.abs(left).max(initial=0.0))
+        if far < 1e-14:
+            return q if closes(tree, q, closed(tree, q).value, rough) else None
+        part = left * min(1.0, length / far)
+        C = closed(tree, q).C
+        aside = np.linalg.pinv(C * free, rcond=rough or 1e-9) @ (C @ part)
+        ahead = moved(tree, q, part - aside * free)
+        there, residual = assembled(tree, ahead, free, rough=rough)
+        moves = float(np.abs(part - aside * free).max(initial=0.0))
+        back = float(np.abs(there - ahead).max(initial=0.0))
+        if closes(tree, there, residual, rough) and moves < STRIDE and back < max(0.2 * moves, 1e-9):
+            q, length = there, min(2.0 * length, FIRST)
+        else:
+            length *= 0.5
+            if length < SHORTEST:
+                return None
+    return None
+
+
+def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
+    """How far what is held has to go, in the space of v; None for joints with more than one coordinate."""
+    out = np.zeros(tree.nv)
+    for link in tree.links:
+        if link.joint.mimic is None and not free[list(link.v_index)].all():
+            if link.kind.nv != 1:
+                return None
+            (i,), (k,) = link.q_index, link.v_index
+            out[k] = guess[i] - q[i]
+    return out
 
 
 def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough: float = 0.0) -> Array:

@@ -37,6 +37,7 @@ class Rank:
     rows: tuple[int, ...] = ()  # the equations that say something
     groups: tuple[Group, ...] = ()
     scale: tuple[float, ...] = ()  # how large the row of each usually is
+    loop: tuple[int, ...] = ()  # whose row it is
 
     @property
     def rank(self) -> int:
@@ -49,7 +50,7 @@ class Rank:
 @dataclass(frozen=True, eq=False)
 class Multipliers:
     values: list[Scalar]
-    sound: Scalar  # the least that was new of a row, against the whole of it: the sine of an angle, 0 where singular
+    sound: Scalar  # the least that was new of a row, against what rows of its loop are: 0 where it is singular
 
 
 Product = Callable[[int, int], Scalar]
@@ -61,16 +62,20 @@ def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
     N: Rows = [{j: x for j in range(i + 1) if not is_zero(x := product(i, j))} for i in range(n)]
     names = [str(k) for k in found.rows]
     if not found.groups:
-        return Multipliers(solve(N, right, names), _sound(N, factors(N, names)[1]))
+        least: Scalar = 1.0
+        for pivot, size in zip(factors(N, names)[1], _sizes(found, N), strict=True):
+            least = minimum(least, fabs(pivot / size))
+        return Multipliers(solve(N, right, names), sqrt(least))
     return _by_groups(found, N, list(right))
 
 
-def _sound(N: Rows, pivots: Vector) -> Scalar:
-    """Pivots are squares of what is new."""
-    least: Scalar = 1.0
-    for row, pivot in zip(N, pivots, strict=True):
-        least = minimum(least, fabs(pivot / row[max(row)]))
-    return sqrt(least)
+def _sizes(found: Rank, N: Rows) -> list[Scalar]:
+    """What the diagonal of N would be if all rows of a loop were as large as the largest there: a row may vanish."""
+    each = [_scaled(row[k], found.scale[k] ** -2) if k in row else 0.0 for k, row in enumerate(N)]
+    most: dict[int, Scalar] = {}
+    for loop, x in zip(found.loop, each, strict=True):
+        most[loop] = maximum(most[loop], x) if loop in most else x
+    return [_scaled(most[loop], scale**2) for loop, scale in zip(found.loop, found.scale, strict=True)]
 
 
 def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
@@ -84,12 +89,13 @@ def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
     tied = {k for group in found.groups for k in group.places}
     blocks = [Group((k,), 1) for k in reversed(range(len(b))) if k not in tied] + list(found.groups)
     least: Scalar = 1.0
+    sizes = _sizes(found, N)
     inverses: list[Callable[[Vector], list[Scalar]]] = []
     for at, block in enumerate(blocks):
         step("L", str(block.places[0]))
         mine = block.places
-        whole = [A[k][k] for k in mine] if len(mine) > 1 else [N[mine[0]][mine[0]]]
-        inverse, new = _inverse([[A[i][j] for j in mine] for i in mine], whole, block.rank)
+        size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in mine])
+        inverse, new = _inverse([[A[i][j] for j in mine] for i in mine], size, block.rank)
         least, later = minimum(least, new), [k for other in blocks[at + 1 :] for k in other.places]
         inverses.append(inverse)
         for j in later:
@@ -111,14 +117,11 @@ def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
     return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
 
 
-def _inverse(A: list[list[Scalar]], whole: Vector, rank: int) -> tuple[Callable[[Vector], list[Scalar]], Scalar]:
-    """What takes b to the smallest x with A x = b, and the least pivot against the largest of what the rows were."""
+def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Callable[[Vector], list[Scalar]], Scalar]:
+    """What takes b to the smallest x with A x = b, and the least pivot against what rows are."""
     if len(A) == 1:
         one = 1.0 / A[0][0]
-        return (lambda b: [b[0] * one]), fabs(A[0][0] / whole[0])
-    size = whole[0]
-    for x in whole[1:]:
-        size = maximum(size, x)
+        return (lambda b: [b[0] * one]), fabs(A[0][0] / size)
     L, least = thin(A, size, rank)
     inner = rows([[_dot(p, q) for q in L] for p in L])
     names = [str(k) for k in range(rank)]
@@ -150,6 +153,13 @@ def thin(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[list[Scal
         lower = [[A[i][j] - column[i] * column[j] for j in range(i + 1)] for i in range(n)]
         A = [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
     return columns, least
+
+
+def _largest(values: Vector) -> Scalar:
+    found = values[0]
+    for x in values[1:]:
+        found = maximum(found, x)
+    return found
 
 
 def _scaled(x: Scalar, factor: float) -> Scalar:
