@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)'
 PAGE := src/bellcrank/cockpit/static/cockpit.js
 
-.PHONY: run test bench page picture clean
+.PHONY: run test test-all bench page picture clean
 
 run: .venv/ready
 	@$(MAKE) --silent page || echo 'the page could not be bundled: everything else works without it' >&2
@@ -21,6 +21,11 @@ run: .venv/ready
 test: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
 	$(BIN)/python -m pytest
+
+# The long ones too (an hour or so), and hypothesis looks for examples that nobody has seen.
+test-all: .venv/ready-dev
+	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
+	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m ''
 
 # The picture of the page in the README.
 picture: .venv/ready-dev page

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from skips import summary
 
 # A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
 settings.register_profile(
@@ -29,3 +30,11 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BELLCRANK_CACHE", str(folder))
         yield folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    lines = summary(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple))
+    if lines:
+        terminalreporter.section("not tested here, and [what would bring it]", sep="-")
+        terminalreporter.write_line("\n".join(lines))
