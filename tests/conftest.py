@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
 from skips import summary
 
 # A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.

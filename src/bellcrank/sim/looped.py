@@ -23,7 +23,7 @@ from bellcrank.methods import METHODS
 from bellcrank.methods.closure import Analysis, analysis, forms
 from bellcrank.methods.closure.assembly import assembled, consistent
 from bellcrank.methods.closure.layer import Layer
-from bellcrank.methods.closure.numbers import Array, closed
+from bellcrank.methods.closure.numbers import Array, closed, moved
 from bellcrank.methods.closure.partition import least_pivot, pivots, size_of_E, stable
 from bellcrank.methods.closure.rank import Rank
 from bellcrank.methods.closure.rows import equations
@@ -41,7 +41,7 @@ CLOSED, LOOSE = 1e-10, 1e-2  # metres, or radians: a step that ends with more ha
 # over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
 # end there because they creep towards it, so they must stay farther away, and jump.
 EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-6, 1e-6
-TRUSTED, BLURRED = 1e-5, 1e-3  # a row between two steps must be farther away still; singular values of one that is not
+TRUSTED, BLURRED = 1e-3, 1e-3  # a row between two steps must be farther away still; singular values of one that is not
 # Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
@@ -144,12 +144,21 @@ class Looped(Traced):
         """
         return ("open", "bound", "noise")
 
-    def _corrected(self, y: State) -> dict[str, Any]:
+    @cached_property
+    def observation(self) -> Graph:
+        """The same for a row that may be far from where the partition was chosen: which equations it solves must not
+        matter there.
+        """
+        if self.form != "minimal" or not self.rank.groups:
+            return self.correction
+        return replace(self, form="projected", others={}).correction
+
+    def _corrected(self, y: State, by: Graph | None = None) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
         if self.system.parameters:
             tape = next(x.tape for x in y if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        return self.correction.call(**given)
+        return (by or self.correction).call(**given)
 
     def rejoined(self, y: State) -> State:
         """What is taken from a velocity is what a blow through the loops would take."""
@@ -157,7 +166,7 @@ class Looped(Traced):
 
     def observed(self, y: State) -> tuple[State, Scalar]:
         """Near a singular configuration what is interpolated is better than what the loops make of it."""
-        found = self._corrected(y)
+        found = self._corrected(y, self.observation)
         worst, _, sound = found["measures"]
         if self.form == "lagrange":
             return list(found["y"]), 0.0
@@ -276,6 +285,11 @@ class Looped(Traced):
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
         m = self.system.mechanism
         return closing.why_open(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.form, t)
+
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        m, tree = self.system.mechanism, self._plain_tree(parameters)
+        ahead, _ = assembled(tree, moved(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.analysis.rough)
+        return closing.condition(m, tree, self.rank, ahead).number > closing.NEAR
 
     def near(self, y: Array, parameters: Array) -> str:
         found = self.condition(y, parameters)

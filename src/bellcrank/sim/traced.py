@@ -208,6 +208,10 @@ class Traced:
         """Why loops could not be closed in a step from here."""
         return ""
 
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        """Whether the next step ends on, or beside, a singular configuration."""
+        return False
+
     def near(self, y: Array, parameters: Array) -> str:
         """In words, how near to a singular configuration it is; nothing where it is not."""
         return ""
