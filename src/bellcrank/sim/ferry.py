@@ -45,7 +45,7 @@ def crossed(traced: Traced, places: Layout, state: Array, p: Array, run: Step) -
         if now[at("status")] != FINISHED:
             return None
         ends.append((float(now[at("t")]), now[y].copy(), by))
-    between = traced.polished(_between(*ends[:2], begin + (n + 1) * h, p), p)
+    between = traced.polished(_between(ends[0], ends[1], begin + (n + 1) * h, p), p)
     kept = {name: state[at(name)] for name in ("h", "begin", "last", "next", "stride", "bound")}
     rows = []
     for k, there in ((n + 1, between), (n + 2, ends[-1][1])):

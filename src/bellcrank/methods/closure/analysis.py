@@ -130,10 +130,10 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     size = np.abs(C).max(axis=(0, 2), initial=0.0)
     trivial = tuple(int(k) for k in np.flatnonzero(size < max(1e-10, 3.0 * noise)))
     regular = (s > max(FINE, CLEAR * noise)).sum(axis=1)
-    good = regular == rank if (regular == rank).any() else np.ones(len(samples), bool)
+    usual = regular == rank if (regular == rank).any() else np.ones(len(samples), bool)
     rows = [k for k in range(len(what)) if k not in trivial]
     whose = [k for k, loop in enumerate(tree.loops) for _ in range(EQUATIONS[loop.kind])]
-    kept = tuple(rows[k] for k in _independent(C[good][:, rows], rank))
+    kept = tuple(rows[k] for k in _independent(C[usual][:, rows], rank))
     scale = np.abs(at.C).max(initial=0.0) or 1.0
     return Analysis(
         tuple(what),
@@ -141,7 +141,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
         trivial,
         Rank(
             tuple(rows),
-            *_groups(tree, C[good][:, rows], at.C[:, rows], rows, rank, max(1e-6, CLEAR * noise)),
+            *_groups(tree, C[usual][:, rows], at.C[:, rows], rows, rank, max(1e-6, CLEAR * noise)),
             tuple(whose[k] for k in rows),
         ),
         np.abs(at.C[:, rows]).max(axis=0, initial=0.0) > 1e-13 * scale,

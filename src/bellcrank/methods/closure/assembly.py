@@ -73,7 +73,7 @@ def _aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Cal
         # the closer, the less damped: quadratic at the end, and still defined where rows depend on each other
         amount = (damping + 1e-15) * scale
         x = np.linalg.solve(N + amount[:, None, None] * np.eye(N.shape[-1]), value[..., None])[..., 0]
-        return -np.einsum("...mk,...m->...k", C, x)
+        return np.asarray(-np.einsum("...mk,...m->...k", C, x))
 
     return np.abs(now.value).max(axis=-1, initial=0.0), step
 
@@ -87,7 +87,7 @@ def _rough_aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Arra
 
     def step(damping: Array) -> Array:
         by = np.where(counts, s / (s * s + (damping * (s * s).mean(axis=1))[:, None] + 1e-300), 0.0)
-        return -np.einsum("...kn,...k->...n", V, by * parts) * columns
+        return np.asarray(-np.einsum("...kn,...k->...n", V, by * parts) * columns)
 
     return np.abs(np.einsum("...mk,...k->...m", U, parts)).max(axis=-1, initial=0.0), step
 
