@@ -150,6 +150,7 @@ def test_a_start_far_from_assembly(spelling: Spelling, tmp_path: Path) -> None:
     assert abs(m.closure(q)).max() < 1e-10
 
 
+@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")  # flat, it does
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_singular_start(spelling: Spelling, tmp_path: Path) -> None:
     """The same two, 2 m apart: they meet in the middle, in a line, and can get nowhere from there."""
