@@ -12,6 +12,7 @@ from bellcrank.methods import METHODS, QUANTITIES, Method, able, candidates, met
 from bellcrank.methods.closure import analysis
 from bellcrank.methods.closure.actuation import actuated
 from bellcrank.methods.closure.layer import Layer
+from bellcrank.methods.closure.rank import Rank
 from bellcrank.model import Mechanism, Tree, regrouped
 
 EVEN = 1.05  # predicted times that are as good as equal
@@ -75,10 +76,10 @@ def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
 def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
     if not mechanism.loops:
-        return Layer(by, ()) if mechanism.springs else by
+        return Layer(by, Rank()) if mechanism.springs else by
     found = analysis(mechanism)
     driven = quantity(request.quantity).driven
-    return Layer(by, found.kept, actuated(mechanism, found, request.actuated) if driven else ())
+    return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:

@@ -21,6 +21,7 @@ from bellcrank.methods.closure import analysis
 from bellcrank.methods.closure.assembly import consistent
 from bellcrank.methods.closure.layer import Layer
 from bellcrank.methods.closure.numbers import closed as numbers
+from bellcrank.methods.closure.rank import Rank
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped, pose
 from trees import close, few, state
@@ -45,7 +46,7 @@ everything = st.one_of(
 
 
 State = tuple[list[float], list[float], list[float]]  # q, v, tau
-Moving = tuple[Mechanism, tuple[int, ...], State]  # with the equations that are kept
+Moving = tuple[Mechanism, Rank, State]  # with its equations
 
 
 def moving(name: str) -> Moving:
@@ -53,7 +54,7 @@ def moving(name: str) -> Moving:
     m = getattr(zoo, name)()
     q = analysis(m).samples[3]
     v = consistent(m.tree, q, m.random(1)[1])
-    return m, analysis(m).kept, (q.tolist(), v.tolist(), m.random(2)[2].tolist())
+    return m, analysis(m).rank, (q.tolist(), v.tolist(), m.random(2)[2].tolist())
 
 
 def in_motion(case: Closed, seed: int) -> Moving:
@@ -61,11 +62,11 @@ def in_motion(case: Closed, seed: int) -> Moving:
     m, q = case
     _, v, tau = state(m, seed)
     assume(m.loops)
-    kept = analysis(m, np.array(q)).kept
-    C = numbers(m.tree, np.array(q)).C[list(kept)]
+    rank = analysis(m, np.array(q)).rank
+    C = numbers(m.tree, np.array(q)).C[list(rank.rows)]
     s = np.linalg.svd(C, compute_uv=False)
     assume(len(s) == 0 or s[-1] > 1e-3 * s[0])
-    return m, kept, (q, consistent(m.tree, np.array(q), np.array(v)).tolist(), tau)
+    return m, rank, (q, consistent(m.tree, np.array(q), np.array(v)).tolist(), tau)
 
 
 def reference(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
@@ -79,21 +80,21 @@ def reference(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
     return root.T @ (free + np.linalg.lstsq(D, -found.bias - D @ free, rcond=1e-9)[0])
 
 
-def by_layer(by: Method, name: str, m: Mechanism, kept: Any, *given: Any) -> Any:
+def by_layer(by: Method, name: str, m: Mechanism, rank: Any, *given: Any) -> Any:
     whole = name in ("reactions", "multipliers") or not by.regrouped
     tree = m.tree if whole else regrouped(m.tree)
-    return np.array(Layer(by, kept).function(name)(tree, *given), dtype=float)
+    return np.array(Layer(by, rank).function(name)(tree, *given), dtype=float)
 
 
-def all_agree(m: Mechanism, kept: Any, now: State) -> None:
+def all_agree(m: Mechanism, rank: Any, now: State) -> None:
     (q, v, _), a = now, reference(m, *now)
     for by in able("forward_dynamics", m.tree):
-        close(by_layer(by, "forward_dynamics", m, kept, *now), a, TOLERANCE)
-    forces = [by_layer(by, "loop_forces", m, kept, *now) for by in able("loop_forces", m.tree)]
+        close(by_layer(by, "forward_dynamics", m, rank, *now), a, TOLERANCE)
+    forces = [by_layer(by, "loop_forces", m, rank, *now) for by in able("loop_forces", m.tree)]
     for f in forces:
         close(f, forces[0], TOLERANCE)
     close(works(m, q, v, forces[0]), 0.0, TOLERANCE * max(1.0, np.abs(forces[0]).max()))
-    passed = [by_layer(by, "reactions", m, kept, *now) for by in able("reactions", m.tree)]
+    passed = [by_layer(by, "reactions", m, rank, *now) for by in able("reactions", m.tree)]
     for r in passed:
         close(missing(m, q, v, a, forces[0], r), np.zeros((len(m.bodies), 6)), TOLERANCE * max(1.0, np.abs(r).max()))
         close(r, passed[0], TOLERANCE)
@@ -182,11 +183,11 @@ def test_drives_make_the_motion_they_are_computed_for(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["four_bar", "bricard", "double_wishbone", "andrews"])
 def test_kernels_are_the_layer(name: str) -> None:
-    m, kept, (q, v, tau) = moving(name)
+    m, rank, (q, v, tau) = moving(name)
     by = METHODS["crba"]
     close(m.forward_dynamics(q, v, tau), reference(m, q, v, tau), TOLERANCE)
-    close(m.loop_forces(q, v, tau), by_layer(by, "loop_forces", m, kept, q, v, tau), TOLERANCE)
-    close(m.reactions(q, v, tau), by_layer(METHODS["reactions"], "reactions", m, kept, q, v, tau), TOLERANCE)
+    close(m.loop_forces(q, v, tau), by_layer(by, "loop_forces", m, rank, q, v, tau), TOLERANCE)
+    close(m.reactions(q, v, tau), by_layer(METHODS["reactions"], "reactions", m, rank, q, v, tau), TOLERANCE)
     found = numbers(m.tree, np.array(q), np.array(v))
     close(m.closure(q), found.value)
     close(m.closure_jacobian(q), found.C)

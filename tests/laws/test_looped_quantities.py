@@ -82,20 +82,20 @@ def test_terms_are_those_of_the_tree(by: Method, name: str, case: Closed, seed: 
     close(multiplied(found) if name == "mass_matrix_factors" else found, TERMS[name](m, *given_), TOLERANCE)
 
 
-def bears(m: Mechanism, kept: Any, now: Any) -> None:
+def bears(m: Mechanism, rank: Any, now: Any) -> None:
     """Multipliers and the forces along the axes are, together, the reactions."""
     q, v, tau = now
     by = METHODS["absolute"]
-    lam = by_layer(by, "multipliers", m, kept, *now)
+    lam = by_layer(by, "multipliers", m, rank, *now)
     tree = replace(m.tree, loops=(), springs=())
     bodies = placed(tree, q, v)
     D, W = constraints(tree, q, bodies)
     assert len(lam) == len(D)
-    closing = lagrange(m.tree, by.function("forward_dynamics"), kept, q, v, tau)[1]
-    driven = [a + b for a, b in zip(tau, joint_forces(m.tree, kept, closing, q))]
+    closing = lagrange(m.tree, by.function("forward_dynamics"), rank, q, v, tau)[1].values
+    driven = [a + b for a, b in zip(tau, joint_forces(m.tree, rank, closing, q))]
     passes = passed_by(tree, D, lam.tolist(), drives(tree, q, v, driven, W))
     borne = np.array(reported(tree, bodies, passes), dtype=float)
-    expected = by_layer(METHODS["reactions"], "reactions", m, kept, *now)
+    expected = by_layer(METHODS["reactions"], "reactions", m, rank, *now)
     close(borne, expected, TOLERANCE * max(1.0, np.abs(expected).max()))
 
 
@@ -111,18 +111,18 @@ def test_multipliers_are_what_the_joints_bear(case: Closed, seed: int) -> None:
 def test_wrenches_go_through_to_the_multipliers(case: Closed, seed: int) -> None:
     """A wrench on a body is felt as it is by reactions, which have a law of their own."""
     assume(METHODS["absolute"].applies(case[0].tree, "multipliers"))
-    m, kept, now = in_motion(case, seed)
+    m, rank, now = in_motion(case, seed)
     w = [np.random.default_rng(seed).normal(size=6).tolist()]
     frames = [m.bodies[-1].name]
     by = METHODS["absolute"]
-    pushed = Layer(by, kept).function("multipliers")(m.tree, *now, frames=frames, wrench=w)
+    pushed = Layer(by, rank).function("multipliers")(m.tree, *now, frames=frames, wrench=w)
     assume(np.abs(w).max() > 0.1)
     passed = [
-        np.array(Layer(METHODS[x], kept).function("reactions")(m.tree, *now, frames=frames, wrench=w), dtype=float)
+        np.array(Layer(METHODS[x], rank).function("reactions")(m.tree, *now, frames=frames, wrench=w), dtype=float)
         for x in ("absolute", "reactions")
     ]
     close(passed[0], passed[1], TOLERANCE * max(1.0, np.abs(passed[1]).max()))
-    assert np.abs(np.subtract(pushed, by_layer(by, "multipliers", m, kept, *now))).max() > 1e-6
+    assert np.abs(np.subtract(pushed, by_layer(by, "multipliers", m, rank, *now))).max() > 1e-6
 
 
 MASSIVE = ("stewart", "delta", "double_wishbone", "slider_fourbar", "andrews")  # no rods that are infinitely thin

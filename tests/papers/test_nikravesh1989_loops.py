@@ -16,6 +16,7 @@ from bellcrank.methods import METHODS, able, crba, rnea
 from bellcrank.methods.closure import forms
 from bellcrank.methods.closure.layer import Layer
 from bellcrank.methods.closure.partition import pivots
+from bellcrank.methods.closure.rank import Rank
 from trees import close
 
 FOURBAR = zoo.slider_fourbar()
@@ -25,7 +26,9 @@ HERE = [0.0] * 4  # the configuration that was found for the printed numbers
 
 def partition(C: Any, dependent: list[int]) -> forms.Partition:
     order, _ = pivots(C[:, dependent])
-    return forms.Partition(FOURBAR.loop_analysis.kept, tuple((r, dependent[c]) for r, c in order), (1.0, 1.0))
+    return forms.Partition(
+        Rank(FOURBAR.loop_analysis.kept, (), (1.0, 1.0), (0, 0)), tuple((r, dependent[c]) for r, c in order)
+    )
 
 
 def test_the_printed_matrix_of_the_cut_joint() -> None:
@@ -89,6 +92,6 @@ def test_andrews_squeezer_starts_as_published(by: Any) -> None:
     q, v = zoo.start(m)
     close(m.closure(q), np.zeros(15), 1e-15)
     tau = dict.fromkeys(m.columns[1], 0.0) | {"beta": given["mom"]}
-    a = Layer(METHODS[by.name], m.loop_analysis.kept).forward_dynamics(m.tree, q.tolist(), v.tolist(), [*tau.values()])
+    a = Layer(METHODS[by.name], m.loop_analysis.rank).forward_dynamics(m.tree, q.tolist(), v.tolist(), [*tau.values()])
     expected = dict.fromkeys(m.columns[1], 0.0) | {"beta": 14222.4439199541, "theta": -10666.8329399656}
     np.testing.assert_allclose(a, [*expected.values()], rtol=1e-9, atol=1e-5)

@@ -67,9 +67,9 @@ def test_forward_dynamics_and_forces(seed: int, joints: list[str], kinds: list[s
     _, v, tau = state(m, seed)
     v = consistent(m.tree, np.array(q), np.array(v)).tolist()
     a, forces = theirs(m, q, v, tau)
-    kept = analysis(m, np.array(q)).kept
-    assert len(kept) == len(C)
-    layer = Layer(METHODS["crba"], kept)
+    rank = analysis(m, np.array(q)).rank
+    assert len(rank.rows) == len(C)
+    layer = Layer(METHODS["crba"], rank)
     close(layer.function("forward_dynamics")(m.tree, q, v, tau), a, 1e-9)
     ours = np.array(layer.function("loop_forces")(m.tree, q, v, tau), dtype=float)
     close(ours, forces, 1e-8)

@@ -212,3 +212,65 @@ def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str], monk
     assert (found["mobility"], found["gruebler"], found["redundant"]) == (2, -1, ["R5: y"])
     assert found["holding_by_themselves"] == ["R5: tilt about y", "R5: tilt about x"]
     assert not found["singular_start"]
+
+
+def leg() -> Mechanism:
+    """Of Theo Jansen's walking machines: a crank, and seven bars in three loops."""
+
+    def apex(p: Any, r: float, q: Any, s: float, side: float) -> Any:
+        """Where circles about p and q meet."""
+        along = (q - p) / np.linalg.norm(q - p)
+        far = (r * r - s * s + (q - p) @ (q - p)) / (2 * np.linalg.norm(q - p))
+        return p + far * along + side * np.sqrt(r * r - far * far) * np.array([-along[1], along[0]])
+
+    O, B = np.array([0.0, 0.0]), np.array([-0.38, -0.078])
+    C = 0.15 * np.array([np.cos(0.3), np.sin(0.3)])
+    D, E = apex(C, 0.5, B, 0.415, 1.0), apex(C, 0.619, B, 0.393, -1.0)
+    F = apex(D, 0.558, B, 0.401, 1.0)
+    G = apex(F, 0.394, E, 0.367, 1.0)
+    b = Builder("leg", gravity=(0, -9.81, 0))
+    bars = {"crank": (O, C), "j": (C, D), "k": (C, E), "tri": (B, D, F), "c": (B, E), "f": (F, G), "foot": (E, G)}
+    for name, points in bars.items():
+        b.body(name, mass=1, com=(*np.mean(points, axis=0), 0), inertia=(0.01, 0.01, 0.01))
+    for name, one, other, p in (
+        ("O", "ground", "crank", O), ("C1", "crank", "j", C), ("C2", "crank", "k", C), ("B1", "ground", "tri", B),
+        ("B2", "ground", "c", B), ("D", "j", "tri", D), ("E1", "k", "c", E), ("E2", "c", "foot", E),
+        ("F", "tri", "f", F), ("G", "f", "foot", G),
+    ):  # fmt: skip
+        b.joint(name, "revolute", one, other, point=(*p, 0), axis=(0, 0, 1))
+    return b.build()
+
+
+@pytest.mark.parametrize("degrees", [10.0, -30.0])
+def test_the_branch_is_followed(degrees: float) -> None:
+    """All round, each configuration from the one before with the crank moved: it comes back to where it was."""
+    m = leg()
+    q, crank = m.neutral(), m.columns[0].index("O")
+    for _ in range(round(360 / abs(degrees))):
+        guess = q.copy()
+        guess[crank] += np.radians(degrees)
+        new, _ = m.assemble(guess, fixed=["O"])
+        assert np.abs(new - q).max() < 3 * np.radians(abs(degrees))
+        q = new
+    close(np.cos(q), np.cos(m.neutral()), 1e-9)
+    close(np.sin(q), np.sin(m.neutral()), 1e-9)
+
+
+def test_a_branch_that_ends_is_said() -> None:
+    """A crank that cannot pass the line to the other pivot, by a hair: on either side it fits, but there is no way."""
+    b, turn = Builder("barred"), np.radians(8.0)
+    tip, far = np.array([np.cos(turn), np.sin(turn), 0.0]), np.array([2.0, 0.0, 0.0])
+    along = (far - tip) / np.linalg.norm(far - tip)
+    reach = (2.3**2 - 1.29**2 + (far - tip) @ (far - tip)) / (2 * np.linalg.norm(far - tip))
+    top = tip + reach * along + np.sqrt(2.3**2 - reach**2) * np.array([-along[1], along[0], 0.0])
+    ends = {"crank": (np.zeros(3), tip), "coupler": (tip, top), "rocker": (far, top)}
+    for name, (p, q) in ends.items():
+        b.body(name, mass=1, com=(p + q) / 2, inertia=(1, 1, 1))
+    b.joint("A", "revolute", "ground", "crank", point=(0, 0, 0))
+    b.joint("B", "revolute", "crank", "coupler", point=tip)
+    b.joint("D", "revolute", "ground", "rocker", point=far)
+    b.close("C", "revolute", "coupler", "rocker", point=top, axis=(0, 0, 1))
+    m = b.build()
+    m.assemble({"A": 0.1}, fixed=["A"])
+    with pytest.warns(RuntimeWarning, match="could not be followed"):
+        m.assemble({"A": -2 * turn}, fixed=["A"])

@@ -102,15 +102,15 @@ def _mobility(m: Mechanism) -> int:
         return 1
     equations = f"{len(found.kept)} of {len(found.names)} equations of the loops say something"
     screen.line(f"mobility {found.mobility}: {m.nv} coordinates, {equations} (Gruebler counts {found.gruebler})")
-    if found.more:
-        screen.line(f"singular where it starts: {found.more} more freedoms there", style="yellow")
+    for warning in found.warnings:
+        screen.line(f"warning: {warning}", style="yellow")
     idle = [(name, "follows from the others") for name in found.redundant]
     idle += [(found.names[k], "holds by itself") for k in found.trivial]
     if idle:
         screen.line()
         screen.table([Column("redundant equation", wrap=True), Column("because it", wrap=True)], idle)
     screen.line()
-    return 0
+    return len(found.warnings)
 
 
 def _looped(m: Mechanism) -> dict[str, Any]:

@@ -30,8 +30,13 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         error = None
         if tableau.embedded is not None:
             error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
-        # Two stages at one time differ by h^2: h times that is what a method of second order would be wrong by.
-        rough = None if twice is None or error is not None else times(h, plus(k[twice[1]], times(-1.0, k[twice[0]])))
+        # Two stages at one time differ by h^2: h times that is what a method of second order would be wrong by. The
+        # last one is compared with them, because it is at the end of the step and nobody else looks there.
+        rough = None
+        if twice is not None and error is None:
+            ends = ((k[twice[1]], k[twice[0]]), (k[-1], k[twice[1]]))
+            one, other = ([scalar.fabs(x) for x in times(h, plus(a, times(-1.0, b)))] for a, b in ends)
+            rough = plus(one, other)
         bump = None if tableau.bump is None else _sum(h, tableau.bump, [*k, f1])
         return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump), rough)
 

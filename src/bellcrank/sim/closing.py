@@ -4,16 +4,16 @@ a step could not be ended.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellcrank.errors import InputError, ModelError
 from bellcrank.methods import crba
+from bellcrank.methods.closure.analysis import Analysis
 from bellcrank.methods.closure.assembly import assembled, summary
-from bellcrank.methods.closure.forms import Partition
 from bellcrank.methods.closure.numbers import Array, closed
+from bellcrank.methods.closure.rank import Rank
 from bellcrank.methods.closure.rows import names
 from bellcrank.model import Mechanism
 from bellcrank.model.tree import Tree
@@ -37,44 +37,45 @@ class Condition:
         return f'the condition number of C is {number}, worst in loop "{self.equation}", for "{self.joint}"'
 
 
-def condition(m: Mechanism, tree: Tree, part: Partition, q: Array) -> Condition:
-    kept = part.kept
-    C = closed(tree, q).C[list(kept)] / np.array(part.scale)[:, None]
+def condition(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> Condition:
+    C = closed(tree, q).C[list(rank.rows)] / np.array(rank.scale)[:, None]
     U, s, V = np.linalg.svd(C)
-    n = len(s) - 1  # beyond the first n rows, V has what the loops leave free anyway
-    which = names(tree)[kept[int(np.argmax(np.abs(U[:, n])))]]
-    return Condition(float(s[0] / max(s[-1], 1e-300)), which, m.columns[1][int(np.argmax(np.abs(V[n])))])
+    n = rank.rank - 1  # beyond it, U has what follows from other equations, and V what the loops leave free anyway
+    which = names(tree)[rank.rows[int(np.argmax(np.abs(U[:, n])))]]
+    return Condition(float(s[0] / max(s[n], 1e-300)), which, m.columns[1][int(np.argmax(np.abs(V[n])))])
 
 
-def started(m: Mechanism, tree: Tree, part: Partition, q: Array, v: Array, run: str) -> Array:
+def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> Array:
     """q with small gaps closed; an error where they are not small, or where no motion follows from the state."""
     what, now = names(tree), closed(tree, q)
-    if np.abs(now.value).max(initial=0.0) > GAP:
+    if np.abs(now.value).max(initial=0.0) > max(GAP, loops.slack):
         raise InputError(
             f'q0{run} does not close the loops of "{m.name}": {summary(what, now.value)} (m, or 1 for '
             "directions). mechanism.assemble(q0) gives the nearest configuration that does."
         )
     speed = now.C @ v
-    if np.abs(speed).max(initial=0.0) > GAP:
+    fastest = float(np.abs(v).max(initial=0.0))
+    if np.abs(speed).max(initial=0.0) > max(GAP, loops.slack * max(1.0, fastest)):
         raise InputError(
             f'v0{run} opens the loops of "{m.name}": {summary(what, speed)} (m/s, or rad/s). '
             "mechanism.assemble(q0, v0) gives the nearest velocity that does not."
         )
-    found = condition(m, tree, part, q)
+    if not loops.rank.rank:
+        return q
+    found = condition(m, tree, loops.rank, q)
     if found.number > SINGULAR:
         raise InputError(
             f'q0{run} is a singular configuration of "{m.name}": {found.words}. It can move there in more ways than '
             "elsewhere, so no motion follows from it. Start a little beside it: move a joint, and "
             "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
-    _movable(m, tree, part.kept, q)
-    return assembled(tree, q)[0]
+    _movable(m, tree, loops.rank, q)
+    return assembled(tree, q, rough=loops.rough)[0]
 
 
-def _movable(m: Mechanism, tree: Tree, kept: Sequence[int], q: Array) -> None:
+def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
     """Every motion that the loops allow must move some inertia."""
-    C = closed(tree, q).C[list(kept)]
-    N = np.linalg.svd(C)[2][len(C) :]
+    N = np.linalg.svd(closed(tree, q).C[list(rank.rows)])[2][rank.rank :]
     if not len(N):
         return
     M = np.array(crba.mass_matrix(tree, q.tolist()), float)

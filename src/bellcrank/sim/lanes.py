@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.sim import ferry
 from bellcrank.sim.layout import NEVER, NOT_CLOSED, REPARTITION, RUNNING, Layout
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.runner import Block, Compiled, run_all
 from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
+Code = Callable[[Traced], Compiled]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +38,20 @@ class Passes:
     def __init__(self, runs: int) -> None:
         self.switched = np.zeros(runs, int)
         self._last, self._known = np.full(runs, -1), list[Traced]()
-        self._tried = np.full(runs, -1.0)
+        self._tried, self._carried = np.full(runs, -1.0), np.full(runs, -1.0)
 
     def begin(self, runs: Array, by: Traced) -> None:
         self._known += [by] if by not in self._known else []
         mine, before = self._known.index(by), self._last[runs]
         self.switched[runs] += (before >= 0) & (before != mine)
         self._last[runs] = mine
+
+    def stuck(self, places: Layout, state: Array) -> list[int]:
+        """Runs that failed again, each once for every step that they failed at."""
+        n = state[places.place("n")]
+        found = np.flatnonzero((state[places.place("status")] == NOT_CLOSED) & (n <= self._tried) & (n > self._carried))
+        self._carried[found] = n[found]
+        return [int(k) for k in found]
 
     def waiting(self, places: Layout, state: Array) -> Array:
         """Runs that ask for another pass, with their state made ready for it: all their rows are written."""
@@ -59,7 +68,7 @@ class Passes:
 
 def run_lanes(
     traced: Traced,
-    code: Callable[[Traced], Compiled],
+    code: Code,
     places: Layout,
     state: Array,
     table: Array,
@@ -103,9 +112,32 @@ def run_lanes(
             counts = np.concatenate([rows[k][1] for k in sorted(rows)])[:runs]
             if (counts == counts[0]).all() and counts[0] <= kept.shape[1]:
                 whole = kept[:runs, : counts[0]]
+        stuck = passes.stuck(places, final) if ferry.can_cross(traced, places) else []
         waiting = passes.waiting(places, final)
+        for run in stuck:
+            step = partial(_alone, code, places, table[run : run + 1], p[run : run + 1])
+            behind = ferry.crossed(traced, places, final[:, run], p[run], step)
+            if behind is not None:
+                final[:, run], due = behind
+                whole = None
+                if capacity:
+                    pieces[run].append(np.array(due).reshape(len(due), made.program.row))
+                if final[places.place("live"), run] > 0.0:
+                    waiting = np.append(waiting, run)
         whole = None if len(waiting) else whole
     return Done(final, pieces if capacity else None, whole, passes.switched, finished)
+
+
+def _alone(
+    code: Callable[[Traced], Compiled], places: Layout, table: Array, p: Array, by: Traced, state: Array
+) -> Array:
+    """One run to its end."""
+    made = code(by)
+    rows = np.empty((made.lanes, 4, made.program.row))
+    block = _block(made, places, state[:, None], table, p, np.arange(1), rows)
+    while not block.done:
+        block.advance(1)
+    return block.state[:, 0].copy()
 
 
 def _keep(final: Array, parts: list[Array], rows: dict[int, tuple[Array, Array]] | None, k: int, block: Block) -> None:

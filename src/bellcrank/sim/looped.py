@@ -7,6 +7,7 @@ lagrange    multipliers; drift is held down by Baumgarte's springs
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,9 +20,12 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
 from bellcrank.integrate.problem import Integrator, Product, State, Step
 from bellcrank.methods import METHODS
-from bellcrank.methods.closure import analysis, forms
-from bellcrank.methods.closure.numbers import Array, closed
-from bellcrank.methods.closure.partition import pivots, size_of_E, stable
+from bellcrank.methods.closure import Analysis, analysis, forms
+from bellcrank.methods.closure.assembly import assembled, consistent
+from bellcrank.methods.closure.layer import Layer
+from bellcrank.methods.closure.numbers import Array, closed, moved
+from bellcrank.methods.closure.partition import least_pivot, pivots, size_of_E, stable
+from bellcrank.methods.closure.rank import Rank
 from bellcrank.methods.closure.rows import equations
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
@@ -36,11 +40,13 @@ CLOSED, LOOSE = 1e-10, 1e-2  # metres, or radians: a step that ends with more ha
 # How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
 # over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
 # end there because they creep towards it, so they must stay farther away, and jump.
-EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-8, 1e-6
+EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-6, 1e-6
+TRUSTED, BLURRED = 1e-3, 1e-3  # a row between two steps must be farther away still; singular values of one that is not
 # Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
 BAUMGARTE = 20.0  # 1/s
+WEAK = 0.1  # of a pivot: other equations would be better where it is a third of that, or of what it was
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
 GROWTH = 3.0  # of E, where it was larger to begin with
 EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
@@ -55,9 +61,13 @@ class Looped(Traced):
     others: dict[Any, Looped] = field(default_factory=dict)  # the same by other partitions, shared by all of them
 
     @property
-    def kept(self) -> Sequence[int]:
+    def rank(self) -> Rank:
         assert self.part is not None
-        return self.part.kept
+        return self.part.rank
+
+    @property
+    def analysis(self) -> Analysis:
+        return analysis(self.system.mechanism)
 
     @property
     def tree(self) -> Tree:
@@ -89,7 +99,7 @@ class Looped(Traced):
     def _projected(self, y: State, rounds: int) -> tuple[State, Scalar]:
         s = self.system
         q, v, x = s.split(y)
-        moved, allowed, sound = forms.projected(self.tree, self._forward, self.kept, list(q), list(v), rounds)
+        moved, allowed, sound = forms.projected(self.tree, self._forward, self.rank, list(q), list(v), rounds)
         return [*moved, *allowed, *x, *y[s.size :]], sound
 
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
@@ -100,7 +110,7 @@ class Looped(Traced):
             return forms.minimal(self.tree, self._inverse, self._mass, self.part, *given)
         alpha = self.baumgarte if self.form == "lagrange" else 0.0
         tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
-        return forms.lagrange(tree, self._forward, self.kept, *given, alpha)[0]
+        return forms.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
 
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
         if self.form != "minimal":
@@ -125,8 +135,14 @@ class Looped(Traced):
             if self.form == "minimal":
                 new, found = self._closed(new, FINAL)
                 size, sound = found.largest, found.sound
+                if self.rank.groups:  # the equations that are solved may be the wrong ones, while E is small
+                    size = maximum(size, WEAK / sound)
             elif self.form == "projected":
                 new, sound = self._projected(new, FINAL)
+            else:
+                q, _, _ = self.system.split(new)
+                tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+                sound = forms.singularity(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
             worst = forms.largest([e.value for e in equations(self.tree, list(q), list(v))])
             return {"y": new, "measures": [worst, size, sound]}
@@ -140,16 +156,52 @@ class Looped(Traced):
         """
         return ("open", "bound", "noise")
 
-    def _corrected(self, y: State) -> dict[str, Any]:
+    @cached_property
+    def observation(self) -> Graph:
+        """The same for a row that may be far from where the partition was chosen: which equations it solves must not
+        matter there.
+        """
+        if self.form != "minimal" or not self.rank.groups:
+            return self.correction
+        return replace(self, form="projected", others={}).correction
+
+    def _corrected(self, y: State, by: Graph | None = None) -> dict[str, Any]:
         given: dict[str, Any] = {"y": y}
         if self.system.parameters:
             tape = next(x.tape for x in y if isinstance(x, Node))
             given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        return self.correction.call(**given)
+        return (by or self.correction).call(**given)
 
     def rejoined(self, y: State) -> State:
         """What is taken from a velocity is what a blow through the loops would take."""
         return list(self._corrected(y)["y"])
+
+    def observed(self, y: State) -> tuple[State, Scalar]:
+        """Near a singular configuration what is interpolated is better than what the loops make of it."""
+        found = self._corrected(y, self.observation)
+        worst, _, sound = found["measures"]
+        if self.form == "lagrange":
+            return list(found["y"]), 0.0
+        good = where(worst < self._shut, where(sound > TRUSTED, 1.0, 0.0), 0.0) > 0.0
+        return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
+
+    def polished(self, y: Array, parameters: Array) -> Array:
+        """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
+        m, tree = self.system.mechanism, self._plain_tree(parameters)
+        q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
+        shut, _ = assembled(tree, q, rough=self.analysis.rough)
+        return np.concatenate([shut, consistent(tree, shut, v, rough=BLURRED), y[m.nq + m.nv :]])
+
+    def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """By no partition, for none is good in all rows; NaN where the configuration is singular."""
+        q, v, _ = self.system.split(y)
+        tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+        return Layer(self.method, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
+
+    @property
+    def _shut(self) -> float:
+        """What loops may be open by."""
+        return LOOSE if self.form == "lagrange" else max(CLOSED, self.analysis.slack)
 
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         found = self._corrected(made.y)
@@ -157,10 +209,8 @@ class Looped(Traced):
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
-        limit = LOOSE if self.form == "lagrange" else CLOSED
-        trouble = where(worst < limit, trouble, float(NOT_CLOSED))
-        if self.form != "lagrange":
-            trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
+        trouble = where(worst < self._shut, trouble, float(NOT_CLOSED))
+        trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
         noise = EPSILON / (sound * sound)
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
 
@@ -194,8 +244,7 @@ class Looped(Traced):
         for k in range(len(y)):
             tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
             q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
-            assert self.part is not None
-            y[k, : m.nq] = closing.started(m, tree, self.part, q, v, run)
+            y[k, : m.nq] = closing.started(m, tree, self.analysis, q, v, run)
         return y
 
     def grouped(self, y: Array, parameters: Array) -> dict[Traced, Array]:
@@ -204,17 +253,25 @@ class Looped(Traced):
             return {self: np.arange(len(y))}
         some, found = 1 if _alike(y, parameters) else len(y), dict[Traced, list[int]]()
         for k in range(some):
-            C = closed(self._plain_tree(parameters[k]), y[k, : self.system.mechanism.nq]).C[list(self.kept)]
+            C = closed(self._plain_tree(parameters[k]), y[k, : self.system.mechanism.nq]).C[list(self.rank.rows)]
             found.setdefault(self._suited(C), []).append(k)
         return {by: np.array(runs) if some == len(y) else np.arange(len(y)) for by, runs in found.items()}
 
     def _suited(self, C: Array) -> Looped:
         """By the best partition there, or by one that is compiled already and nearly as good."""
-        best = tuple(pivots(C, analysis(self.system.mechanism).pattern)[0])
-        limit = max(EASY, NEARLY * size_of_E(C, [c for _, c in best]))
-        known = [(size_of_E(C, x.dependent), k) for k, x in enumerate(self.others.values()) if stable(C, x.order)]
+        best = tuple(pivots(C, self.analysis.pattern, self.rank)[0])
+        limit = max(EASY, NEARLY * self._size(C, best))
+        known = [(self._size(C, x.order), k) for k, x in enumerate(self.others.values()) if stable(C, x.order)]
         size, k = min(known, default=(np.inf, 0))
         return list(self.others.values())[k] if size <= limit else self._by(best)
+
+    def _size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
+        """How bad a partition is, as a run measures it: see `correction`."""
+        size = size_of_E(C, [c for _, c in order])
+        if not self.rank.groups:
+            return size
+        rows = C / np.array(self.rank.scale)[:, None]
+        return max(size, WEAK / max(least_pivot(rows, order), 1e-300))
 
     def bounds(self, y: Array, parameters: Array) -> Array:
         """Where even the best partition has a large E, it may grow further: perhaps the worst will pass."""
@@ -225,7 +282,7 @@ class Looped(Traced):
     def _bounds(self, y: Array, parameters: Array) -> Array:
         nq = self.system.mechanism.nq
         found = [
-            size_of_E(closed(self._plain_tree(p), x[:nq]).C[list(self.kept)], self.dependent)
+            self._size(closed(self._plain_tree(p), x[:nq]).C[list(self.rank.rows)], self.order)
             for x, p in zip(y, parameters, strict=True)
         ]
         return np.maximum(BOUND, GROWTH * np.array(found))
@@ -234,22 +291,21 @@ class Looped(Traced):
         return {"form": self.form, "loops open by at most": float(widest), "partitions changed": switched}
 
     def condition(self, y: Array, parameters: Array) -> closing.Condition:
-        assert self.part is not None
         m = self.system.mechanism
-        return closing.condition(m, self._plain_tree(parameters), self.part, y[: m.nq])
+        return closing.condition(m, self._plain_tree(parameters), self.rank, y[: m.nq])
 
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
         m = self.system.mechanism
         return closing.why_open(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.form, t)
 
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        m, tree = self.system.mechanism, self._plain_tree(parameters)
+        ahead, _ = assembled(tree, moved(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.analysis.rough)
+        return closing.condition(m, tree, self.rank, ahead).number > closing.NEAR
+
     def near(self, y: Array, parameters: Array) -> str:
         found = self.condition(y, parameters)
         return found.words if found.number > closing.NEAR else ""
-
-    @property
-    def dependent(self) -> tuple[int, ...]:
-        assert self.part is not None
-        return self.part.dependent
 
     @property
     def order(self) -> tuple[tuple[int, int], ...]:
@@ -309,10 +365,11 @@ def looped(
             "that differ a little, and take differences."
         )
     by, found = by_form(system, form, method), analysis(m)
-    C = closed(m.tree if not m.parameters else m.at().tree, found.samples).C[:, list(found.kept)]
-    scale = tuple(float(x) for x in np.linalg.norm(C, axis=2).mean(axis=0))
-    order = tuple(pivots(C[0], found.pattern)[0])
-    part = forms.Partition(found.kept, order, scale)
+    C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
+    order = tuple(pivots(C, found.pattern, found.rank)[0])
+    part = forms.Partition(found.rank, order)
+    for doubt in found.doubts:
+        warnings.warn(f'"{m.name}": {doubt}.', RuntimeWarning, stacklevel=5)
     made = Looped(system, by.method, (), integrals, form, part, baumgarte, rounds_for(integrator.order))
     made.others[order] = made
     return made

@@ -114,13 +114,15 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
     lists, happened = [], []
     for run, pieces in enumerate(o.done.pieces):
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        if "dense" in o.layout.places:  # rows say which event they are of, 0 for none
+        if "dense" in o.layout.places:  # rows say which event they are of, 0 for none; or that they are in doubt
             which = rows[:, -1].astype(int)
+            for row in rows[which < 0]:
+                row[1 : 1 + o.traced.size] = o.traced.polished(row[1 : 1 + o.traced.size], o.parameters[run])
             for row in rows[which > 0]:
                 state = row[1 : 1 + o.traced.size]
                 name = o.events[int(row[-1]) - 1].name
                 happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
-            rows = rows[which == 0, :-1]
+            rows = rows[which <= 0, :-1]
         lists.append(rows)
     longest = max(len(rows) for rows in lists)
     if all(len(rows) == longest for rows in lists) and len(lists) == 1:

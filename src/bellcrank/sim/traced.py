@@ -131,11 +131,23 @@ class Traced:
         """A state between steps, or one that an event made, with what must hold between its elements."""
         return y
 
+    def observed(self, y: State) -> tuple[State, Scalar]:
+        """A row between two steps, and 1 where it must be looked at again, by `polished`."""
+        return self.rejoined(y), 0.0
+
+    def polished(self, y: Array, parameters: Array) -> Array:
+        """Such a row by numbers, at leisure."""
+        return y
+
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         m = self.system.mechanism
         q, v, _ = self.system.split(y)
         tree = build.tree(m, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
+
+    def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Accelerations of any row of a record."""
+        return self._accelerations(y, tau)
 
     @cached_property
     def slopes(self) -> tuple[Graph, Graph]:
@@ -160,7 +172,7 @@ class Traced:
             y = list(y)
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
-            out = {"a": self._accelerations(y, tau), "tau": tau, "command": commands}
+            out = {"a": self._shown(y, tau), "tau": tau, "command": commands}
             user = list(s.observed(t, y, u).values())
             return out | ({"output": user} if user else {})
 
@@ -209,6 +221,10 @@ class Traced:
     def why_open(self, y: Array, parameters: Array, t: float) -> str:
         """Why loops could not be closed in a step from here."""
         return ""
+
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        """Whether the next step ends on, or beside, a singular configuration."""
+        return False
 
     def near(self, y: Array, parameters: Array) -> str:
         """In words, how near to a singular configuration it is; nothing where it is not."""

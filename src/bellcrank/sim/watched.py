@@ -220,7 +220,7 @@ class Watched:
         for k, p in reversed([*enumerate(pending)]):  # of events at the same time the first in the list comes first
             which = where(p <= first, k + 1.0, which)
         on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
-        y = self.traced.rejoined(interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"]))
+        y, doubt = self.traced.observed(interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"]))
         new = dict(now)
         new["pending"] = [_done(which, k + 1.0, p) for k, p in enumerate(pending)]
         if self.grid:
@@ -230,7 +230,8 @@ class Watched:
         due = where(now["due"] > 0.0, 1.0, 0.0) > 0.0
         new["next"] = where(on_grid, after, now["next"])
         kept = {key: chosen(due, new[key], now[key]) for key in ("pending", "next")}
-        row = [first, *y, *([self._input_at(now, first)] if self.nu else []), which]
+        said = which if isinstance(doubt, float) else where(which > 0.0, which, -doubt)
+        row = [first, *y, *([self._input_at(now, first)] if self.nu else []), said]
         return {"row": row, **self._result(now | kept)}
 
     def _input_at(self, now: dict[str, Any], t: Scalar) -> Scalar:

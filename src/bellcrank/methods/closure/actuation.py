@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods.closure.analysis import RANK, Analysis
+from bellcrank.methods.closure.analysis import FINE, Analysis
 from bellcrank.methods.closure.numbers import Array, closed
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
@@ -50,7 +50,7 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
             f"{_freedoms(found.mobility)}: it would be {kind}. {exist}"
         )
     plain = mechanism.at() if mechanism.parameters else mechanism
-    left = _left(closed(plain.tree, found.samples).C[:, found.kept], active)
+    left = _left(closed(plain.tree, found.samples).C[:, found.rank.rows], active, found.rough or FINE)
     if left is not None:
         moving = dict.fromkeys(c.partition(".")[0] for c, x in zip(mechanism.columns[1], left, strict=True) if x > 1e-6)
         raise InputError(
@@ -60,7 +60,7 @@ def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tup
     return active
 
 
-def _left(C: Array, active: Sequence[int]) -> Array | None:
+def _left(C: Array, active: Sequence[int], least: float) -> Array | None:
     """A motion that is left with the driven coordinates locked, in every configuration; None if there is none."""
     locked = np.array(C)
     locked[..., list(active)] = 0.0
@@ -70,7 +70,7 @@ def _left(C: Array, active: Sequence[int]) -> Array | None:
     _, s, V = np.linalg.svd(whole)
     last = s[:, -1] / np.maximum(s[:, 0], 1e-300) if s.shape[1] else np.ones(len(C))
     best = int(np.argmax(last))
-    return None if last[best] > RANK else np.abs(V[best, -1])
+    return None if last[best] > least else np.abs(V[best, -1])
 
 
 def _freedoms(n: int) -> str:

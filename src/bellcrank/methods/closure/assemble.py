@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
-from bellcrank.methods.closure.assembly import CLOSED, consistent, open_ends, searched, summary
+from bellcrank.errors import InputError, ModelError, unknown
+from bellcrank.methods.closure.analysis import analysis
+from bellcrank.methods.closure.assembly import (
+    CLOSED,
+    OPEN,
+    assembled,
+    closes,
+    consistent,
+    followed,
+    open_ends,
+    searched,
+    summary,
+)
 from bellcrank.methods.closure.numbers import Array, closed
 from bellcrank.methods.closure.rows import names
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.tree import Tree
+
+BESIDE = 0.3  # radians, or metres
 
 
 def assemble(
@@ -25,7 +39,8 @@ def assemble(
     """(q, v) that close all loops, the nearest to the guesses that is found.
 
     Guesses are arrays, or mappings by the names in `mechanism.columns`; without one it is the zero configuration, at
-    rest. Joints in `fixed` keep what the guesses say, in position and in velocity.
+    rest. Joints in `fixed` keep what the guesses say, in position and in velocity; the rest goes along with them from
+    the nearest configuration that closes the loops at all, on its branch, and a warning says so where it cannot.
     """
     plain = mechanism.at() if mechanism.parameters else mechanism
     where = f'assemble "{mechanism.name}"'
@@ -33,18 +48,50 @@ def assemble(
     v = _vector(f"{where}: v_guess", v_guess, mechanism.columns[1], np.zeros(mechanism.nv))
     q = _unit(where, mechanism, q)
     free = _free(where, mechanism, fixed)
-    tree = plain.tree
-    found, residual, good = searched(tree, q, free)
+    tree, rough = plain.tree, _rough(mechanism)
+    found, residual, good = _found(where, tree, q, free, rough)
     if not good:
         raise InputError(f"{where}: {open_ends(names(tree), residual)}. {_advice(tree, q, fixed)}")
-    turned = consistent(tree, found, v, free)
+    turned = consistent(tree, found, v, free, rough)
     missed = closed(tree, found).C @ turned
-    if np.abs(missed).max(initial=0.0) > CLOSED * max(1.0, float(np.abs(v).max(initial=0.0))):
+    if np.abs(missed).max(initial=0.0) > max(CLOSED, OPEN * rough) * max(1.0, float(np.abs(v).max(initial=0.0))):
         raise InputError(
             f"{where}: the loops do not allow the velocities of {', '.join(fixed)}: they would come apart at "
             f"{summary(names(tree), missed)} (m/s, or 1/s). Fix fewer joints, or give velocities that belong together."
         )
     return found, turned
+
+
+def _rough(mechanism: Mechanism) -> float:
+    """What counts as redundant, if the mechanism closes somewhere to tell."""
+    try:
+        return analysis(mechanism).rough
+    except ModelError:
+        return 0.0
+
+
+def _found(where: str, tree: Tree, guess: Array, free: Array, rough: float) -> tuple[Array, Array, bool]:
+    """By the branch of what is nearest to the guess, where joints are fixed; else the nearest that is found."""
+    if not free.all():
+        on_branch = followed(tree, guess, free, rough)
+        if on_branch is not None:
+            return on_branch, closed(tree, on_branch).value, True
+    found, residual, good = searched(tree, guess, free, rough)
+    if good and not free.all() and _near(tree, guess, rough):
+        warnings.warn(
+            f"{where}: the way from the nearest closed configuration to what is fixed could not be followed: it turns "
+            "round on the way, or passes a singular configuration. What is returned closes the loops, but may be on "
+            "another branch. Go there in smaller steps, each from the last, and look where they stop.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return found, residual, good
+
+
+def _near(tree: Tree, guess: Array, rough: float) -> bool:
+    """Whether the guess is of a configuration that closes the loops, but for some small change: it has a branch."""
+    near, residual = assembled(tree, guess, rough=rough)
+    return bool(closes(tree, near, residual, rough)) and float(np.abs(near - guess).max(initial=0.0)) < BESIDE
 
 
 def _advice(tree: Tree, guess: Array, fixed: Sequence[str]) -> str:

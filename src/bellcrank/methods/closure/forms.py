@@ -1,6 +1,6 @@
 """Dynamics with closed loops, on top of what a method says about the tree (nikravesh1989, equations 11 to 26).
 
-    C, gamma    C v = 0 and C a = gamma, of the equations that are kept (12, 13)
+    C, gamma    C v = 0 and C a = gamma, of the equations that say something (12, 13)
     lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
     minimal     v = E v_i,  a = E a_i + g  (16 to 18, 22 to 25);  E^T M E a_i = E^T (Q - M g)  (19 to 21)
 
@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 
 from bellcrank.methods import kinematics
 from bellcrank.methods.closure.elimination import Solved, solved
+from bellcrank.methods.closure.rank import Multipliers, Rank, multipliers
 from bellcrank.methods.closure.rows import Equation, equations
-from bellcrank.methods.state_space import Rows, factors, solve
+from bellcrank.methods.state_space import solve
 from bellcrank.methods.sweep import Vector
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, fabs, maximum, minimum, sqrt, step
+from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, step
 from bellcrank.spatial.vector import ZERO
 
 Dynamics = Callable[..., Sequence[Scalar]]
@@ -35,63 +36,63 @@ def bare(tree: Tree) -> Tree:
 def lagrange(
     tree: Tree,
     forward: Dynamics,
-    kept: Sequence[int],
+    rank: Rank,
     q: Vector,
     v: Vector,
     tau: Vector,
     alpha: Scalar = 0.0,
     **options: object,
-) -> tuple[State, State]:
+) -> tuple[State, Multipliers]:
     """Accelerations and multipliers (13, 14), by any method of forward dynamics for the tree."""
-    every = equations(tree, q, v)
-    rows = [every[k] for k in kept]
+    rows = rank.of(equations(tree, q, v))
     free = list(forward(tree, q, v, tau, **options))
-    empty, rest = bare(tree), [0.0] * tree.nv
-    moves: list[State] = []  # M^-1 C^T, column by column
-    for e in rows:
-        step("1/M C^T")
-        force = [e.row.get(k, 0.0) for k in range(tree.nv)]
-        moves.append(list(forward(empty, q, rest, force)))
-    step("C 1/M C^T")
-    N = [
-        {j: x for j in range(i + 1) if not _zero(x := _dot(e, moves[j]))}  # lower triangle
-        for i, e in enumerate(rows)
-    ]
+    moves = _moves(tree, forward, rows, q)
     missing = []
     for e in rows:
         step("gamma - C a")
         gamma = -e.bias
-        if not _zero(alpha):
+        if not is_zero(alpha):
             gamma = gamma - 2.0 * alpha * e.rate - alpha * alpha * e.value
         missing.append(gamma - _dot(e, free))
     step("lambda")
-    lam = solve(N, missing, [str(k) for k in kept]) if rows else []
-    a = list(free)
-    for x, move in zip(lam, moves, strict=True):
-        a = [y + x * z for y, z in zip(a, move, strict=True)]
-    return a, lam
+    lam = multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), missing)
+    return _pushed(free, lam.values, moves), lam
+
+
+def _moves(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -> list[State]:
+    """M^-1 C^T, column by column."""
+    empty, rest = bare(tree), [0.0] * tree.nv
+    found: list[State] = []
+    for e in rows:
+        step("1/M C^T")
+        found.append(list(forward(empty, q, rest, [e.row.get(k, 0.0) for k in range(tree.nv)])))
+    step("C 1/M C^T")
+    return found
+
+
+def _pushed(x: Vector, lam: Vector, moves: Sequence[State]) -> State:
+    """x + M^-1 C^T lam."""
+    out = list(x)
+    for y, move in zip(lam, moves, strict=True):
+        out = [a + y * b for a, b in zip(out, move, strict=True)]
+    return out
 
 
 def projected(
-    tree: Tree, forward: Dynamics, kept: Sequence[int], q: Vector, v: Vector, rounds: int
+    tree: Tree, forward: Dynamics, rank: Rank, q: Vector, v: Vector, rounds: int
 ) -> tuple[State, State, Scalar]:
     """The nearest configuration and velocity that close the loops, near as the kinetic energy measures it.
 
     Also how much of a row is new to those before it, in the same measure, where that is least: 1 for a row that is
     square to all others, near zero where the mechanism is near a singular configuration.
     """
-    empty, still = bare(tree), [0.0] * tree.nv
+    still = [0.0] * tree.nv
 
     def nearest(q: Vector, residual: Callable[[Equation], Scalar]) -> tuple[State, Scalar]:
-        every = equations(tree, q, still)
-        rows = [every[k] for k in kept]
-        moves = [list(forward(empty, q, still, [e.row.get(k, 0.0) for k in range(tree.nv)])) for e in rows]
-        N = [{j: x for j in range(i + 1) if not _zero(x := _dot(e, moves[j]))} for i, e in enumerate(rows)]
-        lam = solve(N, [residual(e) for e in rows], [str(k) for k in kept]) if rows else []
-        out: State = [0.0] * tree.nv
-        for x, move in zip(lam, moves, strict=True):
-            out = [y - x * z for y, z in zip(out, move, strict=True)]
-        return out, _newest(N)
+        rows = rank.of(equations(tree, q, still))
+        moves = _moves(tree, forward, rows, q)
+        lam = multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), [-residual(e) for e in rows])
+        return _pushed(still, lam.values, moves), lam.sound
 
     for _ in range(rounds):
         step("Newton")
@@ -101,12 +102,11 @@ def projected(
     return list(q), [a + b for a, b in zip(v, change, strict=True)], sound
 
 
-def _newest(N: Rows) -> Scalar:
-    """The smallest pivot of N = C M^-1 C^T against its diagonal: the square of a sine."""
-    smallest: Scalar = 1.0
-    for k, pivot in enumerate(factors(N, [str(k) for k in range(len(N))])[1]):
-        smallest = minimum(smallest, fabs(pivot / N[k][k]))
-    return sqrt(smallest)
+def singularity(tree: Tree, forward: Dynamics, rank: Rank, q: Vector) -> Scalar:
+    """How far a configuration is from singular, as `projected` has it."""
+    rows = rank.of(equations(tree, q, [0.0] * tree.nv))
+    moves = _moves(tree, forward, rows, q)
+    return multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), [0.0] * len(rows)).sound
 
 
 def _dot(e: Equation, x: Vector) -> Scalar:
@@ -116,17 +116,12 @@ def _dot(e: Equation, x: Vector) -> Scalar:
     return total
 
 
-def _zero(x: Scalar) -> bool:
-    return isinstance(x, float) and x == 0.0
-
-
 @dataclass(frozen=True)
 class Partition:
     """Which coordinates depend on which, and in what order they are solved for."""
 
-    kept: tuple[int, ...]  # equations
-    order: tuple[tuple[int, int], ...]  # (place in kept, index of v)
-    scale: tuple[float, ...]  # how large the row of each kept equation usually is
+    rank: Rank
+    order: tuple[tuple[int, int], ...]  # (place in rank.rows, index of v)
 
     @property
     def dependent(self) -> tuple[int, ...]:
@@ -137,7 +132,7 @@ class Partition:
 
 
 def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equation], dict[str, Scalar]]) -> Solved:
-    rows = [every[k] for k in part.kept]
+    rows = part.rank.of(every)
     step("elimination")
     return solved([e.row for e in rows], part.order, [right(e) for e in rows])
 
@@ -146,7 +141,7 @@ def conditioned(part: Partition, found: Solved) -> Scalar:
     """The smallest pivot against what its row usually is: near zero where the partition, or the mechanism, is bad."""
     smallest: Scalar = 1e300
     for (k, _), x in zip(part.order, found.pivots, strict=True):
-        smallest = minimum(smallest, fabs(x) * (1.0 / part.scale[k]))
+        smallest = minimum(smallest, fabs(x) * (1.0 / part.rank.scale[k]))
     return smallest
 
 
@@ -208,7 +203,7 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
     small: list[dict[int, Scalar]] = []
     for i, k in enumerate(free):
         entries = {j: inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
-        small.append({j: x for j, x in entries.items() if j == i or not _zero(x)})
+        small.append({j: x for j, x in entries.items() if j == i or not is_zero(x)})
     return Reduced(
         E,
         M,

@@ -20,11 +20,13 @@ from typing import Any, Protocol
 from bellcrank.methods import aba, crba
 from bellcrank.methods.closure.forms import lagrange
 from bellcrank.methods.closure.passed import joint_forces, loop_forces, wrenches
-from bellcrank.methods.closure.rows import equations, names
-from bellcrank.methods.state_space import Rows, solve
+from bellcrank.methods.closure.rank import Rank, multipliers
+from bellcrank.methods.closure.rows import equations
 from bellcrank.methods.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.scalar import Scalar, sqrt, step, where
+
+TRUST = 1e-6  # of what is new in the worst equation: results have 1e-16 over its square as their error
 
 
 class By(Protocol):
@@ -39,7 +41,7 @@ class By(Protocol):
 @dataclass(frozen=True)
 class Layer:
     by: By
-    kept: tuple[int, ...]  # equations that say something new (analysis.py)
+    rank: Rank  # which equations there are (analysis.py)
     active: tuple[int, ...] = ()  # elements of v that are driven
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -59,13 +61,14 @@ class Layer:
         forward = (crba if tree.coupled else aba).forward_dynamics  # of methods that only know reactions
         if "forward_dynamics" in self.by.solves:
             forward = self.by.function("forward_dynamics")
-        return lagrange(tree, forward, self.kept, q, v, tau, **options)
+        a, lam = lagrange(tree, forward, self.rank, q, v, tau, **options)
+        return _trusted(a, lam.sound), _trusted(lam.values, lam.sound)
 
     def forward_dynamics(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[Scalar]:
         return self._lagrange(tree, q, v, tau, **options)[0]
 
     def loop_forces(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[list[Scalar]]:
-        return loop_forces(tree, self.kept, self._lagrange(tree, q, v, tau, **options)[1], q)
+        return loop_forces(tree, self.rank, self._lagrange(tree, q, v, tau, **options)[1], q)
 
     def _passed(
         self,
@@ -79,35 +82,26 @@ class Layer:
     ) -> Any:
         """What passes through the joints of the tree, while loops and springs pull at its bodies."""
         options = {"frames": frames, "wrench": wrench} if frames else {}
-        lam = self._lagrange(tree, q, v, tau, **options)[1] if self.kept else []
-        more = wrenches(tree, self.kept, lam, q, v)
+        lam = self._lagrange(tree, q, v, tau, **options)[1] if self.rank.rows else []
+        more = wrenches(tree, self.rank, lam, q, v)
         step("tau + C^T lam")
-        driven = [a + b for a, b in zip(tau, joint_forces(tree, self.kept, lam, q), strict=True)]
+        driven = [a + b for a, b in zip(tau, joint_forces(tree, self.rank, lam, q), strict=True)]
         every = [*frames, *(name for name, _ in more)], [*(wrench or []), *(w for _, w in more)]
         return self.by.function(name)(replace(tree, loops=(), springs=()), q, v, driven, *every)
 
     def inverse_dynamics(self, tree: Tree, q: Vector, v: Vector, a: Vector, **options: object) -> list[Scalar]:
         """Forces in the driven joints, zero in the others, that go with accelerations which the loops allow.
 
-        The joints that are not driven say what the loops must do: C_p^T lam = f_p, as many equations as unknowns, by
+        The joints that are not driven say what the loops must do: C_p^T lam = f_p, of all that do it the smallest, by
         C_p C_p^T because no order of pivots is good in all configurations.
         """
         f = list(self.by.function("inverse_dynamics")(tree, q, v, a, **options))
-        every = equations(tree, q, [0.0] * tree.nv)
-        rows = [every[k] for k in self.kept]
+        rows = self.rank.of(equations(tree, q, [0.0] * tree.nv))
         idle = [{k: x for k, x in e.row.items() if k not in self.active} for e in rows]
-        N: Rows = []
-        right: list[Scalar] = []
-        for i, mine in enumerate(idle):
-            step("C C^T")
-            N.append({})
-            for j, other in enumerate(idle[: i + 1]):
-                x = _inner(mine, other)
-                if not is_zero(x):
-                    N[i][j] = x
-            right.append(_inner(mine, dict(enumerate(f))))
-        every_name = names(tree)
-        lam = solve(N, right, [every_name[k] for k in self.kept])
+        step("C C^T")
+        right = [_inner(mine, dict(enumerate(f))) for mine in idle]
+        found = multipliers(self.rank, lambda i, j: _inner(idle[i], idle[j]), right)
+        lam = _trusted(found.values, found.sound)
         step("u")
         out: list[Scalar] = [0.0] * tree.nv
         for k in self.active:
@@ -116,6 +110,13 @@ class Layer:
                 if k in e.row:
                     out[k] = out[k] - e.row[k] * x
         return out
+
+
+def _trusted(x: Sequence[Scalar], sound: Scalar) -> list[Scalar]:
+    """NaN where the configuration is singular, or so near that rounding errors are all there is."""
+    step("trusted")
+    doubt = sqrt(where(sound > TRUST, 0.0, -1.0))
+    return [y + doubt for y in x]
 
 
 def _inner(a: dict[int, Scalar], b: dict[int, Scalar]) -> Scalar:

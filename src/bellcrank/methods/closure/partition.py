@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.methods.closure.rank import Rank
+
 Array = np.ndarray[Any, Any]
 STEEP = 20.0  # a factor of elimination above this loses digits
 STRONG = 0.3  # a pivot may be this much smaller than the largest, if that saves work
 
 
-def pivots(C: Array, pattern: Array | None = None, rank: int | None = None) -> tuple[list[tuple[int, int]], float]:
+def pivots(C: Array, pattern: Array | None = None, rank: Rank | None = None) -> tuple[list[tuple[int, int]], float]:
     """(row, column) in the order of elimination, and the smallest pivot against the largest.
 
     C is one configuration's; pattern says where C is not always zero. Complete pivoting, but among pivots of nearly
-    the same size the one that fills in least (Markowitz) goes first.
+    the same size the one that fills in least (Markowitz) goes first. Rows count against what they are there, or, where
+    some of them can be left out (rank), against what they usually are.
     """
     A = np.array(C, float)
-    scale = np.linalg.norm(A, axis=1, keepdims=True)
+    some = rank is not None and bool(rank.groups)
+    scale = np.array(rank.scale)[:, None] if rank and some else np.linalg.norm(A, axis=1, keepdims=True)
     A /= np.where(scale > 0, scale, 1.0)
     there = np.array(pattern if pattern is not None else A != 0.0, bool)
-    wanted = min(A.shape) if rank is None else rank
+    wanted = min(A.shape) if rank is None else rank.rank
     rows, columns = list(range(A.shape[0])), list(range(A.shape[1]))
     order: list[tuple[int, int]] = []
     sizes: list[float] = []
@@ -49,13 +53,26 @@ def pivots(C: Array, pattern: Array | None = None, rank: int | None = None) -> t
 
 
 def size_of_E(C: Array, dependent: Sequence[int]) -> float:
-    """Its largest element: how far a dependent coordinate moves for each unit of an independent one."""
+    """Its largest element: how far a dependent coordinate moves for each unit of an independent one.
+
+    C may have more rows than there are dependent coordinates: those that follow from the others.
+    """
     free = [k for k in range(C.shape[1]) if k not in dependent]
-    try:
-        E = np.linalg.solve(C[:, list(dependent)], C[:, free])
-    except np.linalg.LinAlgError:
-        return np.inf
-    return float(np.abs(E).max(initial=0.0))
+    E, _, rank, _ = np.linalg.lstsq(C[:, list(dependent)], C[:, free], rcond=1e-13)
+    return float(np.abs(E).max(initial=0.0)) if rank == len(dependent) else np.inf
+
+
+def least_pivot(C: Array, order: Sequence[tuple[int, int]]) -> float:
+    """The smallest pivot of an elimination in this order."""
+    rows, columns = (list(x) for x in zip(*order, strict=True))
+    A = np.array(C[rows][:, columns], float)
+    smallest = np.inf
+    for k in range(len(A)):
+        smallest = min(smallest, abs(A[k, k]))
+        if smallest < 1e-300:
+            return 0.0
+        A[k + 1 :] -= np.outer(A[k + 1 :, k] / A[k, k], A[k])
+    return float(smallest)
 
 
 def stable(C: Array, order: Sequence[tuple[int, int]]) -> bool:

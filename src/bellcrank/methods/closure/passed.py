@@ -6,9 +6,10 @@ power that the row has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bellcrank.methods import springs
+from bellcrank.methods.closure.rank import Rank
 from bellcrank.methods.closure.rows import Equation, equations
 from bellcrank.methods.ends import common_body, ends
 from bellcrank.methods.kinematics import poses
@@ -22,13 +23,13 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 Wrench = tuple[str, list[Scalar]]  # frame, and [force, moment] there
 
 
-def loop_forces(tree: Tree, kept: Sequence[int], lam: Vector, q: Vector) -> list[list[Scalar]]:
+def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Scalar]]:
     """[force, moment] that each loop passes on to its body b, the moment about frame b.
 
     A gear or rack drives the body of its second joint: along the joint's axes, the moment about the body's own frame.
     """
     out = []
-    for loop, pairs in _by_loop(tree, kept, lam, q):
+    for loop, pairs in _by_loop(tree, rank, lam, q):
         step("loop force", loop.name)
         if loop.joints:
             out.append(_driven(tree, loop.joints[1], _sum(x for _, x in pairs), q))
@@ -41,10 +42,10 @@ def loop_forces(tree: Tree, kept: Sequence[int], lam: Vector, q: Vector) -> list
     return out
 
 
-def joint_forces(tree: Tree, kept: Sequence[int], lam: Vector, q: Vector) -> list[Scalar]:
+def joint_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[Scalar]:
     """Forces of gears and racks on the coordinates."""
     out: list[Scalar] = [0.0] * tree.nv
-    for loop, pairs in _by_loop(tree, kept, lam, q):
+    for loop, pairs in _by_loop(tree, rank, lam, q):
         if loop.joints:
             step("gear", loop.name)
             for e, x in pairs:
@@ -53,10 +54,10 @@ def joint_forces(tree: Tree, kept: Sequence[int], lam: Vector, q: Vector) -> lis
     return out
 
 
-def wrenches(tree: Tree, kept: Sequence[int], lam: Vector, q: Vector, v: Vector) -> list[Wrench]:
+def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[Wrench]:
     """All that loops and springs do to bodies."""
     found: list[Wrench] = []
-    for loop, pairs in _by_loop(tree, kept, lam, q):
+    for loop, pairs in _by_loop(tree, rank, lam, q):
         if loop.joints:
             continue
         R = _common_axes(tree, loop.a, loop.b, q)
@@ -76,11 +77,9 @@ def wrenches(tree: Tree, kept: Sequence[int], lam: Vector, q: Vector, v: Vector)
     return found
 
 
-def _by_loop(
-    tree: Tree, kept: Sequence[int], lam: Vector, q: Vector
-) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
-    """Each loop with its kept equations and their multipliers."""
-    every, known = equations(tree, q, [0.0] * tree.nv), dict(zip(kept, lam, strict=True))
+def _by_loop(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
+    """Each loop with those of its equations that say something, and their multipliers."""
+    every, known = equations(tree, q, [0.0] * tree.nv), dict(zip(rank.rows, lam, strict=True))
     at = 0
     for loop in tree.loops:
         mine = range(at, at + EQUATIONS[loop.kind])

@@ -84,6 +84,8 @@ MEET, ACROSS, PARALLEL, UNTWISTED = (
     ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), ("twist",)
 )  # fmt: skip
 
+LENGTHS = (*MEET, *ACROSS, "off plane", "length")
+
 # kind -> what its equations are called, and what makes them
 CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]] = {
     "spherical": (MEET, lambda a, b, loop: _meet(a, b)),
@@ -134,6 +136,18 @@ def facing(tree: Tree, q: Vector) -> list[Scalar]:
 def names(tree: Tree) -> list[str]:
     """Of the equations: "closing: x", "closing: tilt about y"."""
     return [f"{loop.name}: {what}" for loop in tree.loops for what in _closure(loop)[0]]
+
+
+def families(tree: Tree) -> list[tuple[list[int], bool]]:
+    """Equations of one loop and one unit, and whether that is the metre: turned axes would mix them."""
+    found, at = [], 0
+    for loop in tree.loops:
+        what = _closure(loop)[0]
+        lengths = [at + k for k, name in enumerate(what) if name in LENGTHS]
+        others = [at + k for k, name in enumerate(what) if name not in LENGTHS]
+        found += [(x, x is lengths) for x in (lengths, others) if x]
+        at += len(what)
+    return found
 
 
 def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]:

@@ -1,0 +1,78 @@
+"""Over a singular configuration that a fixed step ends on.
+
+Just there the loops determine nothing, so a step that ends on it fails, while steps that end on both sides do not see
+it. So the run goes two steps on in three of other lengths, and the row between them is interpolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bellcrank.integrate import interpolate
+from bellcrank.integrate.dense import hermite
+from bellcrank.sim.layout import FINISHED, NEVER, RUNNING, Layout
+from bellcrank.sim.traced import Traced
+
+Array = np.ndarray[Any, Any]
+PARTS = (0.55, 0.72, 0.73)  # of a step; no stage of theirs is at its end
+Step = Callable[[Traced, Array], Array]  # runs a state to its end, by these graphs
+
+
+def can_cross(traced: Traced, places: Layout) -> bool:
+    """Whether a run is of fixed steps that remember nothing, and knows no inputs, which come in whole steps."""
+    there = places.places
+    memory = there.get("memory", slice(0, 0))
+    assert isinstance(memory, slice)
+    return "stride" in there and memory.start == memory.stop and not traced.system.inputs
+
+
+def crossed(traced: Traced, places: Layout, state: Array, p: Array, run: Step) -> tuple[Array, list[Array]] | None:
+    """The state behind it and the rows that were due on the way, or None where it cannot be crossed either."""
+    at, y = places.place, places.places["y"]
+    assert isinstance(y, slice)
+    n, h, begin, last = (state[at(name)] for name in ("n", "h", "begin", "last"))
+    if not traced.singular_ahead(state[y], p, float(h)):
+        return None
+    now, ends = state, []
+    for part in PARTS:
+        (by,) = traced.grouped(now[y][None], p[None])
+        step = {"n": 0.0, "begin": now[at("t")], "h": part * h, "last": 1.0, "next": NEVER, "live": 1.0, "due": 0.0}
+        now = _set(places, now, step | {"status": RUNNING, "bound": np.inf})
+        now = run(by, now)
+        if now[at("status")] != FINISHED:
+            return None
+        ends.append((float(now[at("t")]), now[y].copy(), by))
+    between = traced.polished(_between(ends[0], ends[1], begin + (n + 1) * h, p), p)
+    kept = {name: state[at(name)] for name in ("h", "begin", "last", "next", "stride", "bound")}
+    rows = []
+    for k, there in ((n + 1, between), (n + 2, ends[-1][1])):
+        if k > last:
+            break
+        now = _set(places, now, kept | {"t": begin + k * h, "y": there, "n": k, "status": RUNNING, "live": 1.0})
+        if k >= kept["next"] or k >= last:
+            rows.append(now[: y.stop].copy())
+            kept["next"] += kept["stride"]
+    ended = now[at("n")] >= last
+    end = {"next": kept["next"], "live": float(not ended), "status": FINISHED if ended else RUNNING, "due": 0.0}
+    return _set(places, now, end), rows
+
+
+def _set(places: Layout, state: Array, values: dict[str, Any]) -> Array:
+    out = state.copy()
+    for name, x in values.items():
+        out[places.places[name]] = x
+    return out
+
+
+def _between(one: tuple[float, Array, Traced], other: tuple[float, Array, Traced], t: float, p: Array) -> Array:
+    """The cubic through two states and their rates."""
+    (t0, y0, _), (t1, y1, _) = one, other
+    slopes = []
+    for at, y, by in (one, other):
+        given = {"t": np.array(at), "y": y, "p": p}
+        slopes.append((t1 - t0) * np.asarray(by.f.evaluate(**{name: given[name] for name in by.f.inputs})["dy"]))
+    dense = hermite(list(y0), list(slopes[0]), list(y1), list(slopes[1]), None)
+    return np.array(interpolate(dense, (t - t0) / (t1 - t0)), float)
