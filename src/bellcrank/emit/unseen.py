@@ -1,9 +1,9 @@
 """References that the garbage collector does not see: what they hold goes after all that might still use it.
 
-Whatever is in a cycle is first finalised, all of it and in any order, and then emptied, again in any order. Machine code
-that is in a cycle with its kernel would be unmapped by the first, while somebody else's `__del__` may still call it. What
-is held from here looks, to the collector, as if it were held from outside: it is not a part of any cycle, is finalised
-by nobody, and goes when the last of those that hold it has been emptied.
+Whatever is in a cycle is first finalised, all of it and in any order, and then emptied, again in any order. Machine
+code that is in a cycle with its kernel would be unmapped by the first, while somebody else's `__del__` may still call
+it. What is held from here looks, to the collector, as if it were held from outside: it is not a part of any cycle, is
+finalised by nobody, and goes when the last of those that hold it has been emptied.
 """
 
 from __future__ import annotations
