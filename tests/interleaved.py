@@ -24,7 +24,7 @@ NOTHING = re.compile(r"(tail )?call (void|i32) @(sched_yield|free|llvm\.[\w.]+)\
 Local = tuple[Any, ...]  # frames, the innermost first: (function, block, index, registers)
 
 
-class Violation(AssertionError):
+class ForbiddenError(AssertionError):
     """Something that must not happen, and after which steps it did."""
 
 
@@ -193,7 +193,7 @@ class Machine:
             return going_on()
         if match := re.match(r"call void @must\(i1 (\S+)\)", rest):
             if not _value(match[1], registers):
-                raise Violation(f"{function}, {block}: {line}")
+                raise ForbiddenError(f"{function}, {block}: {line}")
             return going_on()
         if match := re.match(r"call \S+ @(\w+)\((.*)\)", rest):
             name, given = match.groups()
@@ -293,8 +293,8 @@ class Search:
             for k in range(len(state[0])):
                 try:
                     successors = list(self._moves(state, k))
-                except Violation as error:
-                    raise Violation(f"{error}\n{self._story(state)}") from None
+                except ForbiddenError as error:
+                    raise ForbiddenError(f"{error}\n{self._story(state)}") from None
                 for new in successors:
                     found.append((k, new))
                     if new not in self._from:
@@ -307,7 +307,7 @@ class Search:
         threads, memory = state
         what, address, *values = self.machine.pending[threads[k]]
         if address not in self.place:
-            raise Violation(f"{what} at {address - SHARED}, where nothing is")
+            raise ForbiddenError(f"{what} at {address - SHARED}, where nothing is")
         at = self.place[address]
         seen: Any = memory[at]
         if what == "cmpxchg":

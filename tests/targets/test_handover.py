@@ -31,7 +31,7 @@ from bellcrank.emit.shared import (
     done_at,
     messages_start,
 )  # fmt: skip
-from interleaved import BASE, SHARED, Machine, Search, State, Violation
+from interleaved import BASE, SHARED, Machine, Search, State, ForbiddenError
 
 ARRAYS = ("given", "result")
 FLAG, TRIPLE = 64, "x86_64-unknown-linux-gnu"
@@ -162,7 +162,7 @@ def proved(text: str, processors: int, callers: int = 1) -> Search:
             partial(returned, search, caller), lambda state, k: working(search, processors, callers, state, k)
         )
         if len(there) < len(search.next):
-            raise Violation(f"caller {caller} waits for somebody who has not begun")
+            raise ForbiddenError(f"caller {caller} waits for somebody who has not begun")
     return search
 
 
@@ -203,5 +203,5 @@ def test_it_would_be_seen(mutation: str) -> None:
     text = program(processors, callers)
     changed = re.sub(old, new, text)
     assert changed != text
-    with pytest.raises(Violation):
+    with pytest.raises(ForbiddenError):
         proved(changed, processors, callers)
