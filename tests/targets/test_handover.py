@@ -31,7 +31,7 @@ from bellcrank.emit.shared import (
     done_at,
     messages_start,
 )  # fmt: skip
-from interleaved import BASE, SHARED, Machine, Search, State, ForbiddenError
+from interleaved import BASE, SHARED, ForbiddenError, Machine, Search, State
 
 ARRAYS = ("given", "result")
 FLAG, TRIPLE = 64, "x86_64-unknown-linux-gnu"

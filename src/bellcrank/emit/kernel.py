@@ -131,9 +131,8 @@ class Kernel:
             pointers.append((flat.ctypes.data, stride))
         for result, shape in zip(results, self.signature.outputs.values(), strict=True):
             pointers.append((result.ctypes.data, math.prod(shape) * result.itemsize))
-        if rows and self._run(rows, pointers, single=not batch):
+        if rows and self._run(rows, pointers, not batch, (keep, results)):
             self._explain(arrays)
-        del keep
         if out is not None and results[0] is not out:
             np.copyto(out, results[0])
             return out
@@ -227,7 +226,8 @@ class Kernel:
                 return [out]
         return [np.empty(shape, dtype) for shape in shapes]
 
-    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool) -> int:
+    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
+        """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
         if single:
             return int(self._one(*(p for p, _ in pointers)))
         parts = min(self.threads, max(1, rows // self.signature.rows_per_thread))
@@ -235,12 +235,13 @@ class Kernel:
             return int(self._many(rows, *(x for pair in pointers for x in pair)))
         edges = [rows * k // parts // 16 * 16 for k in range(parts)] + [rows]
 
-        def piece(k: int) -> int:
+        def piece(k: int, keep: object = keep) -> int:
             start, count = edges[k], edges[k + 1] - edges[k]
             return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
-        others = [_pool(self.threads).submit(piece, k) for k in range(1, parts)]
+        others: list[Future[int]] = []
         try:
+            others.extend(_pool(self.threads).submit(piece, k) for k in range(1, parts))
             mine = piece(0)  # this thread does its share
         finally:
             _settle(others)
