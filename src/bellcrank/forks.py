@@ -7,6 +7,8 @@ child needs anew (pools, crews, locks of its own objects) is registered where it
 
 from __future__ import annotations
 
+import _imp
+import concurrent.futures.thread  # noqa: F401  # it and logging register locks for forks: not while one waits
 import importlib._bootstrap as _bootstrap
 import os
 import sys
@@ -32,19 +34,25 @@ def _importing() -> bool:
 def _before() -> None:
     while True:
         ffi = sys.modules.get("llvmlite.binding.ffi")
-        lock = getattr(getattr(ffi, "lib", None), "_lock", None)  # an RLock: it may be this thread that is inside
+        lock = getattr(getattr(ffi, "lib", None), "_lock", None)  # can be entered twice: this thread may be inside
         if lock is not None:
             lock.__enter__()
+        _imp.acquire_lock()  # nobody begins an import
         if not _importing():
             _held.append(lock)
             return
+        _imp.release_lock()
         if lock is not None:  # who imports may need it
             lock.__exit__(None, None, None)
         time.sleep(1e-3)
 
 
 def _after() -> None:
-    if _held and (lock := _held.pop()) is not None:
+    if not _held:  # an interrupt came before
+        return
+    lock = _held.pop()
+    _imp.release_lock()
+    if lock is not None:
         lock.__exit__(None, None, None)
 
 

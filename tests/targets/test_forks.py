@@ -80,6 +80,39 @@ def run(how: str, forks: int, folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+IMPORTS = """
+import os, signal, sys, threading, time
+import bellcrank
+names = ["bellcrank.zoo", "bellcrank.sim", "bellcrank.printed", "bellcrank.machines", "bellcrank.record"]
+
+def work():
+    for name in names:
+        __import__(name)
+
+worker = threading.Thread(target=work)
+worker.start()
+while True:
+    last = not worker.is_alive()
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        work()
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert not status, status
+    if last:
+        break
+print("done")
+"""
+
+
+def test_imports_under_way(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", IMPORTS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 @pytest.mark.parametrize("how", ["kernels", "properties", "simulator"])
 def test_a_child_compiles_and_calls(how: str, tmp_path: Path) -> None:
     run(how, 6, tmp_path)

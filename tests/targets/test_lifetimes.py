@@ -87,6 +87,32 @@ before = resident()
 work(200)
 print(resident() - before)
 """
+INTERRUPTED = """
+import random, signal
+from bellcrank.emit import kernel
+
+class Interrupt(Exception):
+    pass
+
+def interrupt(*_):
+    raise Interrupt
+
+k, states = bc.kernel(m, "forward_dynamics", threads=3), m.random(0, (20_000,))
+signal.signal(signal.SIGALRM, interrupt)
+chance, cut = random.Random(1), 0
+for _ in range(150):
+    kernel._pool.cache_clear()  # so that its threads are started anew, and that is interrupted, too
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-2))
+            k(*states)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except Interrupt:
+        cut += 1
+    states = tuple(x.copy() for x in states)  # the old ones are gone
+assert cut
+"""
 
 
 def filled(code: str) -> str:
@@ -99,7 +125,11 @@ def filled(code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("code", [DROPPED, LAST_WORDS, RISEN, THREADS], ids=["dropped", "called", "risen", "threads"])
+@pytest.mark.parametrize(
+    "code",
+    [DROPPED, LAST_WORDS, RISEN, THREADS, INTERRUPTED],
+    ids=["dropped", "called", "risen", "threads", "interrupted"],
+)
 def test_the_end_of_a_kernel(code: str) -> None:
     filled(code)
 

@@ -6,12 +6,15 @@ which hands anything unusual to `Kernel.convert` below.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import math
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -278,9 +281,27 @@ def _settle(others: Sequence[Future[int]]) -> None:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # only some need it, and all would wait for its import
+    """Threads that are all there. They are started by another one, which no signal interrupts: a thread whose start was
+    cut short is one that the end of the interpreter waits for, and nobody ends.
+    """
+    from concurrent.futures import ThreadPoolExecutor, wait  # only some need it, and all would wait for its import
 
-    return ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
+    made: SimpleQueue[ThreadPoolExecutor | BaseException] = SimpleQueue()
+
+    def start() -> None:
+        try:
+            pool = ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
+            all_there = threading.Barrier(threads)
+            wait([pool.submit(all_there.wait) for _ in range(threads)])
+            made.put(pool)
+        except BaseException as error:
+            made.put(error)
+
+    _thread.start_new_thread(start, ())  # all of it or nothing, which threading's start() is not
+    found = made.get()
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads

@@ -78,8 +78,9 @@ def compiled(text: str) -> tuple[bytes, bool, str]:
 
 def compile_text(text: str) -> bytes:
     binding = llvm()
+    context = binding.create_context()  # of its own: constants and types stay in theirs for ever
     try:
-        module: Any = binding.parse_assembly(text)
+        module: Any = binding.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
