@@ -6,6 +6,7 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bellcrank import forks as _forks  # noqa: F401  # what is to be done when this process forks
 from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
 from bellcrank.methods import QUANTITIES, MethodTable, closure
 from bellcrank.model import Mechanism

@@ -16,12 +16,13 @@ import bellcrank
 
 ROOT = Path(bellcrank.__file__).resolve().parent
 
-NEUTRAL = {"scalar", "errors", "extras", "text", "version", "parameter"}
+NEUTRAL = {"scalar", "errors", "extras", "forks", "text", "version", "parameter"}
 # What each part may import beside itself and the neutral ground.
 BELOW = {
     "scalar": set(),
     "errors": set(),
     "extras": set(),
+    "forks": set(),
     "text": set(),
     "version": set(),
     "parameter": set(),

@@ -68,16 +68,25 @@ next{k}:
 
 
 def finish(pause: str) -> str:
-    """Waits until a worker is done with this step, or will not touch it."""
+    """Waits until a worker is done with this step, or will not touch it: a step that was given up is taken back from
+    whoever is still idle. (Who is away comes back only when no step is under way.)
+    """
     return f"""define internal void @finish(ptr %claim, ptr %done, i64 %step) nounwind noinline {{
   %mine = mul i64 %step, 4
   %idle.step = or i64 %mine, {IDLE}
+  %revoked = or i64 %mine, {REVOKED}
   br label %look
 {looking("%done", "%idle.step", "end", pause)}slow:
 {patience()}  call void @hurry(i64 %step, i1 %enough)
 {aborted()}  br i1 %over, label %ask, label %yield
 ask:
-{_begun("%claim", "")}  br i1 %begun, label %yield, label %end
+{_begun("%claim", "")}  br i1 %begun, label %yield, label %absent
+absent:
+  br i1 %idle, label %revoke, label %end
+revoke:
+  %pair = cmpxchg ptr %claim, i64 %v, i64 %revoked acq_rel acquire, align 8
+  %won = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %won, label %end, label %yield
 yield:
   call i32 @sched_yield()
   br label %look

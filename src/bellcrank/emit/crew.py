@@ -2,17 +2,20 @@
 
 A worker enters its native loop (handover.py) without the GIL and comes back when nobody has called for a while; then it
 sleeps until the next call wakes it. It holds the machine code but not the kernel, so that the kernel can be forgotten,
-which stops it. A forked child has none of its parent's threads and starts its own.
+which stops it. The collector may do so at any time and in any thread, even in that of the worker, so stopping takes no
+lock and waits for nobody. A forked child has none of its parent's threads and starts its own.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any
 
 from bellcrank.emit import shared
@@ -43,7 +46,7 @@ class Crew:
         self._enter = [ctypes.CFUNCTYPE(None)(library.address(f"worker_{k}")) for k in range(1, processors)]
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._gates: list[threading.Event] = []
+        self._gates: list[SimpleQueue[None]] = []  # not events: to put something in never waits
         self.cpus: Sequence[int] = ()
         self.patience = 0
         self._decide()
@@ -91,11 +94,12 @@ class Crew:
             if not self._threads:
                 self._start()
             for gate in self._gates:
-                gate.set()
+                if gate.empty():
+                    gate.put(None)
 
     def _start(self) -> None:
         places = list(self.cpus) or self._places()
-        self._gates = [threading.Event() for _ in self._enter]
+        self._gates = [SimpleQueue() for _ in self._enter]
         stop = self.word(shared.LINE * shared.STOP)
         for k, (enter, gate) in enumerate(zip(self._enter, self._gates, strict=True)):
             keep = (self.library, stop)
@@ -106,18 +110,11 @@ class Crew:
             thread.start()
             self._threads.append(thread)
 
-    def stop(self, patience: float = 0.5) -> None:
-        """Ends the threads; they will be started again by the next call."""
-        with self._lock:
-            threads, self._threads = self._threads, []
-            self.word(shared.LINE * shared.STOP).value = 1
-            for gate in self._gates:
-                gate.set()
-            for thread in threads:
-                if thread is not threading.current_thread():
-                    thread.join(patience)
-            if not any(thread.is_alive() for thread in threads):
-                self.word(shared.LINE * shared.STOP).value = 0
+    def stop(self) -> None:
+        """Ends the threads, for good and in their own time."""
+        self.word(shared.LINE * shared.STOP).value = 1
+        for gate in self._gates:
+            gate.put(None)
 
     def forget(self) -> None:
         """In a forked child: there are no threads, and nobody is in a step."""
@@ -131,13 +128,12 @@ class Crew:
             self._decide()
 
 
-def _work(enter: Callable[[], None], gate: threading.Event, stop: Any, cpu: int, keep: object) -> None:
+def _work(enter: Callable[[], None], gate: SimpleQueue[None], stop: Any, cpu: int, keep: object) -> None:
     if hasattr(os, "sched_setaffinity"):
         with suppress(OSError):  # then the operating system places it
             os.sched_setaffinity(0, {cpu})
     while True:
-        gate.wait()
-        gate.clear()
+        gate.get()
         if stop.value:
             return
         enter()
@@ -146,10 +142,20 @@ def _work(enter: Callable[[], None], gate: threading.Event, stop: Any, cpu: int,
 _crews: weakref.WeakSet[Crew] = weakref.WeakSet()
 
 
+def _at_exit(patience: float = 0.5) -> None:
+    """The interpreter ends, and should find nobody in machine code."""
+    crews = list(_crews)
+    for crew in crews:
+        crew.stop()
+    for thread in [thread for crew in crews for thread in crew._threads]:
+        thread.join(patience)
+
+
 def _after_fork() -> None:
     for crew in list(_crews):
         crew.forget()
 
 
+atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -8,14 +8,16 @@ are workers, each in a native loop `@worker_k`, which Python enters from a threa
     done_k     the same, written when a step is done, and its status. A line of its own: callers look only at this one,
                so that claiming a step needs no traffic between the cores
     abort      number of a step that the caller has given up to compute it alone
-    busy       whether a caller is in a step: a second one computes alone
+    busy       whether a caller is in a step: a second one computes alone, and a worker that comes waits outside
 
 A caller posts a step only if all workers are done with the last, and a worker touches a step only after it has changed
 its claim from IDLE to WORKING by an atomic exchange. So a caller that waits in vain, because the other core is busy
 with something else, can take the step back: by the same exchange, from IDLE to REVOKED, after which that worker will
 not touch it. It then tells those who are WORKING by `abort` that no more messages will come (they finish with whatever
-they have), waits for them and computes the state alone. Nothing is ever locked, and nobody waits long for a worker that
-has not begun.
+they have), waits for them, takes the step back from all who are still IDLE and computes the state alone. Nobody waits
+long for a worker that has not begun.
+
+tests/targets/test_handover.py runs this text in every order that there is, for two and three processors.
 
 Waiting is spinning, at first with the processor's own pause and then with sched_yield, so that whoever is waited for
 gets the core if there is only one. A worker that has nothing to do for LINGER leaves its loop and sleeps in Python.
@@ -54,3 +56,13 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
             *(worker.loop(k, arrays, sizes[k - 1], idle) for k in workers),
         ]
     )
+
+
+def sent(flag: str) -> str:
+    """The last instruction of a message, whose values lie there already."""
+    return f"store atomic i64 %step, ptr {flag} release, align 8"
+
+
+def awaited(flag: str, me: int) -> str:
+    """The first instruction of who receives it."""
+    return f"call void @await(ptr {flag}, i64 %step, i64 {me})"

@@ -6,12 +6,15 @@ which hands anything unusual to `Kernel.convert` below.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import math
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,9 +134,8 @@ class Kernel:
             pointers.append((flat.ctypes.data, stride))
         for result, shape in zip(results, self.signature.outputs.values(), strict=True):
             pointers.append((result.ctypes.data, math.prod(shape) * result.itemsize))
-        if rows and self._run(rows, pointers, single=not batch):
+        if rows and self._run(rows, pointers, not batch, (keep, results)):
             self._explain(arrays)
-        del keep
         if out is not None and results[0] is not out:
             np.copyto(out, results[0])
             return out
@@ -227,7 +229,8 @@ class Kernel:
                 return [out]
         return [np.empty(shape, dtype) for shape in shapes]
 
-    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool) -> int:
+    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
+        """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
         if single:
             return int(self._one(*(p for p, _ in pointers)))
         parts = min(self.threads, max(1, rows // self.signature.rows_per_thread))
@@ -235,12 +238,13 @@ class Kernel:
             return int(self._many(rows, *(x for pair in pointers for x in pair)))
         edges = [rows * k // parts // 16 * 16 for k in range(parts)] + [rows]
 
-        def piece(k: int) -> int:
+        def piece(k: int, keep: object = keep) -> int:
             start, count = edges[k], edges[k + 1] - edges[k]
             return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
-        others = [_pool(self.threads).submit(piece, k) for k in range(1, parts)]
+        others: list[Future[int]] = []
         try:
+            others.extend(_pool(self.threads).submit(piece, k) for k in range(1, parts))
             mine = piece(0)  # this thread does its share
         finally:
             _settle(others)
@@ -277,9 +281,27 @@ def _settle(others: Sequence[Future[int]]) -> None:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # only some need it, and all would wait for its import
+    """Threads that are all there. They are started by another one, which no signal interrupts: a thread whose start was
+    cut short is one that the end of the interpreter waits for, and nobody ends.
+    """
+    from concurrent.futures import ThreadPoolExecutor, wait  # only some need it, and all would wait for its import
 
-    return ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
+    made: SimpleQueue[ThreadPoolExecutor | BaseException] = SimpleQueue()
+
+    def start() -> None:
+        try:
+            pool = ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
+            all_there = threading.Barrier(threads)
+            wait([pool.submit(all_there.wait) for _ in range(threads)])
+            made.put(pool)
+        except BaseException as error:
+            made.put(error)
+
+    _thread.start_new_thread(start, ())  # all of it or nothing, which threading's start() is not
+    found = made.get()
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads

@@ -9,6 +9,7 @@ from typing import Any
 from bellcrank.emit import cache as store
 from bellcrank.emit import pycall
 from bellcrank.emit.host import host, llvm, target_machine
+from bellcrank.emit.unseen import unseen
 from bellcrank.errors import CompileError
 
 
@@ -20,12 +21,14 @@ class Library:
         _symbols()
         machine = target_machine()
         # use_lmm: one slab for code and constants, so that the small code model's 32-bit distances always reach.
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
-        self._engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
-        self._engine.finalize_object()
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
+        engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
+        engine.finalize_object()
+        self._held = unseen(engine)  # an engine that is finalised is unmapped
 
     def address(self, name: str) -> int:
-        found: int = self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+        (engine,) = self._held
+        found: int = engine.get_function_address(name) or engine.get_global_value_address(name)
         if not found:
             raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug of bellcrank.')
         return found
@@ -75,8 +78,9 @@ def compiled(text: str) -> tuple[bytes, bool, str]:
 
 def compile_text(text: str) -> bytes:
     binding = llvm()
+    context = binding.create_context()  # of its own: constants and types stay in theirs for ever
     try:
-        module: Any = binding.parse_assembly(text)
+        module: Any = binding.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.entry import EXTERNALS, FIELDS, FLOATS, PLAIN, TABLE
+from bellcrank.emit.unseen import unseen
 
 _ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
 _API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
@@ -39,11 +40,31 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
+class _Definition:
+    """What a builtin is made of, lent to it. A builtin reads it until its very end, when the collector may have emptied
+    everything around it: so its memory is never freed, only lent again, and the flags, which are what is read then, are
+    the same in all.
+    """
+
+    _free: list[_MethodDef] = []
+
+    def __init__(self, name: str, function: int, doc: str) -> None:
+        try:
+            self.method = self._free.pop()
+        except IndexError:
+            self.method = _MethodDef()
+        self.method.name, self.method.function, self.method.doc = name.encode(), function, doc.encode()
+        self.method.flags = _FASTCALL_KEYWORDS
+
+    def __del__(self) -> None:
+        self._free.append(self.method)
+
+
 class _Owner(str):
-    """The `__module__` of a builtin, which the builtin lets go last: it also holds what the builtin points at."""
+    """The `__module__` of a builtin, which also holds what the builtin points at."""
 
     __slots__ = ("kept",)
-    kept: tuple[object, ...]
+    kept: object
 
 
 def _numpy(name: str) -> int:
@@ -78,7 +99,8 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     """The compiled `@call` as a builtin, with `fallback` behind it; `fallback` itself where that is not supported.
 
     `address_of` gives the address of a symbol of the compiled module. The builtin keeps it, so what it refers to (say,
-    the engine, as a bound method does) lives as long as the builtin. A `doc` that begins with `name(a, b)\\n--\\n\\n`
+    the engine, as a bound method does) lives as long as the builtin; it must not refer to `fallback`, which may be in a
+    cycle with the builtin. A `doc` that begins with `name(a, b)\\n--\\n\\n`
     gives the builtin a signature.
     """
     if not supported():
@@ -86,10 +108,10 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     table = (ctypes.c_void_p * len(TABLE)).from_address(address_of("py"))
     own = {name: id(np.dtype(name)) for name in FLOATS} | {"out": id(sys.intern("out"))}
     table[:] = [own[entry] if entry in own else _numpy(entry) for entry in TABLE]
-    method = _MethodDef(name.encode(), address_of("call"), _FASTCALL_KEYWORDS, doc.encode())
+    definition = _Definition(name, address_of("call"), doc)
     owner = _Owner(__name__)
-    owner.kept = (method, address_of)
+    owner.kept = unseen(definition, address_of)
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     new = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-    builtin: Callable[..., Any] = new(ctypes.addressof(method), fallback, owner)
+    builtin: Callable[..., Any] = new(ctypes.addressof(definition.method), fallback, owner)
     return builtin

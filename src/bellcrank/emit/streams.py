@@ -222,9 +222,9 @@ class Stream(Speller):
         if item.kind == "send":
             for n in parcel.nodes:
                 w.store(self._value(n), place[n.serial])
-            w.do(f"store atomic i64 %step, ptr {flag} release, align 8")
+            w.do(handover.sent(flag))
         else:
-            w.do(f"call void @await(ptr {flag}, i64 %step, i64 {self.me})")
+            w.do(handover.awaited(flag, self.me))
             for n in item.defines:
                 self.names[n.serial] = w.load(place[n.serial])
 

@@ -90,7 +90,7 @@ class ParallelKernel(Kernel):
             address = self.library.address
             self._anyway = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(address("anyway"))
             self._row_by_row = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *pairs)(address("rows"))
-            weakref.finalize(self, self.crew.stop)
+            weakref.finalize(self, self.crew.stop).atexit = False  # the crews see to that themselves
 
     @property
     def schedule(self) -> Schedule:
@@ -126,9 +126,9 @@ class ParallelKernel(Kernel):
         s = self.signature
         return f"<Kernel {s.name} by {self.method}, {s.dtype}, {self.machine}>"
 
-    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool) -> int:
+    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
         if self.crew is None:
-            return super()._run(rows, pointers, single)
+            return super()._run(rows, pointers, single, keep)
         self.crew.wake()
         if single:
             return int(self._anyway(*(p for p, _ in pointers)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bellcrank.emit.shared import (
     AWAY,
+    BUSY,
     IDLE,
     LINE,
     LINGER,
@@ -35,7 +36,11 @@ def clock(darwin: bool) -> str:
 
 
 def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
-    """The native loop of a worker. It returns when there was nothing to do for long, or when it is told to stop."""
+    """The native loop of a worker. It returns when there was nothing to do for long, or when it is told to stop.
+
+    It enters while it holds BUSY, when no step is under way: an idle worker with the number of a step that others are
+    at would look like one that has done it.
+    """
     claim, done = at(claim_at(k)), at(done_at(k))
     take = "".join(f"  %{a} = load ptr, ptr {at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
     args = ", ".join(f"ptr %{a}" for a in arrays)
@@ -45,14 +50,28 @@ def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
   %raw.up = add i64 %raw.int, 63
   %raw.on = and i64 %raw.up, -64
   %ws = inttoptr i64 %raw.on to ptr
+  br label %enter
+enter:
+  %taken = cmpxchg ptr {at(LINE * BUSY)}, i64 0, i64 1 acquire monotonic, align 8
+  %free = extractvalue {{ i64, i1 }} %taken, 1
+  br i1 %free, label %in, label %outside
+outside:
+  %unwanted = load atomic i64, ptr {at(LINE * STOP)} monotonic, align 8
+  %turned = icmp ne i64 %unwanted, 0
+  br i1 %turned, label %out, label %later
+later:
+  call i32 @sched_yield()
+  br label %enter
+in:
   %first = load atomic i64, ptr {at(STEP)} acquire, align 8
   %first.4 = mul i64 %first, 4
   %first.idle = or i64 %first.4, {IDLE}
   store atomic i64 %first.idle, ptr {claim} release, align 8
   store atomic i64 %first.idle, ptr {done} release, align 8
+  store atomic i64 0, ptr {at(LINE * BUSY)} release, align 8
   br label %begin
 begin:
-  %last = phi i64 [%first, %0], [%step, %skip], [%step, %work]
+  %last = phi i64 [%first, %in], [%step, %skip], [%step, %work]
   %last.4 = mul i64 %last, 4
   %last.idle = or i64 %last.4, {IDLE}
   br label %look
@@ -104,6 +123,8 @@ leave:
   %gone = or i64 %last.4, {AWAY}
   store atomic i64 %gone, ptr {claim} release, align 8
   store atomic i64 %gone, ptr {done} release, align 8
+  br label %out
+out:
   call void @free(ptr %raw)
   ret void
 }}"""

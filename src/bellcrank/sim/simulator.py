@@ -5,9 +5,11 @@ A Simulator is compiled once and runs as often as asked, with other starts, step
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,6 +90,7 @@ class Simulator:
         self._programs: dict[Any, Any] = {}
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
+        _simulators.add(self)
         self.events = listed("events", events, "events")
         for e in self.events:
             if not isinstance(e, Event):
@@ -373,3 +376,16 @@ def simulate(
     made = Simulator(mechanism, integrator, method, events, sensitivities, form, summary=summary, **parts)
     return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads,
                     progress, batch, target, dtype, keep)  # fmt: skip
+
+
+_simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child, where nobody is left to open a lock that another thread held."""
+    for simulator in list(_simulators):
+        simulator._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

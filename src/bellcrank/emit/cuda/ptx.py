@@ -24,7 +24,7 @@ def ptx(text: str, promote: bool = False) -> str:
     """promote: variables (alloca) become registers."""
     binding = llvm()
     try:
-        module: Any = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{text}')
+        module: Any = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{text}', binding.create_context())
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error

@@ -1,0 +1,240 @@
+"""`python -m bench.kernels_soak [--minutes 10]`: kernels made, called, dropped, forked, interrupted from eight threads.
+
+The threads are in a process of its own whose freed memory is filled at once (MALLOC_PERTURB_), so that a use after free
+is a crash. It says every few seconds how far each thread is and how much memory there is; here we look whether it goes
+on. What is reported: what was done, a crash, a hang with where everybody was, and how fast the memory grew in the
+second half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import gc
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import bellcrank as bc
+from bellcrank.schedule import Machine
+from bellcrank.schedule.machine import complete
+
+THREADS = 8
+EVERY = 2.0  # seconds between reports
+PATIENCE = 120.0  # seconds without anybody getting further
+NAMES = ("pendulum", "puma600", "excavator")
+TREE = bc.zoo.load("tree(15)")  # once: ast.parse from several threads may fail in Python before 3.11.8 (gh-106905)
+COST = {**Machine("", complete(1)).cost, "neg": 0.0}
+
+
+class InterruptError(Exception):
+    """What a signal raises, somewhere in a call."""
+
+
+class Soak:
+    def __init__(self, seconds: float) -> None:
+        self.until = time.monotonic() + seconds
+        self.counts: dict[str, int] = {}
+        self.turns = [0] * THREADS
+        self.wrong: list[str] = []
+        self.serial = itertools.count()
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    # -- what is done
+
+    def kernel(self, r: random.Random) -> None:
+        """One that is in the cache, called in some way and dropped, sometimes in one more cycle."""
+        m = bc.zoo.load(r.choice(NAMES))
+        threads = r.choice((1, 1, 2))
+        k = bc.kernel(m, r.choice(("forward_dynamics", "inverse_dynamics")), method="auto", threads=threads)
+        state = m.random(r.randrange(100), r.choice(((), (), (5,), (200,), (5000,))))
+        result = k(*state)
+        self.same(k.signature.name, result, k.convert(*state))
+        if r.random() < 0.3:
+            k.me = k  # type: ignore[attr-defined]
+        self.count("kernels")
+
+    def new(self, r: random.Random) -> None:
+        """One that nobody has compiled yet."""
+        m = bc.zoo.random_tree(os.getpid() * 100_000 + next(self.serial), n=3)
+        q, v, tau = m.random(0)
+        a = bc.kernel(m, "forward_dynamics", method="aba")(q, v, tau)
+        back = bc.kernel(m, "inverse_dynamics", method="rnea")(q, v, a)
+        if not np.allclose(back, tau, atol=1e-6 * (1.0 + abs(tau).max())):
+            self.wrong.append(f"inverse and forward dynamics of {m!r} differ")
+        self.count("compiled")
+
+    def cores(self, r: random.Random) -> None:
+        """One state on several cores, and as on one."""
+        p = r.choice((2, 3))
+        machine = Machine(f"soak({p})", complete(p), COST, start=0.2, word=0.01)
+        m = TREE
+        k = bc.kernel(m, "forward_dynamics", method="aba", machine=machine)
+        if k.crew is not None:  # type: ignore[attr-defined]
+            k.crew.on([0, 1][: p - 1] * 2, r.choice((0, 0, 1000)))  # type: ignore[attr-defined]
+        single = bc.kernel(m, "forward_dynamics", method="aba")
+        for seed in range(r.choice((5, 50))):
+            state = m.random(seed)
+            self.same("cores", k(*state), single(*state))
+        self.count("cores")
+
+    def fork(self, r: random.Random) -> None:
+        seed = r.randrange(1 << 30)
+        child = os.fork()
+        if not child:
+            signal.alarm(int(PATIENCE))
+            try:
+                self.wrong = []
+                own = random.Random(seed)
+                for act in (self.new, self.kernel, self.cores):
+                    act(own)
+                sys.stderr.write("".join(f"in a child: {x}\n" for x in self.wrong))
+                os._exit(bool(self.wrong))
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status:
+            self.wrong.append(f"a child ended with {status}")
+        self.count("forks")
+
+    def interrupted(self, r: random.Random) -> None:
+        """A batch on two threads, in the main one, where signals arrive."""
+        m = bc.zoo.load("puma600")
+        k = bc.kernel(m, "forward_dynamics", threads=2)
+        state = m.random(1, (20_000,))
+        try:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, r.uniform(1e-4, 2e-2))
+                k(*state)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+        except InterruptError:
+            self.count("interrupted")
+        self.count("interruptible")
+
+    def same(self, what: str, a: Any, b: Any) -> None:
+        if np.asarray(a).tobytes() != np.asarray(b).tobytes() and not np.allclose(a, b, rtol=1e-9):
+            self.wrong.append(f"{what}: {a} is not {b}")
+
+    # -- threads
+
+    def work(self, me: int) -> None:
+        r = random.Random(me)
+        acts: list[Callable[[random.Random], None]] = [self.kernel] * 8 + [self.cores] * 2 + [self.new]
+        if me < 2:
+            acts = [*acts, self.fork]
+        if me == 0:
+            acts = [*acts, *[self.interrupted] * 4]
+        try:
+            while time.monotonic() < self.until and not self.wrong:
+                r.choice(acts)(r)
+                if r.random() < 0.1:
+                    gc.collect()
+                self.turns[me] += 1
+        except BaseException:
+            self.wrong.append(traceback.format_exc())
+
+    def report(self) -> None:
+        while time.monotonic() < self.until + PATIENCE:
+            with open("/proc/self/statm") as file:
+                resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            said = {
+                "turns": self.turns,
+                "counts": self.counts,
+                "resident": resident,
+                "threads": threading.active_count(),
+            }
+            print(json.dumps(said), flush=True)
+            time.sleep(EVERY)
+
+
+def inside(seconds: float) -> int:
+    warnings.simplefilter("ignore")  # Python warns of forks with threads, which is what this is about
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+
+    def interrupt(*_: object) -> None:
+        raise InterruptError
+
+    signal.signal(signal.SIGALRM, interrupt)
+    soak = Soak(seconds)
+    threading.Thread(target=soak.report, daemon=True).start()
+    others = [threading.Thread(target=soak.work, args=(k,)) for k in range(1, THREADS)]
+    for t in others:
+        t.start()
+    soak.work(0)
+    for t in others:
+        t.join()
+    for x in soak.wrong:
+        print(x, file=sys.stderr)
+    return bool(soak.wrong)
+
+
+def slope(samples: list[tuple[float, float]]) -> float:
+    """Bytes a second, over the second half."""
+    half = np.array(samples[len(samples) // 2 :])
+    return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(prog="python -m bench.kernels_soak")
+    asked.add_argument("--minutes", type=float, default=10.0)
+    given = asked.parse_args()
+    seconds = 60.0 * given.minutes
+    environment = os.environ | {"MALLOC_PERTURB_": "255", "PYTHONMALLOC": "malloc"}
+    command = [sys.executable, "-m", "bench.kernels_soak", "inside", str(seconds)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    began = moved = told = time.monotonic()
+    last: dict[str, Any] = {"turns": []}
+    samples: list[tuple[float, float]] = []
+
+    def watch() -> None:
+        while process.poll() is None:
+            time.sleep(1.0)
+            if time.monotonic() - moved > PATIENCE:
+                process.send_signal(signal.SIGUSR1)  # where everybody is
+                time.sleep(2.0)
+                process.kill()
+
+    threading.Thread(target=watch, daemon=True).start()
+    for line in process.stdout:
+        now, said = time.monotonic(), json.loads(line)
+        if said["turns"] != last["turns"]:
+            moved = now
+        last = said
+        samples.append((now - began, said["resident"]))
+        if now - told > 60.0:
+            told = now
+            print(f"{now - began:.0f} s: {said['resident'] / 2**20:.0f} MiB, {said['counts']}", flush=True)
+    code = process.wait()
+    end = "hang" if code == -signal.SIGKILL else f"crash ({signal.Signals(-code).name})" if code < 0 else "end"
+    print(f"{end}, exit status {code}, after {time.monotonic() - began:.0f} s; turns of the threads {last['turns']}")
+    print(f"{last.get('counts')}")
+    if samples:
+        first, final = samples[len(samples) // 2][1], samples[-1][1]
+        print(
+            f"resident {first / 2**20:.1f} MiB at half time, {final / 2**20:.1f} MiB at the end, "
+            f"{slope(samples) * 60 / 2**20:+.3f} MiB a minute; {last['threads']} threads at the end"
+        )
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    return int(code != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(inside(float(sys.argv[2])) if sys.argv[1:2] == ["inside"] else main())

@@ -1,0 +1,207 @@
+"""The protocol between cores (emit/handover.py), explored: its own text, in every order that there is.
+
+Callers call without end, workers come and go as they like, anybody is preempted anywhere for as long as may be, and
+whoever waits may have waited long enough at any time. A state is right if all parts of it were written, of messages of
+that step, while its arrays were there; and the caller comes back although everybody sleeps who has not begun.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import pytest
+
+from bellcrank.emit import handover
+from bellcrank.emit.shared import (
+    ABORT,
+    ALONE,
+    BUSY,
+    IDLE,
+    LINE,
+    MODE,
+    PATIENCE,
+    STATUS,
+    STEP,
+    STOP,
+    TOGETHER,
+    WORKING,
+    at,
+    claim_at,
+    done_at,
+    messages_start,
+)  # fmt: skip
+from interleaved import BASE, SHARED, ForbiddenError, Machine, Search, State
+
+ARRAYS = ("given", "result")
+FLAG, TRIPLE = 64, "x86_64-unknown-linux-gnu"
+STATUS_ALONE = 5
+LIMIT = 1_000_000
+
+
+def message(processors: int, k: int) -> int:
+    """Of processor k for the next one: a value, and the number of the step at FLAG."""
+    return messages_start(processors) + LINE * k
+
+
+def arrays_at(processors: int, caller: int) -> int:
+    """A word that says whether the arrays are there, and a result of each processor."""
+    return message(processors, processors) + LINE * caller
+
+
+def stream(processors: int, k: int) -> str:
+    """Each sends a message to the next and waits for the last one's; processor 0 begins and ends the round."""
+    own, last = message(processors, k), message(processors, (k - 1) % processors)
+    send = f"  store i64 %step, ptr {at(own)}, align 8\n  {handover.sent(at(own + FLAG))}\n"
+    receive = f"  {handover.awaited(at(last + FLAG), k)}\n  %got = load i64, ptr {at(last)}, align 8\n"
+    return f"""define internal i64 @stream_{k}(ptr %ws, ptr %given, ptr %result, i64 %step) {{
+  %there = load i64, ptr %given, align 8
+  %alive = icmp eq i64 %there, 1
+  call void @must(i1 %alive)
+{send + receive if k == 0 else receive + send}  %same = icmp eq i64 %got, %step
+  %good = zext i1 %same to i64
+  %place = getelementptr i8, ptr %result, i64 {8 * k}
+  store i64 %good, ptr %place, align 8
+  %still = load i64, ptr %given, align 8
+  %alive.still = icmp eq i64 %still, 1
+  call void @must(i1 %alive.still)
+  ret i64 %step
+}}
+"""
+
+
+def driver(processors: int, caller: int) -> str:
+    """Calls, and looks at what it got: every part is there, and the status is that of all of them."""
+    first = arrays_at(processors, caller)
+    results = [first + 8 + 8 * k for k in range(processors)]
+    clear = "".join(f"  store i64 0, ptr {at(place)}, align 8\n" for place in results)
+    look = "".join(
+        f"  %r{k} = load i64, ptr {at(place)}, align 8\n  call void @must(i1 %r{k})\n"
+        for k, place in enumerate(results)
+    )
+    return f"""define void @caller_{caller}() {{
+  br label %again
+again:
+{clear}  store i64 1, ptr {at(first)}, align 8
+  %status = call i64 @anyway(ptr {at(first)}, ptr {at(first + 8)})
+  %alone = icmp eq i64 %status, {STATUS_ALONE}
+  %newest = icmp eq i64 %status, {BASE}
+  %fine = or i1 %alone, %newest
+  call void @must(i1 %fine)
+  store i64 0, ptr {at(first)}, align 8
+{look}  br label %again
+}}
+"""
+
+
+def program(processors: int, callers: int = 1) -> str:
+    """The emitted protocol, with streams that only pass messages around."""
+    workers = range(1, processors)
+    workspace = "  %ws = inttoptr i64 0 to ptr\n", ""
+    text = handover.definition(ARRAYS, workspace, [64 for _ in workers], 0, TRIPLE)
+    parts = "".join(
+        f"  %p{k} = getelementptr i8, ptr %result, i64 {8 * k}\n  store i64 1, ptr %p{k}, align 8\n"
+        for k in range(processors)
+    )
+    return "\n".join(
+        [
+            text,
+            *(stream(processors, k) for k in range(processors)),
+            f"define internal i64 @alone(ptr %given, ptr %result) {{\n{parts}  ret i64 {STATUS_ALONE}\n}}\n",
+            *(driver(processors, c) for c in range(callers)),
+            *(
+                f"define void @thread_{k}() {{\n  br label %again\nagain:\n  call void @worker_{k}()\n"
+                "  br label %again\n}\n"
+                for k in workers
+            ),
+        ]
+    )
+
+
+def explored(text: str, processors: int, callers: int = 1) -> Search:
+    counters = [SHARED + LINE * BUSY + place for place in (TOGETHER, ALONE)]
+    unknown = [SHARED + LINE * STOP, SHARED + LINE * MODE + PATIENCE]
+    machine = Machine(text, unknown, counters)
+    workers = range(1, processors)
+    pointers = [SHARED + 8 + 8 * i for i in range(len(ARRAYS))]
+    messages = [SHARED + message(processors, k) + place for k in range(processors) for place in (0, FLAG)]
+    statuses = [SHARED + done_at(k) + STATUS for k in workers]
+    arrays = [SHARED + arrays_at(processors, c) + 8 * i for c in range(callers) for i in range(processors + 1)]
+    claims = [SHARED + place(k) for k in workers for place in (claim_at, done_at)]
+    step, abort, busy = SHARED + STEP, SHARED + LINE * ABORT, SHARED + LINE * BUSY
+    cells = [step, abort, busy, *claims, *pointers, *messages, *statuses, *arrays]
+    search = Search(machine, cells, step, [abort, *messages, *statuses], LIMIT)
+    threads = [machine.start(f"caller_{c}") for c in range(callers)]
+    threads += [machine.start(f"thread_{k}") for k in workers]
+    first = dict.fromkeys(cells, 0) | {step: BASE}
+    forked = first | dict.fromkeys(messages, BASE)  # a child finds the messages of its parent's last step
+    begin = tuple(options[0] for options in threads)
+    assert all(len(options) == 1 for options in threads)
+    search.run([(begin, tuple(memory.values())) for memory in (first, forked)])
+    return search
+
+
+def returned(search: Search, caller: int, state: State) -> bool:
+    """Whether that caller is about to look at its results."""
+    frames = search.machine.locals[state[0][caller]]
+    return len(frames) == 1 and frames[0][1] == "again"
+
+
+def working(search: Search, processors: int, callers: int, state: State, thread: int) -> bool:
+    """Callers, and workers who have begun with this step."""
+    if thread < callers:
+        return True
+    return state[1][search.place[SHARED + claim_at(thread - callers + 1)]] in (4 * BASE + WORKING, 4 * BASE + IDLE)
+
+
+def proved(text: str, processors: int, callers: int = 1) -> Search:
+    """Nothing wrong happens, and no caller waits for somebody who has not begun."""
+    search = explored(text, processors, callers)
+    for caller in range(callers):
+        there = search.reaching(
+            partial(returned, search, caller), lambda state, k: working(search, processors, callers, state, k)
+        )
+        if len(there) < len(search.next):
+            raise ForbiddenError(f"caller {caller} waits for somebody who has not begun")
+    return search
+
+
+@pytest.mark.parametrize(("processors", "callers"), [(2, 1), (2, 2), (3, 1)])
+def test_every_order(processors: int, callers: int) -> None:
+    search = proved(program(processors, callers), processors, callers)
+    named = {name for name, _ in search.machine.visited}
+    blocks = {(name, block) for name in named for block in search.machine.functions[name].blocks}
+    never = blocks - search.machine.visited
+    # One worker alone is the reason to give up, and there is no other who must be told.
+    assert never == ({("finish", "revoke")} if processors == 2 else set())
+
+
+MUTATIONS = {
+    "a step that is given up stays with who is idle": (
+        3, 1, r"absent:\n  br i1 %idle, label %revoke, label %end", r"absent:\n  br label %end"),
+    "workers enter while a step is under way": (2, 1, r"br i1 %free, label %in, label %outside", r"br label %in"),
+    "nobody waits for the workers": (2, 1, r"  call void @finish\(.*\)\n", r""),
+    "a claim is taken without an exchange": (
+        2, 1, r"br i1 %mine, label %work, label %skip", r"br label %work"),
+    "a worker is done before it has begun": (
+        2, 1, r"work:\n", rf"work:\n  store atomic i64 %step.idle, ptr {at(done_at(1))} release, align 8\n"),
+    "a status is written too late": (
+        2, 1, r"(  store i64 %status, .*\n)((?:  store atomic .*\n)+)", r"\2\1"),
+    "nobody waits for a message": (2, 1, r"br i1 %there, label %done, label %wait", r"br label %done"),
+    "two callers at once": (2, 2, r"br i1 %mine, label %try, label %alone", r"br label %try"),
+    "who is away is waited for": (
+        2, 1, r"br i1 %idle1, label %waiting1, label %abort1", r"br i1 %idle1, label %waiting1, label %next1"),
+    "who is idle is waited for": (2, 1, r"br i1 %enough, label %revoke1, label %next1", r"br label %next1"),
+    "workers are not told": (3, 1, r"  store atomic i64 %step, ptr \S+ \(i8, ptr @shared, i64 256\) .*\n", r""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_it_would_be_seen(mutation: str) -> None:
+    """What was wrong once, and what else might be."""
+    processors, callers, old, new = MUTATIONS[mutation]
+    text = program(processors, callers)
+    changed = re.sub(old, new, text)
+    assert changed != text
+    with pytest.raises(ForbiddenError):
+        proved(changed, processors, callers)
