@@ -72,17 +72,21 @@ def _renew(s: Any, u: Any) -> dict[str, Any]:
     return {"s": [new[k] for k in NAMES]}
 
 
-def program(kind: str) -> Program:
+def program(kind: str, called: str = "") -> Program:
+    """called: what its graphs are called, instead of what they are."""
     shapes = SHAPES if kind == "plain" else FED
-    graphs = {name: trace(name, f, shapes) for name, f in (("tick", _tick), ("start", _start))}
+    graphs = {name: trace(called or name, f, shapes) for name, f in (("tick", _tick), ("start", _start))}
     if kind == "plain":
         return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"])
     more: dict[str, Any] = {"input": AT["line"]}
     if kind in ("watched", "all"):
-        more |= {"observe": trace("observe", _observe, shapes), "locate": trace("locate", _locate, shapes)}
+        more |= {
+            "observe": trace(called or "observe", _observe, shapes),
+            "locate": trace(called or "locate", _locate, shapes),
+        }
         more["hit"] = AT["hit"]
     if kind == "all":
-        more |= {"renew": trace("renew", _renew, shapes), "fresh": AT["fresh"]}
+        more |= {"renew": trace(called or "renew", _renew, shapes), "fresh": AT["fresh"]}
     return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"], **more)
 
 

@@ -28,6 +28,7 @@ from bellcrank.graph import Graph
 from bellcrank.methods import QUANTITIES, Method, Quantity, quantity
 from bellcrank.model import Mechanism
 from bellcrank.schedule import Machine, Schedule
+from bellcrank.shipped import untouched
 from bellcrank.wrenches import extension
 
 __all__ = [
@@ -71,7 +72,8 @@ def kernel(
     processors: int | None = None,
     actuated: Sequence[str] = (),
 ) -> Kernel:
-    """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced.
+    """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced. (With a
+    method or a joint type of your own in the tables it is traced, and the code found by what came out.)
 
     threads= shares out the states of a batch; machine="threads" shares out the work on each state. actuated= names the
     joints that are driven, for inverse_dynamics of a mechanism with loops.
@@ -126,7 +128,8 @@ def kernel(
     def text() -> str:
         return source(made()[1], dtype, threads, layout() if team is not None else None)
 
-    facts, code, cached = _recalled(index)
+    known = untouched()
+    facts, code, cached = _recalled(index) if known else (None, b"", False)
     if facts is None:
         by, g = made()
         code, cached, where = compiled(text())
@@ -139,7 +142,8 @@ def kernel(
             "code_size": code_size(code),
             "used": layout().used if team is not None else 1,
         }
-        store.save(f"{index}.json", json.dumps(facts).encode())
+        if known:
+            store.save(f"{index}.json", json.dumps(facts).encode())
     signature = _signature(mechanism, name, facts, dtype)
     extend = None
     if quantity(name).option == "frames" and not wrenches:
@@ -197,7 +201,8 @@ def _on_gpu(request: Request, settings: tuple[Any, ...]) -> Kernel | None:
     def made() -> tuple[Method, Graph]:
         return chosen(mechanism, request, dtype, "cuda")
 
-    found = store.load(f"{index}.json")
+    known = untouched()
+    found = store.load(f"{index}.json") if known else None
     facts = json.loads(found) if found is not None else None
     if facts is None:
         by, g = made()
@@ -207,7 +212,8 @@ def _on_gpu(request: Request, settings: tuple[Any, ...]) -> Kernel | None:
             "outputs": {key: list(array.shape) for key, array in g.outputs.items()},
             "texts": straight.texts(g, dtype),
         }
-        store.save(f"{index}.json", json.dumps(facts).encode())
+        if known:
+            store.save(f"{index}.json", json.dumps(facts).encode())
     extend = None
     if quantity(request.quantity).option == "frames" and not request.wrenches:
         extend = extension(request.quantity, partial(_with_wrenches, settings))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from math import ceil, floor, log10
+
+from bellcrank.quoting import xml
 
 COLOURS = ("#1f5fa8", "#c44e1c", "#2f8f5b", "#7d4bb0", "#8a6d1d", "#555555")
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 34, 44  # margins
@@ -34,7 +35,7 @@ def lines(
         'font-size="12">',
         "<!-- bellcrank chart -->",
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="18" font-size="14">{escape(title)}</text>',
+        f'<text x="{LEFT}" y="18" font-size="14">{xml(title)}</text>',
     ]
     for k in range(6):
         y = top * k / 5
@@ -45,21 +46,21 @@ def lines(
         a, b = at(x, 0.0)
         out.append(f'<text x="{a}" y="{b + 16}" text-anchor="middle">{x:g}</text>')
     middle = (LEFT + width - RIGHT) / 2
-    out.append(f'<text x="{middle:g}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
+    out.append(f'<text x="{middle:g}" y="{height - 8}" text-anchor="middle">{xml(across)}</text>')
     turned = f"rotate(-90 14 {height / 2:g})"
-    out.append(f'<text x="14" y="{height / 2:g}" text-anchor="middle" transform="{turned}">{escape(up)}</text>')
+    out.append(f'<text x="14" y="{height / 2:g}" text-anchor="middle" transform="{turned}">{xml(up)}</text>')
     for k, (name, line) in enumerate(series.items()):
         colour = COLOURS[k % len(COLOURS)]
         places = [at(x, y) for x, y in sorted(line.items())]
         way = " ".join(f"{a},{b}" for a, b in places)
         out.append(f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="2"/>')
         out += [f'<circle cx="{a}" cy="{b}" r="3" fill="{colour}"/>' for a, b in places]
-        out.append(f'<text x="{LEFT + 12}" y="{TOP + 14 + 16 * k}" fill="{colour}">{escape(name)}</text>')
+        out.append(f'<text x="{LEFT + 12}" y="{TOP + 14 + 16 * k}" fill="{colour}">{xml(name)}</text>')
     for x, y in (marks or {}).items():
         a, b = at(x, y)
         out.append(f'<circle cx="{a}" cy="{b}" r="6" fill="none" stroke="black" stroke-width="1.5"/>')
     if marks:
-        out.append(f'<text x="{LEFT + 12}" y="{TOP + 14 + 16 * len(series)}">○ {escape(marked)}</text>')
+        out.append(f'<text x="{LEFT + 12}" y="{TOP + 14 + 16 * len(series)}">○ {xml(marked)}</text>')
     return "\n".join([*out, "</svg>\n"])
 
 

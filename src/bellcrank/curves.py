@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
 
 from bellcrank.chart import COLOURS
+from bellcrank.quoting import xml
 
 Array = np.ndarray[Any, Any]
 WIDTH, HEIGHT = 330, 170  # of a panel, with its axes
@@ -46,18 +46,18 @@ def figure(title: str, panels: Sequence[Panel], columns: int = 2, across: str = 
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
         'font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="18" font-size="14">{escape(title)}</text>',
+        f'<text x="{LEFT}" y="18" font-size="14">{xml(title)}</text>',
     ]
     at = float(LEFT)
     for name in names:
         out.append(f'<path d="M{at:g} 34h18" {_pen(names.index(name), first[name])}/>')
-        out.append(f'<text x="{at + 23:g}" y="38">{escape(name)}</text>')
+        out.append(f'<text x="{at + 23:g}" y="38">{xml(name)}</text>')
         at += 40 + 6.2 * len(name)
     for k, panel in enumerate(panels):
         x0, y0 = (k % columns) * WIDTH, HEAD + (k // columns) * HEIGHT
         out += [f'<g transform="translate({x0} {y0})">', *_panel(panel, names, k), "</g>"]
     middle = (LEFT + width - RIGHT) / 2
-    out.append(f'<text x="{middle:g}" y="{height - 6}" text-anchor="middle">{escape(across)}</text>')
+    out.append(f'<text x="{middle:g}" y="{height - 6}" text-anchor="middle">{xml(across)}</text>')
     return "\n".join([*out, "</svg>\n"])
 
 
@@ -76,7 +76,7 @@ def _panel(panel: Panel, names: Sequence[str], k: int) -> list[str]:
     across = (right - LEFT) / (x_high - x_low)
     up = (bottom - TOP) / (high - low)
 
-    out = [f'<text x="{LEFT}" y="{TOP - 7}" fill="#333">{escape(panel.title)}</text>']
+    out = [f'<text x="{LEFT}" y="{TOP - 7}" fill="#333">{xml(panel.title)}</text>']
     out.append(
         f'<clipPath id="c{k}"><rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{bottom - TOP}"/></clipPath>'
     )

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from bellcrank.quoting import shown, visible
+
 
 class BellcrankError(Exception):
     """Base of every error bellcrank raises on purpose; the command line prints it without a traceback."""
+
+    def __str__(self) -> str:
+        """A message may quote a file: nothing in it steers the terminal."""
+        return visible(super().__str__())
 
 
 class ModelError(BellcrankError, ValueError):
@@ -38,5 +44,5 @@ def unknown(what: str, name: object, known: Iterable[object], meant: str = "") -
     names = [str(k) for k in known]
     close = [meant] if meant else get_close_matches(str(name), names, n=1)
     hint = f' Did you mean "{close[0]}"?' if close else ""
-    shown = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
-    return f'There is no {what} "{name}".{hint} Known: {shown or "none"}.'
+    listed = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
+    return f"There is no {what} {shown(str(name), 200)}.{hint} Known: {listed or 'none'}."

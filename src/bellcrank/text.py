@@ -1,10 +1,11 @@
-"""Plain text: tables for print() with aligned columns (the command line has its own), and names in pictures."""
+"""Plain text: tables for print() with aligned columns. (The command line has its own.)"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from bellcrank.quoting import line
 
 
 @dataclass(frozen=True)
@@ -22,15 +23,11 @@ class Table:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
+    rows = [[line(cell) for cell in row] for row in rows]  # names come from files: a cell has one line
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
-    def line(cells: Sequence[str]) -> str:
+    def joined(cells: Sequence[str]) -> str:
         padded = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
         return "  ".join(padded).rstrip()
 
-    return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])
-
-
-def xml(text: str) -> str:
-    """Text for SVG and HTML. Names come from files: what has no shape there becomes the sign for that."""
-    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
+    return "\n".join([joined(head), joined(["-" * w for w in widths]), *map(joined, rows)])

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 
 import bellcrank as bc
-from bellcrank import build, zoo
+from bellcrank import build, quoting, zoo
 from bellcrank.emit import c99
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
@@ -271,7 +271,7 @@ def test_no_data_and_no_calls_but_to_libm(tmp_path: Path) -> None:
         symbols = [line.split()[-2:] for line in run(tmp_path, "nm", f"{name}.o").splitlines()]
         assert [s.lstrip("_") for kind, s in symbols if kind == "T"] == [name]
         assert {kind for kind, _ in symbols} <= {"T", "t", "U", "r"}
-        libm = {*c99.LIBM, "sincos"}
+        libm = {*quoting.LIBM, "sincos"}
         assert {s.lstrip("_") for kind, s in symbols if kind == "U"} <= {*libm, "GLOBAL_OFFSET_TABLE_"}
 
 
@@ -348,7 +348,7 @@ def test_odd_names_compile(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_identifier(text: str, word: str) -> None:
-    assert c99.identifier(text) == word
+    assert quoting.identifier(text) == word
 
 
 def test_name_given() -> None:
@@ -386,7 +386,7 @@ def test_every_name_is_made_once_and_before_its_use(name: str, limit: int, monke
     graph = build.graph(MECHANISMS[name](), "forward_dynamics")
     code = next(text for file, text in c99.source(graph).items() if file.endswith(".c"))
     code = re.sub(r"/\*.*?\*/", "", code)
-    arrays, functions = {*graph.inputs, "out", "w"}, {*c99.LIBM, "isnan", "double", "int", "void"}
+    arrays, functions = {*graph.inputs, "out", "w"}, {*quoting.LIBM, "isnan", "double", "int", "void"}
     computed: list[str] = []
     for body in re.findall(r"^\{\n(.*?)^\}", code, re.MULTILINE | re.DOTALL):
         known: set[str] = set()
@@ -413,7 +413,7 @@ def test_sine_and_cosine_are_neighbours() -> None:
 def test_same_text_on_every_run() -> None:
     script = """
 import sys
-from bellcrank import build, zoo
+from bellcrank import build, quoting, zoo
 from bellcrank.emit import c99
 c99.LIMIT = 200
 sys.stdout.write("".join(c99.source(build.graph(zoo.random_tree(5, passive=True), "forward_dynamics")).values()))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank import shipped
 from bellcrank.emit import cache
+from bellcrank.methods import rnea
+from bellcrank.methods.table import ANY, METHODS, Method
 from bellcrank.model import Loop, Mechanism, Spring
+from bellcrank.model.joints import KINDS
 from trees import random_tree
 
 
@@ -70,6 +77,67 @@ def test_what_decides_the_code_decides_the_key(folder: Path, arm: Mechanism) -> 
     assert not bc.kernel(arm, "pose", frame="b1").from_cache
     bc.kernel(arm, "forward_dynamics", method="aba")
     assert not bc.kernel(arm, "forward_dynamics", method="crba").from_cache
+
+
+OWN = """
+import sys, types
+import numpy as np
+import bellcrank as bc
+from bellcrank.methods.table import ANY, METHODS, Method
+import own
+
+METHODS["own"] = Method("own", own, ("gravity_torque",), ANY, "luh1980")
+arm = bc.zoo.planar3r()
+k = bc.kernel(arm, "gravity_torque", method="own")
+print(*k(np.zeros(3)), k.from_cache)
+"""
+
+
+def own_method(folder: Path, factor: float) -> list[str]:
+    """What a process gets by a method in a file of the user's."""
+    (folder / "own.py").write_text(f"def gravity_torque(tree, q): return [{factor} + x for x in q]")
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, env=environment, check=True)
+    return done.stdout.split()
+
+
+def test_a_changed_method_of_ones_own_is_a_new_one(folder: Path, tmp_path: Path) -> None:
+    assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["False"]
+    assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["True"]  # the same text, and so the same code
+    assert own_method(tmp_path, 2.0) == ["2.0"] * 3 + ["False"]
+
+
+def test_two_methods_of_one_name_in_one_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = bc.zoo.planar3r()
+    found = []
+    for factor in (1.0, 2.0):
+        module = ModuleType("own")
+        module.gravity_torque = lambda tree, q, factor=factor: [factor + x for x in q]  # type: ignore[attr-defined]
+        monkeypatch.setitem(METHODS, "own", Method("own", module, ("gravity_torque",), ANY, "luh1980"))
+        found.append(bc.kernel(arm, "gravity_torque", method="own")(np.zeros(3)).tolist())
+    assert found == [[1.0] * 3, [2.0] * 3]
+
+
+def test_an_exchanged_function_and_joint_are_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = bc.zoo.planar3r()
+    right = bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3))
+    assert bc.kernel(arm, "gravity_torque", method="rnea").from_cache
+    really = rnea.gravity_torque
+
+    @functools.wraps(really)
+    def twice(*args: Any) -> Any:
+        return [2.0 * x for x in really(*args)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rnea, "gravity_torque", twice)
+        assert not shipped.untouched()
+        np.testing.assert_allclose(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), 2.0 * right)
+    assert shipped.untouched()
+    assert np.array_equal(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), right)
+    with monkeypatch.context() as patch:
+        patch.setitem(KINDS, "revolute", type("Own", (KINDS["revolute"],), {}))
+        assert not shipped.untouched()
+    assert shipped.untouched()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "one bit", "longer", "a folder"])

@@ -17,7 +17,7 @@ from bellcrank.model import Tree, regrouped
 from bellcrank.papers import published
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *DOCS]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "SECURITY.md", *DOCS]
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
 ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bellcrank as bc
 from bellcrank import parameter
 from bellcrank.errors import InputError, TraceError
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.scalar import atan2, cos, exp, maximum, sin, sqrt, where
+from bellcrank.scalar import atan2, cos, exp, maximum, minimum, sin, sqrt, where
 
 
 def inner(a: Any, b: Any) -> dict[str, Any]:
@@ -160,6 +161,51 @@ def test_scalars_of_two_traces_do_not_mix() -> None:
     trace("first", lambda x: {"y": kept.append(x) or x}, {"x": ()})
     with pytest.raises(TraceError, match="two traces"):
         trace("second", lambda x: {"y": g.call(a=[x, kept[0]], b=1.0)["s"]}, {"x": ()})
+
+
+MEETINGS = {
+    "sum": lambda a, b: a + b,
+    "difference": lambda a, b: b - a,
+    "product": lambda a, b: a * b,
+    "quotient": lambda a, b: a / b,
+    "comparison": lambda a, b: where(a < b, 1.0, 0.0),
+    "choice": lambda a, b: where(a < 1.0, b, 2.0),
+    "condition": lambda a, b: where(b < 1.0, a, 2.0),
+    "minimum": minimum,
+    "maximum": maximum,
+    "angle": atan2,
+    "output": lambda a, b: sin(b),
+    "array": lambda a, b: (np.array([a, 1.0], dtype=object) * np.array([b, 2.0], dtype=object))[0],
+}
+
+
+@pytest.mark.parametrize("meeting", MEETINGS.values(), ids=MEETINGS)
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_symbol_of_an_earlier_trace_is_told_apart(meeting: Any, before: int) -> None:
+    """before: nodes of the second trace, so that the old serial number is there too, or is not."""
+    kept: list[Any] = []
+    trace("first", lambda x: {"y": kept.append(x[1]) or x[0]}, {"x": (2,)})
+
+    def second(x: Any) -> dict[str, Any]:
+        a = x
+        for _ in range(before):
+            a = sin(a)
+        return {"y": meeting(a, kept[0])}
+
+    with pytest.raises(TraceError, match=r"two traces.*x\[1\].*states="):
+        trace("second", second, {"x": ()})
+
+
+def test_a_control_that_remembers_a_symbol_is_told_so() -> None:
+    class Filter:
+        last: Any = 0.0
+
+        def __call__(self, t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+            before, self.last = self.last, q[0]
+            return [before - q[0], 0.0, 0.0]
+
+    with pytest.raises(TraceError, match=r"(?s)control \(Filter\).*two traces"):
+        bc.simulate(bc.system(bc.zoo.planar3r(), control=Filter()), seconds=0.01, step=0.001)
 
 
 def test_no_derivative_goes_through_a_call(called: Graph) -> None:

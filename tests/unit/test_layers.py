@@ -16,9 +16,11 @@ import bellcrank
 
 ROOT = Path(bellcrank.__file__).resolve().parent
 
-NEUTRAL = {"scalar", "errors", "extras", "forks", "text", "version", "parameter"}
+NEUTRAL = {"quoting", "scalar", "errors", "extras", "forks", "text", "version", "parameter", "whole"}
 # What each part may import beside itself and the neutral ground.
 BELOW = {
+    "quoting": set(),
+    "whole": set(),
     "scalar": set(),
     "errors": set(),
     "extras": set(),
@@ -42,8 +44,9 @@ BELOW = {
     "emit": {"graph", "schedule"},
     # the bridge, and a second one beside it that only prints
     "asked": {"spatial", "model", "methods", "graph", "emit"},
+    "shipped": {"methods", "model"},
     "wrenches": {"emit"},
-    "build": {"asked", "wrenches", "spatial", "model", "methods", "graph", "schedule", "emit"},
+    "build": {"asked", "shipped", "wrenches", "spatial", "model", "methods", "graph", "schedule", "emit"},
     # the papers' counts
     "papers": {"graph", "methods", "model", "zoo"},
     "printed": {"build", "spatial", "model", "methods", "graph", "emit"},

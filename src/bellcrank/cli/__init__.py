@@ -28,6 +28,7 @@ from bellcrank.read import SUFFIXES
 # Files, in the order of --help.
 COMMANDS = (
     *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "drive", "experiment", "costs"),
+    "cache",
     "cite",
 )
 

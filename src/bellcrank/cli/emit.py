@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import bellcrank as bc
+from bellcrank import quoting
 from bellcrank.cli import (
     BaseOpt,
     CheckOpt,
@@ -23,6 +23,7 @@ from bellcrank.cli import (
 )
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.whole import write_text
 
 TARGETS = ("llvm", "c", "cuda", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
 TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations for people, and what their files end in
@@ -61,7 +62,7 @@ def emit(
         raise InputError(unknown("dtype", dtype, build.DTYPES))
     m = mechanism(name, base, check)
     quantity_name = quantity_name or ("equations" if target in (*TO_READ, "c") else "forward_dynamics")
-    stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}" if out is None or not out.suffix else out.stem)
+    stem = quoting.stem(f"{m.name}_{quantity_name}" if out is None or not out.suffix else out.stem)
     with screen.working(f"tracing {quantity_name} of {m.name}") as say:
         if quantity_name == "equations":
             if method_name != "auto" or frame:
@@ -138,8 +139,7 @@ def _write(files: dict[str, str], out: Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             path = out if len(files) == 1 and folder != out else folder / name
-            path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-            written.append(str(path))
+            written.append(str(write_text(path, text if text.endswith("\n") else text + "\n", "Try again")))
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error.strerror}. Choose another --out.") from None
     return written

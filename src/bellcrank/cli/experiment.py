@@ -69,7 +69,7 @@ def experiment(
 
 
 def _write(name: str, result: Any, figures: Path | None, records: Path | None, quiet: bool) -> None:
-    from bellcrank.record.files import write_whole
+    from bellcrank.whole import write_whole
 
     written = []
     if figures is not None:

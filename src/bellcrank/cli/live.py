@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from bellcrank.cli import screen
+from bellcrank.quoting import visible
 from bellcrank.sim.deadline_text import line, summary
 
 EVERY = 5.0  # s between lines
@@ -35,7 +36,7 @@ class Watch:
 
     def __call__(self, t: float, word: str, report: Callable[[], dict[str, Any]]) -> None:
         if self.live is not None:
-            self.live.update(Text(screen.visible(f"\n{t:.1f} s  {word}\n{summary(report())}")), refresh=True)
+            self.live.update(Text(visible(f"\n{t:.1f} s  {word}\n{summary(report())}")), refresh=True)
         elif self.clock() >= self.due:
             self.due += EVERY
             screen.lines(f"{t:.0f} s  {word}: {line(report())}")

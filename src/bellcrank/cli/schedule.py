@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json as json_module
-import re
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bellcrank import quoting
 from bellcrank.cli import (
     BaseOpt,
     CheckOpt,
@@ -84,8 +84,8 @@ def schedule(
     request = build.Request(quantity_name, method_name, frame)
     with screen.working(f"tracing {quantity_name} of {m.name}, and laying it out"):
         laid = machines.laid(m, request, machine_name, kind, level, strategy, control)
-        found, what = laid.schedule, re.sub(r"\W+", "_", strategy or machine_name or "complete")
-        stem = re.sub(r"\W+", "_", f"{m.name}_{quantity_name}_{what}").strip("_")
+        found, what = laid.schedule, quoting.stem(strategy or machine_name or "complete")
+        stem = quoting.stem(f"{m.name}_{quantity_name}_{what}").strip("_")
         written = write(_files(found, stem, out, svg, page and not (json and out is None)))
     if json:
         screen.data({"mechanism": m.name, "quantity": quantity_name, "method": laid.by, "written": written}

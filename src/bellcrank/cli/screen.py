@@ -20,6 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bellcrank.quoting import visible
+
 GAP = 2
 UNLIMITED = 100_000
 RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
@@ -42,11 +44,6 @@ def out() -> Console:
 
 def err() -> Console:
     return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
-
-
-def visible(text: str) -> str:
-    """Names come from files: nothing in them may steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def line(text: str = "", style: str = "") -> None:

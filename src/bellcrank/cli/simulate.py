@@ -12,6 +12,7 @@ from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, a
 from bellcrank.cli.screen import Column
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.quoting import shell
 from bellcrank.record import Record
 
 
@@ -180,9 +181,8 @@ def _shown(run: Record, scenario: str) -> None:
     screen.table([*head_of, Column("unit")], rows)
     screen.line()
     if not run.v.any():
-        screen.line(
-            f"nothing moved: it rests in balance. Try --start {run.columns[1].removesuffix('.q')}=1", style="yellow"
-        )
+        first = run.columns[1].removesuffix(".q")
+        screen.line(f"nothing moved: it rests in balance. Try --start {shell(first + '=1')}", style="yellow")
     elif scenario == "free-fall":
         screen.line(f"energy: off by {run.residuals()['energy']:.1e} of the largest kinetic energy", style="dim")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bellcrank.errors import InputError
+from bellcrank.whole import write_text
 
 OURS = (b"bellcrank schedule", b"bellcrank chart")  # what our pages and pictures say at their top
 
@@ -19,10 +20,10 @@ def write(files: dict[Path, str]) -> list[str]:
         if foreign:
             raise InputError(f"{path} exists and is no page of bellcrank; move it away or choose another --out.")
     for path, text in files.items():
+        hint = "Choose another place with --out, or --no-page for the table alone"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
         except OSError as error:
-            hint = "Choose another place with --out, or --no-page for the table alone"
             raise InputError(f"{path} cannot be written: {error.strerror}. {hint}.") from None
+        write_text(path, text, "Try again")
     return [str(path) for path in files]

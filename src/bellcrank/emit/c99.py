@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
@@ -19,6 +18,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.ops import COMPARISONS
+from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 
 # Spelling of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
@@ -40,15 +40,7 @@ SPELL = {
 REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
 TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
 LIMIT, LONGEST = 2000, 40  # statements in a function; characters of a label in a name, of which C99 promises 63
-
-# Keywords of C and C++, and names that libm and the rest of C lay claim to.
-WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr
-    continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
-    return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
-    using virtual void volatile while xor abs errno exit gamma infinity isnan main math nan pow signal time unix"""
-LIBM = re.findall(r"(\w+){f}", " ".join(SPELL.values()))
-RESERVED = {*WORDS.split(), *LIBM, *(f"{function}f" for function in LIBM)}
+LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
 
 HEADER = """/* {title}
  *
@@ -78,16 +70,8 @@ def source(
     """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
-    text = _Text(graph, dtype, identifier(name or graph.name))
+    text = _Text(graph, dtype, identifier(name or graph.name)[:LONGEST_NAME])
     return {f"{text.name}.h": text.header(columns or {}), f"{text.name}.c": text.code()}
-
-
-def identifier(text: str) -> str:
-    """The nearest word that C and C++ take as a name: "3R arm.bias" is x3R_arm_bias."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    word = re.sub("[^0-9A-Za-z]+", "_", plain).strip("_")
-    word = word if word[:1].isalpha() else f"x{word}"
-    return f"{word}_" if word.lower() in RESERVED else word
 
 
 def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
@@ -98,11 +82,6 @@ def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
         name, numbered = f"{word}_{taken[word]}", False
     taken[name] = 0
     return name
-
-
-def comment(text: str) -> str:
-    """Any text, harmless between /* and */."""
-    return text.encode("unicode_escape").decode().replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
 
 
 class _Text:

@@ -2,17 +2,34 @@
 
 A file is a line of identification, a checksum and the payload; it is written beside and then renamed, so that
 processes can race and a crash leaves nothing half. Whatever does not check out is treated as absent and overwritten.
+The checksum is against damage. Against other people there is trust.py: from a folder or a file that somebody else may
+write nothing is loaded, nothing is kept there, and one line says why. What was not used for long goes, and so does what
+was not used longest where there is too much.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 
+from bellcrank.emit import trust
+from bellcrank.quoting import line
+
 MAGIC = b"bellcrank cache 2\n"
+MEGABYTES, DAYS = 1024.0, 90.0  # what it may hold, and how long what nobody uses; $BELLCRANK_CACHE_MB, ..._DAYS
+HOUR, DAY = 3600.0, 86400.0
+OURS = re.compile(r"[0-9a-f]{64}\.(o|json)|\.new-\w+")
+_saves = count()
+_said: set[str] = set()
 
 
 def folder() -> Path:
@@ -32,19 +49,26 @@ def folder() -> Path:
 def key(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(f"{len(part)}:".encode() + part.encode())
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(f"{len(data)}:".encode() + data)
     return digest.hexdigest()
 
 
 def load(name: str) -> bytes | None:
     """The payload, or None where there is none that can be trusted."""
-    try:
-        data = (folder() / name).read_bytes()
-    except OSError:
+    place = folder()
+    if _distrusted(place):
+        return None
+    data, why = trust.read(place / name)
+    if why:
+        _say(why)
+    if data is None:
         return None
     head = len(MAGIC) + 32
     payload = data[head:]
     intact = data.startswith(MAGIC) and _seal(name, payload) == data[len(MAGIC) : head]
+    if intact:
+        _used(place / name)
     return payload if intact else None
 
 
@@ -60,6 +84,8 @@ def save(name: str, payload: bytes) -> bool:
     place = folder()
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if _distrusted(place):
+            return False
         handle, temporary = tempfile.mkstemp(dir=place, prefix=".new-")
     except OSError:
         return False
@@ -70,7 +96,109 @@ def save(name: str, payload: bytes) -> bool:
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         return False
+    if next(_saves) % 64 == 0:  # looking through thousands of files takes its time
+        tidy()
     return True
+
+
+# -- whose it is
+
+
+@cache
+def _distrust(place: str) -> str:
+    return trust.distrust(Path(place))
+
+
+def _distrusted(place: Path) -> bool:
+    """Asked of the disk once for each folder that is there."""
+    why = _distrust(str(place)) if place.exists() else ""
+    if why:
+        _say(why)
+    return bool(why)
+
+
+def _say(why: str) -> None:
+    """Once for each folder."""
+    if str(folder()) not in _said:
+        _said.add(str(folder()))
+        warnings.warn(
+            f"no compiled code is loaded from the cache: {line(why)}. Take that right away (chmod go-w), or let "
+            "BELLCRANK_CACHE name a folder of your own.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+# -- how much it is
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of the cache: when it was last used, in seconds since 1970, and its bytes."""
+
+    path: Path
+    used: float
+    size: int
+
+
+def kept() -> Iterator[Kept]:
+    """Every file of ours, and nothing else that lies in the folder."""
+    try:
+        with os.scandir(folder()) as entries:
+            for entry in entries:
+                if OURS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    yield Kept(Path(entry.path), found.st_mtime, found.st_size)
+    except OSError:
+        return
+
+
+def limits() -> tuple[float, float]:
+    """(bytes, seconds): what the environment says, or what is usual."""
+    return _number("BELLCRANK_CACHE_MB", MEGABYTES) * 1e6, _number("BELLCRANK_CACHE_DAYS", DAYS) * DAY
+
+
+def _number(variable: str, usual: float) -> float:
+    try:
+        found = float(os.environ.get(variable, usual))
+    except ValueError:
+        return usual
+    return found if found >= 0.0 else usual
+
+
+def tidy() -> int:
+    """Removes what has not been used for too long, and of the rest what was not used longest; how many files."""
+    most, oldest = limits()
+    now, total, gone = time.time(), 0, 0
+    for file in sorted(kept(), key=lambda f: -f.used):
+        age = now - file.used
+        new = file.path.name.startswith(".")  # being written, or left behind by a process that was killed
+        total += file.size
+        if age > (HOUR if new else oldest) or (total > most and not new):
+            gone += _removed(file.path)
+    return gone
+
+
+def clear() -> int:
+    """Removes everything that is ours; how many files."""
+    return sum(_removed(file.path) for file in list(kept()))
+
+
+def _removed(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _used(path: Path) -> None:
+    """Noted once a day: the file system's own notes of reading are mostly switched off."""
+    try:
+        if time.time() - os.lstat(path).st_mtime > DAY:
+            os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+    except OSError:
+        pass
 
 
 @cache

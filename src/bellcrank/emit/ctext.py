@@ -8,9 +8,9 @@ from fractions import Fraction
 from itertools import product
 from math import pi, prod
 
-from bellcrank.emit.c99 import comment, identifier
 from bellcrank.emit.formula import PI, Block, Index, Sheet, Sum, Symbol
 from bellcrank.emit.language import WIDTH, Language, wrapped
+from bellcrank.quoting import comment, identifier
 
 
 class C(Language):

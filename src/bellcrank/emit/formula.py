@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
-from bellcrank.emit.c99 import identifier
+from bellcrank.quoting import identifier
 
 Factor: TypeAlias = Union["Symbol", "Call", "Sum"]
 Index = tuple[int, ...]
@@ -107,7 +107,7 @@ class Block:
         return f"{self.what[:1].upper()}{self.what[1:]}{'; ' * bool(self.note)}{self.note}."
 
     def symbol(self, index: Index) -> Symbol:
-        return Symbol(self.name, tuple(str(i + 1) for i in index))
+        return Symbol(identifier(self.name), tuple(str(i + 1) for i in index))
 
     @property
     def zero(self) -> bool:
@@ -160,7 +160,7 @@ def element(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
     for size in reversed(shape):
         flat, i = divmod(flat, size)
         index.append(str(i + 1))
-    return Symbol(name, tuple(reversed(index)))
+    return Symbol(identifier(name), tuple(reversed(index)))
 
 
 class Names:

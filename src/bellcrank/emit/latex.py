@@ -9,9 +9,12 @@ from fractions import Fraction
 
 from bellcrank.emit.formula import Block, Call, Sheet, Sum, Symbol
 from bellcrank.emit.language import Language
+from bellcrank.quoting import comment, latex
 
 GREEK = ("alpha", "beta", "gamma", "delta", "theta", "pi", "rho", "tau", "phi", "omega")
 ROOM = 100  # characters of source in a line of an equation
+
+WRAPPED = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)  # no cut behind a backslash
 
 DOCUMENT = r"""\documentclass{article}
 \usepackage{amsmath}
@@ -81,13 +84,13 @@ def index(x: Symbol) -> str:
 
 def source(sheet: Sheet, digits: int = 6) -> str:
     spell = LaTeX(digits)
-    lines = [f"% {escaped(sheet.title)}"]
+    lines = [f"% {comment(sheet.title)}"]
     if sheet.relation:
         lines += [r"\[", f"  {relation(sheet)}", r"\]"]
     for names, meant in sheet.columns.items():
-        text = ", ".join(f"{i + 1} {escaped(name)}" for i, name in enumerate(meant))
-        lines += textwrap.wrap(rf"\noindent ${greek(names)}$: {text}.", 96)
-    lines += [escaped(mathematics(remark)) for remark in sheet.remarks]
+        text = ", ".join(f"{i + 1} {latex(name)}" for i, name in enumerate(meant))
+        lines += WRAPPED.wrap(rf"\noindent ${greek(names)}$: {text}.")
+    lines += [mathematics(remark) for remark in sheet.remarks]
     waves = [s for s in sheet.definitions if wave(sheet.definitions[s])]
     angles = [s for s in sheet.definitions if s.name == "theta"]
     known = [s for s in sheet.definitions if s in {*angles, *waves}]
@@ -100,7 +103,7 @@ def source(sheet: Sheet, digits: int = 6) -> str:
             continue
         new = sheet.needed(block, known)
         known += new
-        lines += [rf"\noindent {block.headline}"]
+        lines += [rf"\noindent {latex(block.headline)}"]
         lines += aligned([*(row(spell, s, sheet.definitions[s]) for s in new), *_entries(spell, block)])
     return "\n".join(lines)
 
@@ -140,19 +143,18 @@ def greek(text: str) -> str:
     return re.sub(rf"\b({'|'.join(GREEK)})\b", r"\\\1", text)
 
 
-def escaped(text: str) -> str:
-    """Text in which LaTeX finds no commands but ours; $...$ stays."""
-    plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
-    parts = plain.split("$") if plain.count("$") % 2 == 0 else [plain.replace("$", "")]
-    for k in range(0, len(parts), 2):
-        safe = parts[k].replace("\\", r"\textbackslash ")
-        parts[k] = re.sub(r"[&%#_{}]", r"\\\g<0>", safe).replace("~", r"\textasciitilde ").replace("^", r"\^{}")
-    return "$".join(parts)
-
-
 def mathematics(text: str) -> str:
-    """b_112 in running text becomes a symbol."""
-    return re.sub(r"\b([a-z]+)_(\w+)\b", lambda m: f"${greek(m[1])}_{{{m[2].replace('_', ',')}}}$", text)
+    """b_112 in running text becomes a symbol; all else is text."""
+    parts = re.split(r"\b([a-z]+_\w+)\b", text)
+    for k, part in enumerate(parts):
+        name, _, indices = part.partition("_")
+        parts[k] = f"${greek(name)}_{{{indices.replace('_', ',')}}}$" if k % 2 else spaced(part)
+    return "".join(parts)
+
+
+def spaced(text: str) -> str:
+    """Text between two symbols, with the spaces that it begins and ends with."""
+    return " " * text[:1].isspace() + latex(text) + " " * (text[-1:].isspace() and bool(text.strip()))
 
 
 def row(spell: LaTeX, symbol: Symbol, x: Sum) -> str:

@@ -16,6 +16,7 @@ from bellcrank.emit.plan import MATRIX, Item, ahead, chunks, items
 from bellcrank.emit.spell import LIBRARY, Speller
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
+from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
@@ -31,7 +32,7 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         first, sequence = ahead(items(graph, order(graph, NARROW)))
     block = Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
     parts = [
-        f"; {graph.name}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
+        f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
         *library(state.w),
         state.function("state"),
@@ -59,9 +60,9 @@ def library(w: Writer) -> list[str]:
     ]
 
 
-def _arrays(graph: Graph) -> list[str]:
+def arrays(graph: Graph) -> list[str]:
     """Names of all arrays, inputs first."""
-    return [f"in_{n}" for n in graph.inputs] + [f"out_{n}" for n in graph.outputs]
+    return [f"in_{symbol(n)}" for n in graph.inputs] + [f"out_{symbol(n)}" for n in graph.outputs]
 
 
 def workspace(slots: int, w: Writer) -> tuple[str, str]:
@@ -79,7 +80,7 @@ def workspace(slots: int, w: Writer) -> tuple[str, str]:
 
 
 def one(graph: Graph, state: Speller, name: str = "one") -> str:
-    args = ", ".join(f"ptr %{n}" for n in _arrays(graph))
+    args = ", ".join(f"ptr %{n}" for n in arrays(graph))
     take, give = workspace(state.size, state.w)
     return f"""define i64 @{name}({args}) nounwind {{
 {take}  %status = call i64 @state(ptr %ws, {args})
@@ -93,7 +94,7 @@ def _many(graph: Graph, block: Speller) -> str:
     Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap. A block that does
     something for the next takes turns between two workspaces; the last one does it once more for itself.
     """
-    w, names = block.w, _arrays(graph)
+    w, names = block.w, arrays(graph)
     take, give = workspace(block.size * (2 if block.first else 1), w)
 
     def rows(row: str, tag: str, names: Sequence[str] = names) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from bellcrank.emit.plan import TILE, tiles
 from bellcrank.emit.routine import routines
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
+from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, SWAPPED = 0, 1, 2, 16
 NEW = "\n"
@@ -69,7 +70,7 @@ def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64"
     w = Writer(lanes, dtype)
     made = routines(program.graphs | {"tick": opened(program.tick)}, lanes, trig_width, dtype)
     parts = [
-        f"; {program.tick.name}: {program.size} numbers of state, {lanes} lanes of {dtype}",
+        f"; {comment(program.tick.name)}: {program.size} numbers of state, {lanes} lanes of {dtype}",
         sincos.definition(trig_width, dtype),
         *library(w),
         made.text,

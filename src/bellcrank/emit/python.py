@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from bellcrank.emit.c99 import identifier
 from bellcrank.emit.formula import Block, Sheet, Sum, Symbol
 from bellcrank.emit.language import WIDTH, Language, wrapped
+from bellcrank.quoting import docstring, identifier
 
 
 class Python(Language):
@@ -33,21 +33,20 @@ def source(sheet: Sheet, digits: int = 13) -> str:
     spell = Python(digits)
     functions = [_function(sheet, spell, block) for block in sheet.blocks]
     used = sorted(set(re.findall(r"\b[a-z]\w*", "\n".join(functions))) & NUMPY)
-    return "\n".join([docstring(sheet), *(["", f"from numpy import {', '.join(used)}"] if used else []), *functions])
+    return "\n".join([opening(sheet), *(["", f"from numpy import {', '.join(used)}"] if used else []), *functions])
 
 
-def docstring(sheet: Sheet) -> str:
+def opening(sheet: Sheet) -> str:
     lines = [sheet.title, *(["", f"    {sheet.related()}"] if sheet.relation else []), ""]
     for names, meant in sheet.columns.items():
         text = f"{names}: {', '.join(f'{i + 1} {name}' for i, name in enumerate(meant))}"
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
-    safe = "\n".join([*lines, *sheet.remarks]).encode("ascii", "backslashreplace").decode()
-    return '"""' + safe.replace("\\", "\\\\").replace('"', "'") + '\n"""'
+    return '"""' + "\n".join(docstring(part) for part in (*lines, *sheet.remarks)) + '\n"""'
 
 
 def _function(sheet: Sheet, spell: Python, block: Block) -> str:
     arguments = [identifier(name) for name in block.inputs]
-    lines = [f"def {identifier(block.name)}({', '.join(arguments)}):", f'    """{block.headline}"""']
+    lines = [f"def {identifier(block.name)}({', '.join(arguments)}):", f'    """{docstring(block.headline)}"""']
     body = [line for s in sheet.needed(block) for line in assignment(spell, s, sheet.definitions[s])]
     body += entries(spell, block)
     text = "\n".join([*body, nested(block, spell)])

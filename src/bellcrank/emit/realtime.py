@@ -20,6 +20,7 @@ from bellcrank.emit.loop import Program, call_of
 from bellcrank.emit.routine import routines
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
+from bellcrank.quoting import comment
 
 STOPPED, HALTED = 0, 1
 
@@ -31,7 +32,7 @@ def source(program: Program, trig_width: int) -> tuple[str, int]:
     made = routines(asked, 1, trig_width, "float64")
     begin = call_of(program.start, "start", "%s", "%spare")
     parts = [
-        f"; {program.tick.name} in real time",
+        f"; {comment(program.tick.name)} in real time",
         sincos.definition(trig_width, "float64"),
         *library(w),
         made.text,

@@ -15,6 +15,7 @@ from bellcrank.emit.order import order
 from bellcrank.emit.plan import chunks, items
 from bellcrank.emit.spell import Speller
 from bellcrank.graph import Graph
+from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/llvm.py: a third of the time to compile is saved, and values live in memory
 # here anyway.
@@ -41,7 +42,7 @@ def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str
         if id(graph) not in called:
             pieces = chunks(items(graph, order(graph)), CHUNK)
             speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
-            parts.append(f"; {graph.name}\n{speller.function(name)}")
+            parts.append(f"; {comment(graph.name)}\n{speller.function(name)}")
             called = {**called, id(graph): (name, speller.size)}
         names[name] = called[id(graph)][0]
     return Routines("\n".join(parts), max((size for _, size in called.values()), default=1), names)

@@ -20,6 +20,7 @@ from bellcrank.emit.plan import MATRIX, Item
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.ops import COMPARISONS, OPS, PLUMBING
+from bellcrank.quoting import symbol
 
 # {t} is the type, {m} its name in LLVM's own functions, {b} the type of a comparison.
 SPELL = {
@@ -69,6 +70,7 @@ class Speller:
         self.uses = _uses(graph)
         self.fused = self._fused()
         self.watch_inputs = self._watch_inputs()
+        self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.next = False  # whether what is being spelled is for the next block
@@ -106,9 +108,9 @@ class Speller:
         return self.called is not None
 
     def parameters(self) -> str:
-        arrays = [f"in_{n}" for n in self.graph.inputs] + [f"out_{n}" for n in self.graph.outputs]
+        arrays = [f"in_{n}" for n in self.inputs] + [f"out_{symbol(n)}" for n in self.graph.outputs]
         strides = [] if self.w.lanes == 1 or self.packed else [f"i64 %stride_{a}" for a in arrays]
-        after = ["%then", *(f"%next_{n}" for n in self.graph.inputs)] if self.first else []
+        after = ["%then", *(f"%next_{n}" for n in self.inputs)] if self.first else []
         return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
 
     def function(self, name: str) -> str:
@@ -119,7 +121,7 @@ class Speller:
         # Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them.
         aligned = f" alignstack({w.align}) align 64" if w.align > 16 else ""
         if self.first:
-            inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.graph.inputs)
+            inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.inputs)
             head = f"define internal void @{name}_first(ptr noalias %ws, {inputs})"
             out.append(f"{head} noinline nounwind{aligned} {{\n{self._first()}  ret void\n}}")
         for k, piece in enumerate(pieces):
@@ -180,7 +182,7 @@ class Speller:
         for i, line in enumerate(lines):
             w.lines += [line, *more[len(more) * i // len(lines) : len(more) * (i + 1) // len(lines)]]
         far = sincos.outside(w, self.strays)
-        inputs = ", ".join(f"ptr %next_{n}, i64 %stride_in_{n}" for n in self.graph.inputs)
+        inputs = ", ".join(f"ptr %next_{n}, i64 %stride_in_{n}" for n in self.inputs)
         return f"""  br i1 {far}, label %redo, label %done
 redo:
   call void @{name}_first(ptr %then, {inputs})
@@ -211,9 +213,9 @@ done:
             if not self.inline(node):
                 self.names[node.serial] = self._operation(node)
         elif item.tile is not None and item.kind == "load":
-            array = item.tile.array
-            pointer = f"%next_{array}" if self.next else f"%in_{array}"
-            columns = lanes.load(self.w, item.tile, pointer, "" if self.packed else f"%stride_in_{array}")
+            array, word = item.tile.array, symbol(item.tile.array)
+            pointer = f"%next_{word}" if self.next else f"%in_{word}"
+            columns = lanes.load(self.w, item.tile, pointer, "" if self.packed else f"%stride_in_{word}")
             for n in item.defines:
                 self.names[n.serial] = columns[n.args[1] - item.tile.start]
             for c, value in enumerate(columns, item.tile.start):
@@ -224,7 +226,7 @@ done:
             flat = self.outputs[tile.array]
             outputs = flat[tile.start : tile.start + tile.width]
             values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
-            out = f"out_{tile.array}"
+            out = f"out_{symbol(tile.array)}"
             stride = "" if self.packed else f"%stride_{out}"
             lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
             if not self.watch_inputs:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bellcrank.emit.c99 import identifier
 from bellcrank.emit.formula import (
     Call,
     Index,
@@ -29,6 +28,7 @@ from bellcrank.emit.formula import (
     total,
 )
 from bellcrank.graph import Graph, Node
+from bellcrank.quoting import identifier
 
 LINE = 6  # symbols in what is put into another line
 

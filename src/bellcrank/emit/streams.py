@@ -16,6 +16,7 @@ from bellcrank.emit.plan import Item, Tile, ancestors, chunks, items, tiles, tri
 from bellcrank.emit.spell import Speller
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.ops import COMPARISONS
+from bellcrank.quoting import comment
 from bellcrank.schedule import Schedule
 
 FLAG = 56  # the last word of the first line
@@ -58,12 +59,12 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
         Stream(graph, width, dtype, chunks(sequence, llvm.CHUNK), p, plan) for p, sequence in enumerate(plan.sequences)
     ]
     bodies = [stream.function(f"stream_{p}") for p, stream in enumerate(streams)]
-    arrays = [f"in_{n}" for n in graph.inputs] + [f"out_{n}" for n in graph.outputs]
+    arrays = llvm.arrays(graph)
     workspace = llvm.workspace(streams[0].size, streams[0].w)
     sizes = [stream.size * stream.w.align for stream in streams[1:]]
     return "\n".join(
         [
-            f"; {graph.name}: {graph.count().arithmetic} operations of {dtype} on {schedule.machine.name}",
+            f"; {comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}",
             sincos.definition(width, dtype),
             *llvm.library(alone.w),
             alone.function("state"),

@@ -9,10 +9,10 @@ import re
 from fractions import Fraction
 from math import prod
 
-from bellcrank.emit.c99 import identifier
 from bellcrank.emit.formula import Sheet, Symbol
 from bellcrank.emit.language import FUNCTIONS, Language
-from bellcrank.emit.python import assignment, docstring, entries, nested, unpacked
+from bellcrank.emit.python import assignment, entries, nested, opening, unpacked
+from bellcrank.quoting import comment, identifier
 
 SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "atan2", "pi", "symbols"}
 
@@ -41,7 +41,7 @@ def source(sheet: Sheet, digits: int = 13) -> str:
         lines.append(f'{whole}{names} = symbols("{" ".join(elements)}{comma}", real=True)')
     known: list[Symbol] = []
     for block in sheet.blocks:
-        lines += ["", f"# {block.headline}"]
+        lines += ["", f"# {comment(block.headline)}"]
         new = sheet.needed(block, known)
         known += new
         lines += [line for s in new for line in assignment(spell, s, sheet.definitions[s])]
@@ -49,4 +49,4 @@ def source(sheet: Sheet, digits: int = 13) -> str:
         lines += [*entries(spell, block), head + nested(block, spell, "Matrix({})", margin=len(head))]
     text = "\n".join(lines)
     used = sorted(set(re.findall(r"\b[A-Za-z]\w*", text)) & SYMPY)
-    return "\n".join([docstring(sheet), "", f"from sympy import {', '.join(used)}", "", text])
+    return "\n".join([opening(sheet), "", f"from sympy import {', '.join(used)}", "", text])

@@ -10,18 +10,20 @@ import numpy as np
 
 from bellcrank.graph.node import Node
 from bellcrank.graph.ops import OPS
+from bellcrank.quoting import line, string
 
 Array = np.ndarray[Any, Any]
 
 
 def element(name: str, shape: tuple[int, ...], flat: int) -> str:
     """q[3], M[1,2], or plain t for a scalar."""
-    return f"{name}[{','.join(str(i) for i in np.unravel_index(flat, shape))}]" if shape else name
+    called = line(name)
+    return f"{called}[{','.join(str(i) for i in np.unravel_index(flat, shape))}]" if shape else called
 
 
 def spell(node: Node, argument: list[str]) -> str:
     if node.op == "call":
-        return f"{node.args[0].name}({', '.join(argument[1:])})"
+        return f"{line(node.args[0].name)}({', '.join(argument[1:])})"
     if node.op == "result":
         return f"{argument[0]}.{argument[1]}"
     op = OPS[node.op]
@@ -33,14 +35,15 @@ def assignments(
 ) -> str:
     """One line per node, with the step that made it as the comment."""
     names: dict[int, str] = {}
-    lines = [f"{name}({', '.join(f'{key}{list(shape) if shape else str()}' for key, shape in inputs.items())})"]
+    given = ", ".join(f"{key}{list(shape) if shape else ''}" for key, shape in inputs.items())
+    lines = [line(f"{name}({given})")]
     for node in nodes:
         if node.op == "input":
             names[node.serial] = element(node.args[0], inputs[node.args[0]], node.args[1])
             continue
         names[node.serial] = f"v{len(names)}"
         text = spell(node, [names[a.serial] if isinstance(a, Node) else repr(a) for a in node.args])
-        lines.append(f"  {names[node.serial]} = {text}".ljust(44) + (f"  # {node.label}" if node.label else ""))
+        lines.append(f"  {names[node.serial]} = {text}".ljust(44) + (f"  # {line(node.label)}" if node.label else ""))
     for key, array in outputs.items():
         for flat, x in enumerate(array.flat):
             lines.append(f"  {element(key, array.shape, flat)} = {names[x.serial] if isinstance(x, Node) else repr(x)}")
@@ -51,7 +54,7 @@ def dot(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> str:
     """Graphviz text: boxes labelled with operation and step, arrows from argument to user."""
 
     def quote(text: str) -> str:
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return f'"{string(text)}"'
 
     lines = [f"digraph {quote(name)} {{", "  rankdir=LR; node [shape=box, fontname=monospace];"]
     for node in nodes:

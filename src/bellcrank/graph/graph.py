@@ -327,7 +327,7 @@ def trace(
                 raise TraceError(
                     f'{name}: output "{key}" is a comparison; write where(condition, 1.0, 0.0) for a number.'
                 )
-            array[index] = x if isinstance(x, Node) else float(x)
+            array[index] = tape.value(x) if isinstance(x, Node) else float(x)
         outputs[key] = array
     free = {PARAMETERS: (len(parameters),)} if parameters else {}
     return Graph(name, dict(inputs) | free, outputs, tape)

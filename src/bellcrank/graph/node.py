@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias, Union
+from typing import Any, NoReturn, TypeAlias, Union
 
 import numpy as np
 
 from bellcrank.errors import TraceError
 from bellcrank.graph.ops import COMPARISONS, OPS
 from bellcrank.parameter import Expression, Term, evaluated
+from bellcrank.quoting import line
 from bellcrank.scalar import current_step, step
 
 PARAMETERS = "p"  # the input whose elements are a model's free numbers
@@ -49,10 +50,7 @@ class Tape:
         """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
         once. `Graph.call` checks the sizes and is what people use.
         """
-        given = [self.value(v) for v in values]
-        if any(isinstance(v, Node) and v.tape is not self for v in given):
-            raise TraceError(f"{function.name} was called with scalars of two traces; a trace ends with its function.")
-        node = self.node("call", function, *given)
+        node = self.node("call", function, *(self.value(v) for v in values))
         flat = [x for array in function.outputs.values() for x in array.flat]
         return [self.node("result", node, i) if isinstance(x, Node) else x for i, x in enumerate(flat)]
 
@@ -66,7 +64,7 @@ class Tape:
     def value(self, x: Any) -> Value:
         """Anything on its way into this graph: a node is there, a free number is computed from p, the rest constant."""
         if isinstance(x, Node):
-            return x
+            return x if x.tape is self else foreign(x)
         if not isinstance(x, Expression):
             return constant(x)
         before = current_step()
@@ -100,9 +98,20 @@ def constant(x: Any) -> float:
     return value
 
 
+def foreign(x: Node) -> NoReturn:
+    """Two traces met in one expression: their serial numbers mean different things."""
+    what = f"{x.args[0]}[{x.args[1]}]" if x.op == "input" else x.label or x.op
+    raise TraceError(
+        f"scalars of two traces met: {line(what)} is of another than this one. A function is run on symbols once for "
+        "each graph that needs it, and a symbol ends with its run: an object must not keep one from call to call "
+        "(self.last = q[0]). What a control or an actuator remembers is a state (states=...), what it is told an input."
+    )
+
+
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
     if isinstance(a, Node):
-        return a, (b if isinstance(b, Node) else a.tape.value(b))
+        tape = a.tape
+        return a, (b if isinstance(b, Node) and b.tape is tape else tape.value(b))
     return (b.tape.value(a) if isinstance(b, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
 
 

@@ -17,7 +17,7 @@ from bellcrank.errors import InputError
 from bellcrank.graph import palette
 from bellcrank.graph.draw import Array, element, spell
 from bellcrank.graph.node import Node
-from bellcrank.text import xml
+from bellcrank.quoting import xml
 
 MOST = 400  # nodes: a picture of more shows nothing
 TALL, GAP, THIN, BETWEEN, EDGE, SWEEPS = 24, 10, 9, 30, 28, 24

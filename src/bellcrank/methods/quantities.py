@@ -71,6 +71,7 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold"),
     )
 }
+SHIPPED = dict(QUANTITIES)  # what the table was before anybody added to it
 
 
 def quantity(name: str) -> Quantity:

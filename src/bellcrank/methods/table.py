@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from bellcrank.errors import InputError
 from bellcrank.methods import (
     aba,
     absolute,
@@ -35,6 +36,7 @@ from bellcrank.methods.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, v
 from bellcrank.methods.sources import SOURCES
 from bellcrank.model.tree import Tree
 from bellcrank.parameter import depends
+from bellcrank.quoting import refused
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class Method:
     regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
     also: ModuleType | None = None  # a second file of the method
     narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
+
+    def __post_init__(self) -> None:
+        if why := refused(self.name):
+            raise InputError(f"the method {why}.")
 
     @property
     def topology(self) -> str:
@@ -151,3 +157,4 @@ _ROWS = (
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
+SHIPPED = dict(METHODS)  # what the table was before anybody added to it

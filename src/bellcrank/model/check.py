@@ -14,6 +14,7 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Matrix
 from bellcrank.parameter import nominal
+from bellcrank.quoting import refused
 
 # Files are typed with a few digits: what is off by less than this is rounding, not physics.
 ROUNDING = 1e-3
@@ -37,6 +38,8 @@ def names(what: str, items: Iterable[str]) -> None:
     for name in items:
         if not name:
             raise ModelError(f"a {what} has an empty name; every {what} needs one of its own.")
+        if why := refused(name):
+            raise ModelError(f"the {what} {why}.")
         if name in seen:
             raise ModelError(f'the {what} name "{name}" is used twice; names must differ. Rename one of them.')
         seen.add(name)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, ModelError, unknown
 from bellcrank.model.check import numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
@@ -23,6 +23,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.tree import Tree
 from bellcrank.parameter import Parameters, evaluated, nominal, replaced
+from bellcrank.quoting import refused
 from bellcrank.text import table
 
 
@@ -78,7 +79,24 @@ class Mechanism(Quantities, Closing):
     quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
 
     def __post_init__(self) -> None:
+        self._check_names()
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))  # read-only, as everything here
+
+    def _check_names(self) -> None:
+        """Parts come from files, and from records past all readers: this is the one door that all go through."""
+        named = (
+            ("mechanism", [self.name, self.ground]),
+            ("body", [name for b in self.bodies for name in (b.name, *b.links)]),
+            ("joint", [name for j in self.joints for name in (j.name, j.parent, j.child)]),
+            ("joint", [j.mimic.joint for j in self.joints if j.mimic is not None]),
+            ("frame", [name for key, f in self.frames.items() for name in (key, f.name, f.body)]),
+            ("loop", [name for loop in self.loops for name in (loop.name, loop.a, loop.b, *loop.joints)]),
+            ("spring", [name for s in self.springs for name in (s.name, s.a, s.b)]),
+        )
+        for what, names in named:
+            for name in names:
+                if why := refused(name):
+                    raise ModelError(f"the {what} {why}.")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *Quantities.__annotations__, *Closing.__annotations__})

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bellcrank.parameter import Expression, depends
+from bellcrank.quoting import line as one_line
 
 Array = np.ndarray[Any, Any]
 # A number of a mechanism is a float, or an expression of free parameters (bellcrank.parameter).
@@ -132,6 +133,7 @@ EQUATIONS = {
     "gear": 1,
     "rack": 1,
 }
+SHIPPED = dict(EQUATIONS)  # what the table was before anybody added to it
 COUPLINGS = ("gear", "rack")  # between the coordinates of two joints; the others are between two frames
 
 
@@ -194,4 +196,4 @@ class Report:
         mark = {"ok": " ", "note": "-", "warning": "!"}
         width = min(44, max((len(line.element) for line in self.lines), default=0))
         rows = [f"{mark[line.level]} {line.element.ljust(width)}  {line.outcome}" for line in self.lines]
-        return "\n".join([head, *rows])
+        return "\n".join(map(one_line, (head, *rows)))

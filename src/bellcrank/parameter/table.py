@@ -12,6 +12,7 @@ from bellcrank.errors import InputError, ModelError, unknown
 from bellcrank.parameter.expression import NUMBERS, Expression
 from bellcrank.parameter.term import Term
 from bellcrank.parameter.walk import expressions
+from bellcrank.quoting import refused
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -21,10 +22,12 @@ def parameter(name: str, value: float, unit: str = "") -> Expression:
     """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told."""
     if not isinstance(name, str) or not name:
         raise InputError(f'a parameter\'s name is {name!r}; expected a text, such as "boom.mass".')
+    if why := refused(name):
+        raise InputError(f"the parameter {why}.")
     if isinstance(value, bool) or not isinstance(value, NUMBERS) or not math.isfinite(value):
         raise InputError(f'parameter "{name}": its nominal value is {value!r}; expected a finite number.')
-    if not isinstance(unit, str):
-        raise InputError(f'parameter "{name}": its unit is {unit!r}; expected a text.')
+    if not isinstance(unit, str) or refused(unit):
+        raise InputError(f'parameter "{name}": its unit is {unit!r}; expected a text in one line.')
     return Expression.make("parameter", name, float(value) + 0.0, unit)  # -0.0 and 0.0 are one parameter
 
 

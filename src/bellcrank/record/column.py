@@ -12,6 +12,7 @@ from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
+from bellcrank.quoting import refused
 
 # What the elements of q are measured in, by the names that the joint types give them (model/joints/).
 LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
@@ -82,6 +83,8 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
                 f'a column is called "{column.name}" and stands under "{name}"; expected the same name, not empty and '
                 'not "run" (in files that is the number of the run in a batch).'
             )
+        if why := refused(name) or refused(column.unit):
+            raise InputError(f"the column {why}.")
         if len(shape) < 1 or (shape != full and not (name == "t" and shape == full[-1:])):
             raise InputError(f'column "{name}" has the shape {shape}; expected {full} as the others: (*batch, rows).')
         try:

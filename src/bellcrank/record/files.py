@@ -1,15 +1,14 @@
-"""Saving and loading. A file appears whole or not at all, and whatever fails, the record stays in memory."""
+"""Saving and loading. Whatever fails, the record stays in memory; what was damaged since it was saved is not read."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from contextlib import suppress
+import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bellcrank.errors import BellcrankError, InputError, ReadError
+from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
 from bellcrank.record.formats import SUFFIXES, format_of
+from bellcrank.whole import write_whole
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -28,35 +27,6 @@ def save(run: Record, path: str | Path) -> Path:
     return write_whole(path, lambda stream: kind.write(run, stream), KEPT)
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
-    """First beside, then renamed: who looks sees the old file or the new one. hint: what to do if it fails."""
-    target = Path(os.path.realpath(path))  # through a link, not over it
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        if target.is_dir():
-            raise IsADirectoryError(None, "it is a directory")
-        if not target.parent.is_dir():
-            raise FileNotFoundError(None, f'there is no directory "{path.parent}"')
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(None, "the file that is there may not be written")
-        with opened(beside) as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, target)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError(f"{path} cannot be written: {why}. {hint} with another path, or make room first.") from error
-    finally:
-        with suppress(OSError):
-            beside.unlink()
-    return path
-
-
-def opened(path: Path) -> IO[bytes]:
-    return open(path, "wb")
-
-
 def load(path: str | Path) -> Record:
     """Reads a file that `save` wrote."""
     path = Path(path)
@@ -70,16 +40,26 @@ def load(path: str | Path) -> Record:
                 found = f"that it begins with {begin!r}" if begin else "an empty file"
                 raise ReadError(f"{path}: expected {kind.WHAT}, found {found}.")
             stream.seek(0)
-            return kind.read(stream)
+            run = kind.read(stream)
     except ReadError as error:
         text = str(error)
         raise error if text.startswith(f"{path}:") else ReadError(f"{path}: expected {kind.WHAT}, but {text}") from None
+    except (InputError, ModelError) as error:  # a description that describes nothing there can be
+        raise ReadError(f"{path}: expected {kind.WHAT}, but {error}") from error
     except BellcrankError:
         raise
     except OSError as error:
         raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # a damaged file can make any of four parsers fail in any way
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
+    if not run.sealed:
+        warnings.warn(
+            f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be noticed. "
+            "Saving it again seals it.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return run
 
 
 def _first_line(error: Exception) -> str:

@@ -1,8 +1,14 @@
-"""What every file of a record carries beside its numbers, as JSON: names, units, provenance, stops, the mechanism."""
+"""What every file of a record carries beside its numbers, as JSON: names, units, provenance, stops, the mechanism.
+
+And a seal, a digest of all that and of the numbers, which is asked for when a file is read: a bit that flipped on a
+disk is no measurement. It is no signature: who changes a file on purpose can seal it again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +33,8 @@ class Meta:
     units: tuple[str, ...]
     shape: tuple[int, ...]  # (*batch, rows)
     rest: dict[str, Any]
+    described: str  # all of the JSON but the seal
+    seal: str | None = None
 
     def record(self, columns: list[Array]) -> Record:
         """The record with these columns, flat or in shape."""
@@ -39,13 +47,29 @@ class Meta:
                 raise ReadError(f'column "{name}" has {values.size} values; expected {wanted}. The file is damaged.')
             named[name] = Column(name, unit, np.asarray(values, np.float64).reshape(self.shape))
         kept = self.rest["mechanism"]
-        return Record(
+        if self.seal is not None and self.seal != seal(self.described, (column.values for column in named.values())):
+            raise ReadError(
+                "its contents are not those that were sealed when it was saved: it was damaged or edited. Take another "
+                'copy of it; if it was changed on purpose, take "seal" out of the description to read it as it is.'
+            )
+        run = Record(
             named,
             mechanism=parts.mechanism(kept) if kept is not None else None,
             provenance=self.rest["provenance"],
             stops=[Stop(reason, float(time), message) for reason, time, message in self.rest["stops"]],
             states=self.rest["states"],
         )
+        run.sealed = self.seal is not None
+        return run
+
+
+def seal(described: str, columns: Iterable[Array]) -> str:
+    """A digest of the description and of the numbers, bit by bit; a NaN is a NaN."""
+    digest = hashlib.sha256(described.encode())
+    for values in columns:
+        values = np.ascontiguousarray(values, "<f8")
+        digest.update(np.where(np.isnan(values), np.nan, values).astype("<f8", copy=False).tobytes())
+    return digest.hexdigest()
 
 
 def written(run: Record) -> str:
@@ -61,7 +85,8 @@ def written(run: Record) -> str:
         "stops": [[s.reason, parts.to_plain(float(s.time)), s.message] for s in run.stops],
         "mechanism": parts.to_plain(run.mechanism) if run.mechanism is not None else None,
     }
-    return json.dumps(data, allow_nan=False)
+    described = json.dumps(data, allow_nan=False)
+    return json.dumps({**data, "seal": seal(described, (run[name] for name in run.columns))}, allow_nan=False)
 
 
 def read(text: str | bytes) -> Meta:
@@ -79,7 +104,9 @@ def read(text: str | bytes) -> Meta:
         names = tuple(str(c["name"]) for c in data["columns"])
         shape = (*(int(n) for n in data["batch"]), int(data["rows"]))
         rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
-        return Meta(names, tuple(str(c["unit"]) for c in data["columns"]), shape, rest)
+        mark = data.pop("seal", None)
+        units = tuple(str(c["unit"]) for c in data["columns"])
+        return Meta(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))
     except (KeyError, TypeError, ValueError) as error:
         raise ReadError(f"the description of the record is not complete: {error!r}.") from None
 

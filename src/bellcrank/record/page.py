@@ -15,12 +15,12 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph import palette
 from bellcrank.model.parts import Array
+from bellcrank.quoting import script, xml
 from bellcrank.record import scene
 from bellcrank.record.derive import ENERGIES
 from bellcrank.record.measure import residuals
 from bellcrank.record.plain import plain
 from bellcrank.record.summary import shown
-from bellcrank.text import xml
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def html(run: Record, lane: tuple[int, ...]) -> str:
         "TITLE": xml(name),
         "GENERATOR": f"{GENERATOR} {__version__}",
         "STYLE": colours + _file("page.css"),
-        "DATA": data.replace("<", "\\u003c"),  # a name cannot end the script that holds it
+        "DATA": script(data),
         "SCRIPT": "\n".join(_file(script) for script in SCRIPTS),
     }
     out = []

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.parameter import parameter
 from bellcrank.parameter.expression import Expression
 from bellcrank.parameter.term import FUNCTIONS
 
@@ -91,7 +92,7 @@ def _expression(made: list[Any], where: str) -> Expression:
     """A number that was left free, from how it was made."""
     op, args = made[0], made[1:]
     if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
-        return Expression.make(op, args[0], float(_expected(args[1], (int, float), where)), args[2])
+        return parameter(args[0], _expected(args[1], (int, float), where), args[2])
     if op not in FUNCTIONS:
         raise ReadError(f"{where}: {unknown('operation', op, FUNCTIONS)}")
     return Expression.make(op, *(_from_plain(float, x, where) for x in args))

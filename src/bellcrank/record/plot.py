@@ -9,8 +9,9 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
-from bellcrank.record.files import write_whole
+from bellcrank.quoting import mathtext
 from bellcrank.record.page import CHANGE, panels
+from bellcrank.whole import write_whole
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
@@ -35,17 +36,17 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
     for ax, panel in zip(axes, shown, strict=True):
         for k, name in enumerate(panel["columns"]):
             for lane in drawn:
-                label = name if lane == drawn[0] else None
+                label = mathtext(name) if lane == drawn[0] else None
                 thin = {"linewidth": 1.2} if len(drawn) == 1 else {"linewidth": 0.7, "alpha": 0.6}
                 ax.plot(run.t[lane], run[name][lane], color=f"C{k % 10}", label=label, **thin)
-        ax.set_ylabel(f"{panel['title']} [{panel['unit']}]" if panel["title"] else f"[{panel['unit']}]")
+        ax.set_ylabel(mathtext(f"{panel['title']} [{panel['unit']}]" if panel["title"] else f"[{panel['unit']}]"))
         ax.grid(alpha=0.3)
         if 0 < len(panel["columns"]) <= NAMED:
             ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
     axes[-1].set_xlabel("t [s]")
     figure.align_ylabels(axes)
     few = f", {len(drawn)} of {run.runs} runs" if len(drawn) < run.runs else f", {run.runs} runs" if run.batch else ""
-    figure.suptitle(f"{repr(run)[1:].partition(':')[0]}{few}")
+    figure.suptitle(mathtext(f"{repr(run)[1:].partition(':')[0]}{few}"))
     if path is not None:
         _write(figure, Path(path))
     return figure

@@ -52,6 +52,7 @@ class Record:
         self.provenance: Mapping[str, Any] = MappingProxyType(json.loads(json.dumps(plain(dict(provenance or {})))))
         self.stops: Sequence[Stop] = stops if isinstance(stops, Stops) else tuple(stops)
         self.states = tuple(states)
+        self.sealed: bool | None = None  # of a record from a file: whether a seal showed that nothing was damaged
         self._derived = derived
         self._derivable = tuple(derivable)
         self._found: dict[str, Column] = {}
@@ -252,7 +253,7 @@ class Record:
 
     def report(self, path: str | Path, lane: Sequence[int] = ()) -> Path:
         """Writes the page: one file that needs nothing else, not even a network."""
-        from bellcrank.record.files import write_whole
+        from bellcrank.whole import write_whole
 
         text = self.html(lane).encode()
         return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.model.parts import Array
+from bellcrank.quoting import line
 from bellcrank.record.column import Stop
 from bellcrank.record.stops import Stops
 from bellcrank.text import table
@@ -28,11 +29,11 @@ def summary(run: Record) -> str:
     batch = f"{run.runs} runs {run.batch} of " if run.batch else ""
     head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} row{'s' * (len(run) != 1)}, {span}"
     rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MOST]]
-    parts = [head, table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
+    parts = [table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
     if len(run.columns) > MOST:
         parts.append(f"... and {len(run.columns) - MOST} more")
     made = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
-    return "\n".join([*parts, *made, *stops(run)])
+    return "\n".join([line(head), *parts, *map(line, (*made, *stops(run)))])
 
 
 def _numbers(values: Array) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bellcrank.graph import palette
-from bellcrank.text import xml
+from bellcrank.quoting import xml
 
 if TYPE_CHECKING:
     from bellcrank.schedule.schedule import Message, Schedule

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from bellcrank.graph import palette
-from bellcrank.text import xml
+from bellcrank.quoting import script, xml
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def html(s: Schedule) -> str:
         "TITLE": xml(f"{s.tasks.name} on {s.machine.name}"),
         "GENERATOR": f"{GENERATOR} {__version__}",
         "STYLE": colours + _file("page.css"),
-        "DATA": s.json().replace("<", "\\u003c"),  # a name cannot end the script that holds it
+        "DATA": script(s.json()),
         "SCRIPT": "\n".join(_file(name) for name in SCRIPTS),
     }
     out = []

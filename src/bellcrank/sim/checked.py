@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
+from bellcrank.quoting import refused
 
 Array = np.ndarray[Any, Any]
 MOST = 1e15  # steps that can be told apart
@@ -74,6 +75,9 @@ def number(what: str, value: Any) -> float:
 
 
 def unique(what: str, names: Sequence[str]) -> None:
+    for name in names:
+        if why := refused(name):
+            raise InputError(f"the {what} {why}.")
     twice = sorted({n for n in names if list(names).count(n) > 1})
     if twice:
         raise InputError(f"there is more than one {what} called {', '.join(twice)}; names must differ.")

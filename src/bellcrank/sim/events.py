@@ -9,6 +9,7 @@ from typing import Any
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
+from bellcrank.quoting import refused
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.named import Named
 from bellcrank.sim.systems import System
@@ -41,6 +42,8 @@ class Event:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError(f"the name of an event is {self.name!r}; expected words, by which the record calls it.")
+        if why := refused(self.name):
+            raise InputError(f"the event {why}.")
         if self.action not in ACTIONS:
             raise InputError(f'event "{self.name}": {unknown("action", self.action, ACTIONS)}')
         if self.direction not in (-1, 0, 1):

@@ -196,6 +196,7 @@ def system(
     made = System(mechanism, actuators, control, inputs, dict(outputs or {}), tuple(own), outside, parameters)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
+    unique("output", list(made.outputs))
     m = mechanism
     taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in ("v", "a", "tau"))}
     taken |= {s.name for s in made.states} | {f"{n}.command" for n in made.commands}

@@ -24,6 +24,7 @@ from bellcrank.emit.cuda.team import alone, teams, work
 from bellcrank.emit.cuda.units import Units
 from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
+from bellcrank.quoting import symbol
 
 By = TypeVar("By")
 TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
@@ -94,8 +95,8 @@ class Straight:
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
         """Inputs and outputs, and how they are reached."""
-        sizes = {f"in_{name}": math.prod(shape) for name, shape in self.graph.inputs.items()}
-        sizes |= {f"out_{name}": array.size for name, array in self.graph.outputs.items()}
+        sizes = {f"in_{symbol(name)}": math.prod(shape) for name, shape in self.graph.inputs.items()}
+        sizes |= {f"out_{symbol(name)}": array.size for name, array in self.graph.outputs.items()}
         found: dict[str, Strided | Tiled] = {}
         threads = self.plan.threads
         start = self.plan.rows * self.plan.states
@@ -144,7 +145,7 @@ class Straight:
         for name, array in self.graph.outputs.items():
             for k, x in enumerate(array.flat):
                 if isinstance(x, Node):
-                    stores.setdefault(x.serial, []).append((f"out_{name}", k))
+                    stores.setdefault(x.serial, []).append((f"out_{symbol(name)}", k))
 
         def mail(node: Node) -> str:
             return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
@@ -152,7 +153,7 @@ class Straight:
         def read(node: Node) -> str:
             if node.op != "input":
                 return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
-            array = arrays[f"in_{node.args[0]}"]
+            array = arrays[f"in_{symbol(node.args[0])}"]
             # volatile, or all of a tile would be read at once into registers
             word = "load volatile" if isinstance(array, Tiled) else "load"
             return w.let(f"{word} {w.type}, {array.address(w, node.args[1])}", "x")
@@ -173,7 +174,7 @@ class Straight:
             for name, array in self.graph.outputs.items():
                 for k, x in enumerate(array.flat):
                     if not isinstance(x, Node) or x.op == "input":
-                        put(f"out_{name}", k, body.value(x))
+                        put(f"out_{symbol(name)}", k, body.value(x))
 
     @property
     def _bounds(self) -> str:

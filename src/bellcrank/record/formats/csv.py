@@ -1,6 +1,7 @@
 """CSV: text that everything reads. Comment lines (#) say where it comes from, the header has the units.
 
-Numbers are written so that they read back to the same bits. A batch has a first column `run`.
+Numbers are written so that they read back to the same bits. A batch has a first column `run`. A spreadsheet runs what
+begins as a formula, so a name that does has an apostrophe before it; the description has it as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import ReadError
+from bellcrank.quoting import cell, cells, json_cells, line
 from bellcrank.record import meta
 from bellcrank.record.summary import shown
 
@@ -35,14 +37,14 @@ class Encoded:
 
 def write(run: Record, stream: IO[bytes]) -> None:
     text = Encoded(stream)
-    notes = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
+    notes = [cells(line(f"{key}: {shown(value)}")) for key, value in run.provenance.items()]
     # The last comment is the whole description; those before it are for people.
-    comments = [FIRST, *(f"# {' '.join(note.split())}" for note in notes), f"# {meta.written(run)}"]
+    comments = [FIRST, *(f"# {note}" for note in notes), f"# {json_cells(meta.written(run))}"]
     for comment in comments:
         text.write(f"{comment}\n")
     out = csv.writer(text, lineterminator="\n")
     lead = ["run"] if run.batch else []
-    out.writerow([*lead, *(f"{name} [{run.column(name).unit}]" for name in run.columns)])
+    out.writerow([*lead, *(cell(f"{name} [{run.column(name).unit}]") for name in run.columns)])
     columns = [meta.numbered(run.t.shape).tolist()] if run.batch else []
     out.writerows(zip(*columns, *(np.ravel(run[name]).tolist() for name in run.columns), strict=True))
 

@@ -51,7 +51,7 @@ def write(run: Record, stream: IO[bytes]) -> None:
 
 
 def read(stream: IO[bytes]) -> Record:
-    reader = extra("mcap.reader", "record", "reading MCAP").make_reader(stream)
+    reader = extra("mcap.reader", "record", "reading MCAP").make_reader(stream, validate_crcs=True)
     about = next((m.metadata.get("record", "") for m in reader.iter_metadata() if m.name == KEY), None)
     if about is None:
         topics = sorted({c.topic for c in reader.get_summary().channels.values()})
@@ -90,7 +90,7 @@ def _nanoseconds(t: Array) -> list[list[int]]:
     """Log times: never negative, never decreasing at a row without a time."""
     start = min(0.0, float(np.nanmin(t, initial=0.0, where=np.isfinite(t))))
     held = np.maximum.accumulate(np.where(np.isfinite(t), t - start, 0.0), axis=-1)
-    return [[min(round(x * 1e9), FAR) for x in row] for row in held.tolist()]
+    return [[round(min(x * 1e9, FAR)) for x in row] for row in held.tolist()]
 
 
 def _number(x: float) -> float | str:

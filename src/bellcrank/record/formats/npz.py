@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import ReadError
+from bellcrank.quoting import member
 from bellcrank.record import meta
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def write(run: Record, stream: IO[bytes]) -> None:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(ABOUT, meta.written(run))
         for name in run.columns:
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(run[name]), allow_pickle=False)
+            with archive.open(f"{member(name)}.npy", "w", force_zip64=True) as array:
+                np.lib.format.write_array(array, np.ascontiguousarray(run[name]), allow_pickle=False)
 
 
 def read(stream: IO[bytes]) -> Record:
@@ -37,6 +38,6 @@ def read(stream: IO[bytes]) -> Record:
             raise ReadError(f"it has {len(arrays)} arrays and describes {len(found.names)}.")
         columns = []
         for info in arrays:
-            with archive.open(info) as member:
-                columns.append(np.lib.format.read_array(member, allow_pickle=False))
+            with archive.open(info) as array:
+                columns.append(np.lib.format.read_array(array, allow_pickle=False))
         return found.record(columns)

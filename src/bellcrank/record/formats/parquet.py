@@ -37,12 +37,13 @@ def write(run: Record, stream: IO[bytes]) -> None:
         compression="zstd",
         use_dictionary=False,
         use_byte_stream_split=list(run.columns),
+        write_page_checksum=True,
     )
 
 
 def read(stream: IO[bytes]) -> Record:
     pq = extra("pyarrow.parquet", "record", "reading Parquet")
-    table = pq.read_table(stream)
+    table = pq.read_table(stream, page_checksum_verification=True)
     text = (table.schema.metadata or {}).get(KEY)
     if text is None:
         raise ReadError(

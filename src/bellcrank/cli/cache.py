@@ -1,0 +1,55 @@
+"""What is kept on disk: compiled kernels, and what things cost on this computer."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from bellcrank.cli import JsonOpt, app, screen
+from bellcrank.cli.screen import Column
+
+WHAT = {".o": "compiled kernels", ".json": "requests and measured costs", "": "being written"}
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it.")] = False,
+    json: JsonOpt = False,
+) -> None:
+    """What is kept on disk, where, and whether it is trusted.
+
+    From a folder or file that somebody else may write nothing is loaded. $BELLCRANK_CACHE names another folder,
+    $BELLCRANK_CACHE_MB says how much may be kept, $BELLCRANK_CACHE_DAYS how long what is not used.
+    """
+    from bellcrank.emit import cache as store
+    from bellcrank.emit.trust import distrust
+
+    removed = store.clear() if clear else 0
+    found, (most, oldest), why = list(store.kept()), store.limits(), distrust(store.folder())
+    now = time.time()
+    if json:
+        used = {"oldest_days": max(now - f.used for f in found) / store.DAY} if found else {}
+        about = {"folder": str(store.folder()), "trusted": not why, "why": why, "files": len(found)}
+        about |= {"bytes": sum(f.size for f in found), "removed": removed}
+        screen.data(about | {"most_bytes": most, "most_days": oldest / store.DAY} | used)
+        return
+    rows = []
+    for suffix, what in WHAT.items():
+        mine = [f for f in found if f.path.suffix == suffix]
+        if mine:
+            age = max(now - f.used for f in mine) / store.DAY
+            rows.append((what, str(len(mine)), f"{sum(f.size for f in mine) / 1e6:.1f}", f"{age:.1f}"))
+    screen.line(str(store.folder()), style="bold")
+    screen.line(f"not trusted, and not used: {why}" if why else "trusted: nobody else may write it")
+    screen.line()
+    if clear:
+        screen.line(f"removed {removed} file{'s' * (removed != 1)}")
+    numbers = [Column(what, right=True) for what in ("files", "MB", "oldest use, days")]
+    if rows:
+        screen.table([Column("what", wrap=True), *numbers], rows)
+    elif not clear:
+        screen.line("nothing is kept there")
+    screen.line()
+    screen.line(f"at most {most / 1e6:g} MB, and what was used in the last {oldest / store.DAY:g} days", style="dim")

@@ -1,0 +1,179 @@
+"""Names in other people's languages. A name comes from a file, and whoever wrote the file may mean harm: no name, unit
+or title reaches generated text but through a function of this module, which keeps it in its place.
+
+    refused     what no name may hold; asked wherever a mechanism, a parameter, a column or a record is made or read
+    comment     IR, C, Python, SymPy, LaTeX: one line of ASCII, harmless between any marks of a comment
+    symbol      a word of LLVM IR, another for every name
+    identifier  the nearest word that C, C++ and Python take as a name
+    docstring   between three double quotes of Python
+    string      between double quotes of C or DOT
+    latex       running text
+    xml         text and attributes of SVG and HTML
+    script      JSON inside <script>
+    cell        of a spreadsheet, which runs what begins as a formula
+    shell       a word of a command to copy
+    stem        the name of a file
+    visible     a terminal, print() and messages
+    mathtext    labels of matplotlib
+
+The text is safe for any name, refused or not: who makes parts by hand, past all checks, still runs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import re
+import shlex
+import unicodedata
+from html import escape
+
+# Lines end, terminals obey, and text runs backwards.
+_ENDS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_TURNS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_REFUSED = re.compile(f"[{_ENDS}{_TURNS}\ud800-\udfff]")
+
+# Keywords of C, C++ and Python, and names that libm and the rest of C lay claim to.
+_WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const constexpr
+    continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
+    int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
+    return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
+    using virtual void volatile while xor abs errno exit gamma infinity isnan main math nan pow signal time unix"""
+LIBM = ("fabs", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
+RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for word in keyword.kwlist)}
+
+
+def refused(name: str) -> str:
+    """Why this cannot be a name; empty where it can."""
+    found = _REFUSED.search(name)
+    if found is None:
+        return ""
+    c = found[0]
+    called = unicodedata.name(c, "a control character").lower()
+    return (
+        f"{shown(name)} has {called} (U+{ord(c):04X}) at {found.start()}; expected a name without line ends, control "
+        "characters and marks that turn the direction of text. Rename it"
+    )
+
+
+def visible(text: str) -> str:
+    """For a terminal and for print(): what steers either is spelled out; lines stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def line(text: str) -> str:
+    """The same in one line."""
+    return visible(text).replace("\n", r"\n")
+
+
+def shown(name: str, most: int = 60) -> str:
+    """A name in a message: in quotes, in one line, not too long."""
+    text = line(name)
+    return f'"{text if len(text) <= most else text[: most - 3] + "..."}"'
+
+
+def comment(text: str) -> str:
+    """Any text, harmless in a comment of any language: one line of ASCII that ends no comment and begins none.
+
+    A C compiler reads ??/ as a backslash before it reads anything else, and a backslash at the end of a line joins the
+    next one to it: here there are no three such characters in a row.
+    """
+    plain = text.encode("unicode_escape").decode()
+    plain = plain.replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"\?(?=\?)", "? ", plain)
+
+
+def symbol(name: str) -> str:
+    """A part of a name in LLVM IR. Letters, digits and _ stay; other bytes are .hh, so that no two names meet.
+
+    LLVM cuts names at 1024 characters, and two that begin alike would be one: a long one ends in its digest.
+    """
+    word = re.sub(r"[^0-9A-Za-z_]", lambda m: "".join(f".{b:02x}" for b in m[0].encode("utf-8", "surrogatepass")), name)
+    if len(word) <= 200:
+        return word
+    return f"{word[:100]}..{hashlib.sha256(word.encode()).hexdigest()}"
+
+
+def identifier(text: str) -> str:
+    """The nearest word that C, C++ and Python take as a name: "3R arm.bias" is x3R_arm_bias."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    word = re.sub("[^0-9A-Za-z]+", "_", plain).strip("_")
+    word = word if word[:1].isalpha() else f"x{word}"
+    return f"{word}_" if word.lower() in RESERVED else word
+
+
+def docstring(text: str) -> str:
+    """Between three double quotes; lines stay."""
+    safe = "\n".join(part.encode("unicode_escape").decode() for part in text.split("\n"))
+    return safe.replace('"', "'")
+
+
+def string(text: str) -> str:
+    """Between double quotes in DOT, which knows no other escape."""
+    return line(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def latex(text: str) -> str:
+    """Running text in which LaTeX finds no command and no mathematics."""
+    plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
+    plain = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)
+    named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return re.sub(r"[\\~^&%#_{}$]", lambda m: named.get(m[0], f"\\{m[0]}"), plain)
+
+
+def xml(text: str) -> str:
+    """Text and attributes of SVG and HTML: what has no shape there becomes the sign for that."""
+    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
+
+
+def script(json: str) -> str:
+    """JSON inside <script>: no name ends it, or begins a comment of HTML in it."""
+    for c in "<>&\u2028\u2029":
+        json = json.replace(c, f"\\u{ord(c):04x}")
+    return json
+
+
+# What a spreadsheet takes for a formula, where it begins a cell: at the start, and behind whatever may separate cells.
+_FORMULA = re.compile(r"(^|[,;\t|\"'])(\s*)([=+\-@])")
+
+
+def cell(text: str) -> str:
+    """Text in a cell of a spreadsheet: an apostrophe before what would be taken for a formula."""
+    return f"'{text}" if re.match(r"\s*[=+\-@]", text) else text
+
+
+def cells(text: str) -> str:
+    """A line of text that a spreadsheet will cut into cells."""
+    return _FORMULA.sub(r"\1\2'\3", text)
+
+
+def json_cells(json: str) -> str:
+    """JSON in such a line. It reads back as the same data."""
+    texts = re.compile(r'"(?:[^"\\]|\\.)*"')
+    return texts.sub(lambda m: _FORMULA.sub(lambda f: f"{f[1]}{f[2]}\\u{ord(f[3]):04x}", m[0]), json)
+
+
+def shell(text: str) -> str:
+    """A word of a command that people copy into a shell."""
+    return shlex.quote(line(text))
+
+
+def stem(text: str, most: int = 100) -> str:
+    """The name of a file, without its ending: word characters, and no longer than file systems take."""
+    word = re.sub(r"\W+", "_", text)
+    return word if len(word.encode()) <= most else word.encode()[:most].decode(errors="ignore")
+
+
+def member(name: str) -> str:
+    """A file in an archive: what leads out of a folder is spelled in hexadecimal."""
+    safe = re.sub(r"[%/\\:\x00]", lambda m: f"%{ord(m[0]):02X}", name)
+    return f"%2E{safe[1:]}" if safe.startswith(".") else safe
+
+
+def mathtext(text: str) -> str:
+    """A label of matplotlib, which takes $ for mathematics, hides what begins with _ and has no room for much."""
+    plain = line(text)
+    plain = (plain if len(plain) <= 60 else f"{plain[:57]}...").replace("$", r"\$")
+    return f"\N{ZERO WIDTH SPACE}{plain}" if plain.startswith("_") else plain

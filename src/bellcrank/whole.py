@@ -1,0 +1,86 @@
+"""Files that appear whole or not at all: written beside their place under a name of their own, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from bellcrank.errors import InputError
+
+HOUR = 3600.0
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:
+    """Who looks sees the old file or the new one, however many write it at once. hint: what to do if it fails."""
+    target = Path(os.path.realpath(path))  # through a link, not over it
+    beside = None
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(None, "it is a directory")
+        if target.exists() and not target.is_file():
+            raise OSError(None, "it is no plain file")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(None, f'there is no directory "{path.parent}"')
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(None, "the file that is there may not be written")
+        _sweep(target)
+        beside, handle = _created(target)
+        with opened(handle) as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, target)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"{path} cannot be written: {why}. {hint} with another path, or make room first.") from error
+    finally:
+        if beside is not None:
+            with suppress(OSError):
+                beside.unlink()
+    return path
+
+
+def write_text(path: Path, text: str, hint: str) -> Path:
+    data = text.encode("utf-8", "backslashreplace")
+    return write_whole(path, lambda stream: stream.write(data), hint)
+
+
+def _created(target: Path) -> tuple[Path, int]:
+    """A new file beside the target, with the rights that the target has or would get."""
+    while True:
+        beside = target.with_name(f".{_short(target.name)}.{secrets.token_hex(8)}.part")
+        try:
+            handle = os.open(beside, _NEW, 0o666)
+        except FileExistsError:
+            continue
+        if target.exists() and hasattr(os, "fchmod"):
+            with suppress(OSError):
+                os.fchmod(handle, stat.S_IMODE(os.stat(target).st_mode))
+        return beside, handle
+
+
+def opened(handle: int) -> IO[bytes]:
+    return open(handle, "wb")
+
+
+def _short(name: str) -> str:
+    """So that what is put around it still fits."""
+    return name.encode()[:200].decode(errors="ignore")
+
+
+def _sweep(target: Path) -> None:
+    """Removes what a process that was killed left of the same file: nobody writes for an hour without a change."""
+    with suppress(OSError):
+        for path in target.parent.iterdir():
+            name = path.name
+            if name.startswith(f".{_short(target.name)}.") and name.endswith(".part"):
+                with suppress(OSError):
+                    if time.time() - os.lstat(path).st_mtime > HOUR:
+                        path.unlink()
