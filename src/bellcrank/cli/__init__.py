@@ -64,7 +64,7 @@ app = typer.Typer(
 
 MechanismArg = Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or built in.", show_default=False)]
 BaseOpt = Annotated[str, typer.Option("--base", metavar="fixed|floating", help="What the root link of a file is.")]
-CheckOpt = Annotated[str, typer.Option("--check", metavar="error|warn", help="On impossible inertias in a file.")]
+CheckOpt = Annotated[str, typer.Option("--check", metavar="warn|error", help="On impossible inertias in a file.")]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuantityOpt = Annotated[str, typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.")]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="How; auto takes the cheapest.")]
@@ -96,15 +96,23 @@ def _options(version: VersionOpt = False) -> None:
     pass
 
 
-def mechanism(name: str, base: str = "fixed", check: str = "error") -> Mechanism:
-    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), or the one in a file."""
+def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool = False) -> Mechanism:
+    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), or the one in a file.
+
+    quiet: says nothing of a file's warnings, for the caller will.
+    """
     built_in = re.fullmatch(r"(\w+)\s*(\(.*\)|:.*)?", name)
     if built_in and built_in[1] in bc.zoo.names() and not name.lower().endswith(SUFFIXES):
         if base != "fixed":
             raise InputError(f'"{name}" is built in and stands on the ground; --base {base} is for files.')
         return bc.zoo.load(name)
     if os.sep in name or Path(name).suffix or Path(name).exists():
-        return bc.read(name, base=base, check=check)
+        found = bc.read(name, base=base, check=check)
+        doubts = found.report.warnings
+        if doubts and not quiet:
+            told = f"{name}: {len(doubts)} warning{'s' if len(doubts) > 1 else ''}, which `bellcrank show` prints"
+            screen.note(f"{told}. {doubts[0].element}: {doubts[0].outcome}")
+        return found
     raise InputError(f"{unknown('mechanism', name, bc.zoo.names())} A file ends in {', '.join(SUFFIXES)}.")
 
 

@@ -25,7 +25,7 @@ def bench(
     dtype: DtypeOpt = "float64",
     rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="States in a batch.")] = 4096,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
     """Compile and time a mechanism's quantities.

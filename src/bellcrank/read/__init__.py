@@ -32,7 +32,7 @@ def read(
     *,
     base: str = "fixed",
     gravity: Sequence[float] | None = None,
-    check: str = "error",
+    check: str = "warn",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
     loops: str | os.PathLike[str] | bool = True,
@@ -41,7 +41,8 @@ def read(
 
     base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
     gravity: in world axes; (0, 0, -9.81) unless told, or what a MuJoCo model says.
-    check: "error" refuses impossible inertias, "warn" goes on with them and says so in `mechanism.report`.
+    check: "warn" goes on with inertias that no body has and says so in `mechanism.report`, as long as no mass matrix
+    has a negative eigenvalue (model/energy.py); "error" refuses them, as `Builder` does.
     right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
     lock: joints to hold still, by name (at zero) or as {name: value}.
     loops: a YAML file with a URDF's closed loops (read/yaml_loops.py), where it is not the one beside it of the same
