@@ -3,12 +3,12 @@
 Robot files hold inertias that no body has, mostly on parts welded to something large. What counts is the body that
 moves, all its welded parts together: its kinetic energy is m |v_c|^2 / 2 + w.I w / 2, about its centre of mass. Hence
 
-    m >= 0 and w.I w >= 0 for every w the body can turn with     =>     no mass matrix has a negative eigenvalue, at any q
+    m >= 0 and w.I w >= 0 for every w the body can turn with   =>   no mass matrix has a negative eigenvalue, at any q
 
 The triangle inequality is not needed for that, nor is any moment about an axis that the body never turns about: a body
 in a plane needs one moment only. Where the left side fails the right one may still hold, because a body shares its
-motion with its neighbours (the hips of a Romeo do): then mass matrices are looked at. A negative eigenvalue is the proof
-of the contrary and an error; that none was found is no proof, and a warning says so.
+motion with its neighbours (the hips of a Romeo do): then mass matrices are looked at. A negative eigenvalue proves the
+contrary and is an error; that none was found is no proof, and a warning says so.
 """
 
 from __future__ import annotations
