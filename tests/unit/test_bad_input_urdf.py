@@ -117,8 +117,10 @@ def test_check_warn_goes_on_with_impossible_inertias_but_not_with_nonsense() -> 
 @pytest.mark.parametrize(
     ("name", "pieces"),
     [
-        ("arm.urfd", ("does not exist", 'no file "arm.urfd"', 'Did you mean "arm.urdf"?')),
-        ("nowhere/arm.urdf", ("does not exist", "There is no folder")),
+        ("arm.urfd", ("arm.urfd does not exist. Did you mean", 'arm.urdf"?')),
+        ("nope.urdf", ("nope.urdf does not exist: the folder", "holds arm.urdf, empty.urdf")),
+        ("bare/nope.urdf", ("nope.urdf does not exist: the folder", "holds no file ending in .urdf, .xml, .toml")),
+        ("nowhere/arm.urdf", ("does not exist, for there is no folder", "nowhere")),
         ("", ("is a folder", "arm.urdf")),
         ("arm.stl", ('ending in ".stl"', ".urdf, .xml, .toml")),
         ("arm.xacro", ("xacro robot.xacro > robot.urdf",)),
@@ -128,6 +130,7 @@ def test_check_warn_goes_on_with_impossible_inertias_but_not_with_nonsense() -> 
     ],
 )
 def test_paths(name: str, pieces: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "bare").mkdir()
     for file in ("arm.urdf", "arm.stl", "arm.xacro", "empty.urdf"):
         (tmp_path / file).write_text("" if file == "empty.urdf" else TEXT)
     with pytest.raises(ReadError) as caught:

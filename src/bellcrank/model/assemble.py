@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -45,7 +46,7 @@ def assemble(
     check.names("body", [ground, *(b.name for b in bodies)])
     check.names("joint", [j.name for j in joints])
     check.names("frame", [f.name for f in frames])
-    known = [ground, *(b.name for b in bodies)]
+    known = dict.fromkeys([ground, *(b.name for b in bodies)])
     for b in bodies:
         check.numbers(b)
     for j in joints:
@@ -120,14 +121,18 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
                 "closed loop. Keep one of the two, and close the loop with the other (docs/loops.md)."
             )
         owner[j.child] = j
-    reached, waiting, order = {ground}, list(joints), []
-    while True:
-        ready = next((j for j in waiting if j.parent in reached), None)
-        if ready is None:
-            break
-        waiting.remove(ready)
-        reached.add(ready.child)
-        order.append(ready)
+    reached, order = {ground}, []
+    hanging: dict[str, list[int]] = {}
+    for i, j in enumerate(joints):
+        hanging.setdefault(j.parent, []).append(i)
+    ready = list(hanging.get(ground, ()))  # a heap: the first of those given that can be placed
+    while ready:
+        j = joints[heapq.heappop(ready)]
+        order.append(j)
+        reached.add(j.child)
+        for i in hanging.get(j.child, ()):
+            heapq.heappush(ready, i)
+    waiting = [j for j in joints if j.child not in reached]
     if waiting:
         chain = [waiting[0].child]
         while chain[-1] in owner and owner[chain[-1]].parent not in chain:

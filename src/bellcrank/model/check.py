@@ -6,7 +6,7 @@ Free parameters are judged by their nominal values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,7 +139,7 @@ def gathered(lines: Sequence[Line], what: str, of: str = "bodies") -> list[Line]
     return [head, *(replace(line, level="note") for line in lines)]
 
 
-def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
+def joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
     j = nominal(j)
     where = f'joint "{j.name}"'
     if j.kind not in KINDS:
@@ -229,7 +229,7 @@ def cosine(a: Sequence[float], b: Sequence[float]) -> float:
     return float(np.dot(a, b) / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def frame(f: Frame, known: Sequence[str]) -> None:
+def frame(f: Frame, known: Collection[str]) -> None:
     f = nominal(f)
     if f.body not in known:
         raise ModelError(f'frame "{f.name}": {unknown("body", f.body, known)}')
