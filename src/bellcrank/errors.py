@@ -45,7 +45,7 @@ def _brief(value: object, depth: int) -> str:
         inside = ", ".join(f"{_brief(k, 0)}: {_brief(x, depth - 1)}" for k, x in list(value.items())[:6] if depth)
         return "{" + (inside if depth else "...") + "}"
     if isinstance(value, list | tuple | set | frozenset):
-        first, last = {list: "[]", tuple: "()"}.get(type(value), "{}")
+        first, last = {list: ("[", "]"), tuple: ("(", ")")}.get(type(value), ("{", "}"))
         return first + (", ".join(_brief(x, depth - 1) for x in list(value)[:6]) if depth else "...") + last
     return repr(value)[:200]
 

@@ -8,6 +8,7 @@ And the papers: experiment, papers, methods, cite. Here is what they share; each
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -43,9 +44,11 @@ class Group(TyperGroup):
         except BellcrankError as error:
             screen.fail(str(error))
             raise typer.Exit(2) from None
-        except BrokenPipeError:  # the reader has seen enough; Python must not complain when it closes stdout
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(141) from None
+        except MemoryError:
+            screen.fail("there is not enough memory for this; ask for less of it: fewer rows, bodies or columns.")
+            raise typer.Exit(2) from None
+        except OSError as error:
+            raise typer.Exit(_unwritten(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
@@ -73,13 +76,35 @@ DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", hel
 
 
 def main() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed, as by >&-: whoever did that wants to see nothing
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name in another script is no reason to fail
     try:
-        app(prog_name="bellcrank")
+        app(prog_name="bellcrank", standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        sys.exit(_unwritten(error))
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            sys.exit(_unwritten(error))
+
+
+def _unwritten(error: OSError) -> int:
+    """Says why, and gives the exit code. Nothing more is written, so that Python does not complain when it ends."""
+    with contextlib.suppress(OSError, ValueError):  # what a test has put there may be no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader has seen enough
+        return 141
+    with contextlib.suppress(OSError):
+        what = "the output cannot be written" if error.filename is None else str(error.filename)
+        screen.fail(f"{what}: {error.strerror or error}.")
+    return 1
 
 
 def _version(asked: bool) -> None:

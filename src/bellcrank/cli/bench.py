@@ -38,6 +38,7 @@ def bench(
     from bellcrank.emit.host import host
 
     m = mechanism(name, base, check)
+    timing.room(m, rows)
     jobs = []
     timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
     for q in map(quantity, quantity_names or [name for name in timed if name in TIMED]):
