@@ -59,7 +59,7 @@ def test_streams_that_are_closed_full_or_left(line: str, code: int, said: str) -
 
 
 TOO_LARGE = {
-    "show chain:99999999": "n is 99999999; so many bodies would take about 83.3 hours and 2e+03 GB only to make. At most",
+    "show chain:99999999": "so many bodies would take about 83.3 hours and 2e+03 GB only to make. At most",
     f"show chain:{'9' * 4000}": "n is an integer of",
     f"show chain:{'9' * 5000}": "cannot be read",
     "show n_four_bar:99999999": "At most 5,000",
@@ -68,10 +68,9 @@ TOO_LARGE = {
     "schedule excavator --no-page --machine complete:100000": "at most 20,000 processors and 20,000,000 links",
     "schedule excavator --no-page --machine mesh:99999,99999": "at most 20,000 processors",
     "schedule excavator --no-page --machine triangle:99999": "at most 20,000 processors",
-    "schedule excavator --no-page --machine threads:99999999": "at most 20,000 processors",
     f"schedule excavator --no-page --machine complete:{'9' * 5000}": "with whole numbers",
     "bench excavator --rows 99999999999": "this computer has",
-    "count chain:9000 -q mass_matrix -m crba": "operations",
+    "count chain:1000 -q mass_matrix -m crba": "operations, and at most 10,000,000 are",
     "drive excavator:": 'nothing behind its colon. Write "excavator"',
     "drive chain:": "nothing behind its colon",
 }
@@ -87,7 +86,8 @@ def test_what_could_not_finish_is_refused_at_once(line: str) -> None:
 
 # Commands that end by themselves, with options that take a number or a word; each gets every value below.
 COMMANDS = (
-    "show {}", "show excavator --base {}", "show excavator --check {}", "count excavator -q {}", "count excavator -m {}",
+    "show {}", "show excavator --base {}", "show excavator --check {}", "count excavator -q {}",
+    "count excavator -m {}",
     "count excavator -q pose -f {}", "count excavator --target {}", "count excavator --dtype {}", "count {}",
     "schedule excavator --no-page --machine {}", "schedule excavator --no-page --kind {}", "cite {}", "papers {}",
     "schedule excavator --no-page --level {}", "schedule excavator --no-page --strategy {}", "experiment {}",
@@ -95,12 +95,15 @@ COMMANDS = (
     "bench pendulum -q kinetic_energy -m crba --rows {}", "simulate pendulum --seconds {}", "zoo {}",
     "simulate pendulum --step {}", "simulate pendulum -i {}", "simulate pendulum --tolerance {}", "costs --dtype {}",
     "simulate pendulum --every {}", "simulate pendulum --start {}", "simulate pendulum --start hinge={}",
-    "simulate pendulum --summary {}", "simulate pendulum --out {}", "simulate pendulum -s {}", "drive pendulum --port {}",
+    "simulate pendulum --summary {}", "simulate pendulum --out {}", "simulate pendulum -s {}",
+    "drive pendulum --port {}",
     "drive pendulum --seconds {}", "drive pendulum --rate {} --seconds 0.1", "drive pendulum --by {} --seconds 0.1",
 )  # fmt: skip
 VALUES = (
-    "", " ", "nan", "inf", "-inf", "-1", "0", "1e400", "99999999999999999999", "-99999999999999999999", "9" * 5000, "é́",
-    "\u202e", "a" * 5000, "\x1b[2J", "../..", "/dev/null", "/", "--", "-", "chain:-1", "chain:1e9", "tree(", "max(", "()",
+    "", " ", "nan", "inf", "-inf", "-1", "0", "1e400", "99999999999999999999", "-99999999999999999999", "9" * 5000,
+    "é́",
+    "\u202e", "a" * 5000, "\x1b[2J", "../..", "/dev/null", "/", "--", "-", "chain:-1", "chain:1e9", "tree(", "max(",
+    "()",
     "excavator:0", "chain:nan", "mesh:0,0", "complete:-1", "threads:x", "1_0", "0x10", "1.5", "[", "{}", "%s", "a=b=c",
 )  # fmt: skip
 
