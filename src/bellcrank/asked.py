@@ -102,8 +102,8 @@ def _fits(mechanism: Mechanism, name: str, by: Method) -> None:
     if work > LARGEST:
         raise InputError(
             f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {LARGEST:,} are "
-            f"traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock joints, or "
-            "take a quantity or a method whose work does not grow with the square of the bodies."
+            f"traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock joints, "
+            "or take a quantity or a method whose work does not grow with the square of the bodies."
         )
 
 

@@ -96,8 +96,8 @@ COMMANDS = (
     "simulate pendulum --step {}", "simulate pendulum -i {}", "simulate pendulum --tolerance {}", "costs --dtype {}",
     "simulate pendulum --every {}", "simulate pendulum --start {}", "simulate pendulum --start hinge={}",
     "simulate pendulum --summary {}", "simulate pendulum --out {}", "simulate pendulum -s {}",
-    "drive pendulum --port {}",
-    "drive pendulum --seconds {}", "drive pendulum --rate {} --seconds 0.1", "drive pendulum --by {} --seconds 0.1",
+    "drive pendulum --port {} --seconds 0.1",
+    "drive pendulum --rate {} --seconds 0.1", "drive pendulum --by {} --seconds 0.1",
 )  # fmt: skip
 VALUES = (
     "", " ", "nan", "inf", "-inf", "-1", "0", "1e400", "99999999999999999999", "-99999999999999999999", "9" * 5000,
