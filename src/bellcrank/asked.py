@@ -8,13 +8,27 @@ from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.methods import METHODS, QUANTITIES, Method, able, candidates, method, movable, quantity, shape_of
+from bellcrank.methods import (
+    METHODS,
+    QUANTITIES,
+    Method,
+    able,
+    candidates,
+    estimate,
+    method,
+    movable,
+    quantity,
+    shape_of,
+)
 from bellcrank.methods.closure import analysis
 from bellcrank.methods.closure.actuation import actuated
 from bellcrank.methods.closure.layer import Layer
 from bellcrank.methods.closure.rank import Rank
+from bellcrank.methods.work import WORK
 from bellcrank.model import Mechanism, Tree, regrouped
 
+LARGEST = 10_000_000  # operations of a graph, roughly; so many are traced in a second, and take so much memory
+RATE, BYTES = 30_000, 300
 EVEN = 1.05  # predicted times that are as good as equal
 
 
@@ -82,9 +96,22 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
+def _fits(mechanism: Mechanism, name: str, by: Method) -> None:
+    """An error where the equations would take minutes and gigabytes to write down."""
+    known = by.name in WORK.get(QUANTITIES[name].through or name, {})
+    work = estimate(by.name, name, mechanism.tree) if known else 0.0
+    if work > LARGEST:
+        raise InputError(
+            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {LARGEST:,} are "
+            f"traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock joints, "
+            "or take a quantity or a method whose work does not grow with the square of the bodies."
+        )
+
+
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
+    _fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}

@@ -36,13 +36,35 @@ class CompileError(BellcrankError, RuntimeError):
     """Source that a target could not turn into code. Always a bug of ours; the message carries the text."""
 
 
+def brief(value: object, most: int = 60) -> str:
+    """repr of anything that a file may hold, cut short, however long, deep, circular or shared it is."""
+    text = _brief(value, 3)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _brief(value: object, depth: int) -> str:
+    if isinstance(value, str | bytes):
+        return repr(value[:200])
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**20:
+        return f"an integer of {value.bit_length()} bits"  # Python writes no more than 4,300 digits
+    if isinstance(value, dict):
+        inside = ", ".join(f"{_brief(k, 0)}: {_brief(x, depth - 1)}" for k, x in list(value.items())[:6] if depth)
+        return "{" + (inside if depth else "...") + "}"
+    if isinstance(value, list | tuple | set | frozenset):
+        first, last = {list: ("[", "]"), tuple: ("(", ")")}.get(type(value), ("{", "}"))
+        return first + (", ".join(_brief(x, depth - 1) for x in list(value)[:6]) if depth else "...") + last
+    return repr(value)[:200]
+
+
 def unknown(what: str, name: object, known: Iterable[object], meant: str = "") -> str:
     """'no joint "elbo"; did you mean "elbow"? There are: shoulder, elbow' - the tail of every lookup error.
 
     meant: what people mean who write that, where spelling does not tell.
     """
     names = [str(k) for k in known]
-    close = [meant] if meant else get_close_matches(str(name), names, n=1)
+    text = name if isinstance(name, str) else brief(name)
+    text = text if len(text) <= 200 else text[:197] + "..."
+    close = [meant] if meant else get_close_matches(text, names[:5000], n=1)
     hint = f' Did you mean "{close[0]}"?' if close else ""
     listed = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
-    return f"There is no {what} {shown(str(name), 200)}.{hint} Known: {listed or 'none'}."
+    return f"There is no {what} {shown(text, 200)}.{hint} Known: {listed or 'none'}."

@@ -69,8 +69,8 @@ def _threads(numbers: str | None, kind: str) -> Machine:
 
     if kind:
         raise InputError(f'machine "threads" costs what is measured on this computer; leave out kind "{kind}".')
-    if numbers and not numbers.strip().isdecimal():
-        raise InputError(f'machine "threads:{numbers}": expected threads:p with a whole number.')
+    if numbers and not (numbers.strip().isdecimal() and len(numbers) < 10):
+        raise InputError(f'machine "threads:{numbers[:40]}": expected threads:p with a whole number.')
     return threads.machine("threads", int(numbers) if numbers else None, "float64")
 
 

@@ -58,7 +58,6 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "nan in a point": (pair(joints=joints(point=(math.inf, 0, 0))), "finite"),
     "a rotation that is none": (pair(joints=joints(rotation=matrix(2 * np.eye(3)))), "not a rotation matrix"),
     "a zero axis": (pair(joints=joints(axis=(0, 0, 0))), "no direction. Give the direction"),
-    "a long axis": (pair(joints=joints(axis=(0, 3, 4))), "Write \\(0.0, 0.6, 0.8\\)"),
     "friction below zero": (pair(joints=joints(friction=-1.0)), "friction is -1"),
     "no friction speed": (pair(joints=joints(friction_speed=0.0)), "friction_speed is 0"),
     "swapped limits": (pair(joints=joints(limits=Limits(1.0, -1.0))), "swap them"),
@@ -86,15 +85,33 @@ def test_parts_that_cannot_be(case: str) -> None:
 
 
 def test_warn_lets_impossible_inertias_pass_and_nothing_else() -> None:
-    for moments in ([1, 1, 3], [1, 1, -0.5]):
-        m = assemble("m", **pair(bodies=bodies(*moments), checks="warn"))
-        (warning,) = m.report.warnings
-        assert warning.element == 'body "x"'
-        assert 'body "x"' not in warning.outcome
-        assert "check=" not in warning.outcome
+    m = assemble("m", **pair(bodies=bodies(1, 1, 3), checks="warn"))
+    (warning,) = m.report.warnings
+    assert warning.element == 'body "x"'
+    assert 'body "x"' not in warning.outcome
+    assert "check=" not in warning.outcome
     for mass in (-1.0, math.nan):
         with pytest.raises(ModelError, match="mass"):
             assemble("m", **pair(bodies=[Body("x", mass), Y], checks="warn"))
+    with pytest.raises(ModelError, match="symmetric"):
+        assemble("m", **CASES["a skewed inertia"][0], checks="warn")
+
+
+def test_many_warnings_are_one_with_the_worst_and_all_are_in_the_report() -> None:
+    odd = [Body(name, 1.0, inertia=matrix(np.diag([1, 1, 2 + k]))) for k, name in enumerate("wxy", 1)]
+    chain = [Joint(a + b, "spherical", a, b) for a, b in (("ground", "w"), ("w", "x"), ("x", "y"))]
+    m = assemble("m", odd, chain, checks="warn")
+    (warning,) = m.report.warnings
+    assert warning.element == "3 bodies"
+    assert 'The worst: body "y", principal moments (1, 1, 5)' in warning.outcome
+    notes = [line.element for line in m.report.lines if "triangle" in line.outcome and line.level == "note"]
+    assert notes == ['body "y"', 'body "x"', 'body "w"']
+
+
+def test_long_axes_are_normalised_with_a_note() -> None:
+    m = assemble("m", **pair(joints=joints(axis=(0, 3, 4))))
+    assert m.joints[1].axis == (0.0, 0.6, 0.8)
+    assert any("axis has length 5; normalised" in line.outcome for line in m.report.lines if line.level == "note")
 
 
 def test_dirt_is_not_an_inertia() -> None:

@@ -124,7 +124,6 @@ BAD: dict[str, tuple[Any, str]] = {
     "unknown child": (lambda b: b.joint("c", "revolute", "ground", "tree"), 'Did you mean "three".*body\\(\\) first'),
     "itself": (lambda b: b.joint("c", "revolute", "three", "three"), "to itself"),
     "zero axis": (lambda b: b.joint("c", "revolute", "ground", "three", axis=(0, 0, 0)), "no direction"),
-    "long axis": (lambda b: b.joint("c", "revolute", "ground", "three", axis=(0, 0, 2)), "length 2.*Write"),
     "universal": (lambda b: b.joint("c", "universal", "ground", "three"), "need second_axis"),
     "universal, slanted": (
         lambda b: b.joint("c", "universal", "ground", "three", second_axis=(0, 0.6, 0.8)),
@@ -204,7 +203,7 @@ def test_a_second_axis_typed_with_few_digits_is_made_perpendicular() -> None:
     b.joint("u", "universal", "ground", "x", axis=(0.7071, 0, 0.7071), second_axis=(0.7075, 0, -0.7067))
     m = b.build()
     assert m.joints[0].second_axis is not None
-    assert abs(np.dot(m.joints[0].axis, m.joints[0].second_axis)) < 1e-16
+    assert abs(np.dot(m.joints[0].axis, m.joints[0].second_axis)) <= np.finfo(float).eps
     assert np.linalg.norm(m.joints[0].second_axis) == pytest.approx(1.0, abs=1e-15)
     assert any("from perpendicular to axis: made perpendicular" in line.outcome for line in m.report.lines)
 

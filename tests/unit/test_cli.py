@@ -361,8 +361,11 @@ def test_bad_files(text: str, word: str, tmp_path: Path) -> None:
 def test_a_file_can_be_read_in_spite_of_its_inertia(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     path.write_text(ARM.replace('izz="0.01"', 'izz="0.9"'))
-    assert "triangle inequality" in run("show", str(path)).output
-    assert "warning" in good("show", str(path), "--check", "warn")
+    shown = good("show", str(path))
+    assert "2 warnings" in shown  # its limits are swapped, too
+    assert "triangle inequality" in shown
+    assert "2 warnings, which `bellcrank show` prints" in run("count", str(path)).stderr
+    assert run("show", str(path), "--check", "error").exit_code == 2
 
 
 def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:

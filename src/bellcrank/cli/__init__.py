@@ -8,6 +8,7 @@ And the papers: experiment, papers, methods, cite. Here is what they share; each
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -44,9 +45,11 @@ class Group(TyperGroup):
         except BellcrankError as error:
             screen.fail(str(error))
             raise typer.Exit(2) from None
-        except BrokenPipeError:  # the reader has seen enough; Python must not complain when it closes stdout
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(141) from None
+        except MemoryError:
+            screen.fail("there is not enough memory for this; ask for less of it: fewer rows, bodies or columns.")
+            raise typer.Exit(2) from None
+        except OSError as error:
+            raise typer.Exit(_unwritten(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
@@ -65,7 +68,7 @@ app = typer.Typer(
 
 MechanismArg = Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or built in.", show_default=False)]
 BaseOpt = Annotated[str, typer.Option("--base", metavar="fixed|floating", help="What the root link of a file is.")]
-CheckOpt = Annotated[str, typer.Option("--check", metavar="error|warn", help="On impossible inertias in a file.")]
+CheckOpt = Annotated[str, typer.Option("--check", metavar="warn|error", help="On impossible inertias in a file.")]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuantityOpt = Annotated[str, typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.")]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="How; auto takes the cheapest.")]
@@ -74,13 +77,35 @@ DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", hel
 
 
 def main() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed, as by >&-: whoever did that wants to see nothing
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name in another script is no reason to fail
     try:
-        app(prog_name="bellcrank")
+        app(prog_name="bellcrank", standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        sys.exit(_unwritten(error))
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            sys.exit(_unwritten(error))
+
+
+def _unwritten(error: OSError) -> int:
+    """Says why, and gives the exit code. Nothing more is written, so that Python does not complain when it ends."""
+    with contextlib.suppress(OSError, ValueError):  # what a test has put there may be no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader has seen enough
+        return 141
+    with contextlib.suppress(OSError):
+        what = "the output cannot be written" if error.filename is None else str(error.filename)
+        screen.fail(f"{what}: {error.strerror or error}.")
+    return 1
 
 
 def _version(asked: bool) -> None:
@@ -97,15 +122,23 @@ def _options(version: VersionOpt = False) -> None:
     pass
 
 
-def mechanism(name: str, base: str = "fixed", check: str = "error") -> Mechanism:
-    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), or the one in a file."""
+def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool = False) -> Mechanism:
+    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), or the one in a file.
+
+    quiet: says nothing of a file's warnings, for the caller will.
+    """
     built_in = re.fullmatch(r"(\w+)\s*(\(.*\)|:.*)?", name)
     if built_in and built_in[1] in bc.zoo.names() and not name.lower().endswith(SUFFIXES):
         if base != "fixed":
             raise InputError(f'"{name}" is built in and stands on the ground; --base {base} is for files.')
         return bc.zoo.load(name)
     if os.sep in name or Path(name).suffix or Path(name).exists():
-        return bc.read(name, base=base, check=check)
+        found = bc.read(name, base=base, check=check)
+        doubts = found.report.warnings
+        if doubts and not quiet:
+            told = f"{name}: {len(doubts)} warning{'s' if len(doubts) > 1 else ''}, which `bellcrank show` prints"
+            screen.note(f"{told}. {doubts[0].element}: {doubts[0].outcome}")
+        return found
     raise InputError(f"{unknown('mechanism', name, bc.zoo.names())} A file ends in {', '.join(SUFFIXES)}.")
 
 

@@ -25,7 +25,7 @@ def bench(
     dtype: DtypeOpt = "float64",
     rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="States in a batch.")] = 4096,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
     """Compile and time a mechanism's quantities.
@@ -38,6 +38,7 @@ def bench(
     from bellcrank.emit.host import host
 
     m = mechanism(name, base, check)
+    timing.room(m, rows)
     jobs = []
     timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
     for q in map(quantity, quantity_names or [name for name in timed if name in TIMED]):

@@ -37,7 +37,7 @@ def cite(
     method_name: MethodOpt = "auto",
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX.")] = False,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
     """What to cite for a mechanism.

@@ -39,7 +39,7 @@ def count(
     dtype: DtypeOpt = "float64",
     papers: Annotated[bool, typer.Option("--papers", help="Of chain: the counts that the papers print.")] = False,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
     """The operations of a quantity, their span, and their time.

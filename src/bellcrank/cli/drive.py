@@ -36,7 +36,7 @@ def drive(
     browser: Annotated[bool, typer.Option(help="Open the page, where there is a screen.")] = True,
     seconds: Annotated[float | None, typer.Option(metavar="S", help="Stop after so long; else at Ctrl-C.")] = None,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
 ) -> None:
     """Drive a mechanism in real time, on a page.
 

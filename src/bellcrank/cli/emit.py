@@ -43,7 +43,7 @@ def emit(
     terms: Annotated[int, typer.Option(metavar="N", help="Longest entry to write out.")] = 60,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="A file or folder to write.")] = None,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
     """Generated text: LLVM IR, C99, assembly, equations.

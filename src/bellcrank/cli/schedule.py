@@ -58,7 +58,7 @@ def schedule(
     svg: Annotated[bool, typer.Option("--svg", help="Write a picture beside the page.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
     """A quantity laid out on the processors of a machine.

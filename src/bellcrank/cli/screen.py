@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -24,6 +24,7 @@ from bellcrank.quoting import visible
 
 GAP = 2
 UNLIMITED = 100_000
+NARROWEST = 10  # columns; below that nothing can be read, and what is longer runs over the edge
 RULE = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -38,12 +39,31 @@ class Column:
 
 def out() -> Console:
     """stdout: as wide as the terminal, or as $COLUMNS says, or as wide as the table where nobody looks."""
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=UNLIMITED if piped else None)
+    piped = not sys.stdout.isatty() and not _columns()
+    return _console(sys.stdout, UNLIMITED if piped else None)
 
 
 def err() -> Console:
-    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+    return _console(sys.stderr, None)
+
+
+class Screen(Console):
+    """rich's, but what to do about a reader who has seen enough is for the command line to say."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def _console(file: TextIO, width: int | None) -> Console:
+    console = Screen(file=file, highlight=False, markup=False, emoji=False, width=width or _columns() or None)
+    console.width = max(console.width, NARROWEST)
+    return console
+
+
+def _columns() -> int:
+    """$COLUMNS where it is a number that says something; 0 is what some shells write for "unknown"."""
+    text = os.environ.get("COLUMNS", "")
+    return min(int(text), UNLIMITED) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def line(text: str = "", style: str = "") -> None:

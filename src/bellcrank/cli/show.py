@@ -22,7 +22,7 @@ MARKS = {"ok": "", "note": "-", "warning": "!"}
 def show(
     name: MechanismArg,
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     report: Annotated[bool, typer.Option("--report", help="What became of every element of the source.")] = False,
     json: JsonOpt = False,
 ) -> None:
@@ -30,7 +30,7 @@ def show(
 
     Then the warnings of its report: what its file left doubtful.
     """
-    m = mechanism(name, base, check)
+    m = mechanism(name, base, check, quiet=True)
     if json:
         screen.data(_described(m))
         return

@@ -41,7 +41,7 @@ def simulate(
         str, typer.Option("--form", metavar="FORM", help="Of closed loops: minimal, projected, lagrange.")
     ] = "minimal",
     base: BaseOpt = "fixed",
-    check: CheckOpt = "error",
+    check: CheckOpt = "warn",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save: .parquet .csv .npz .mcap")
     ] = None,

@@ -22,6 +22,7 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.costs import costs
 from bellcrank.emit.host import host
 from bellcrank.emit.kernel import Kernel
+from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
 ROWS = 4096
@@ -47,6 +48,18 @@ class Timing:
 def cores() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def room(mechanism: Mechanism, rows: int) -> None:
+    """An error where a batch of so many states does not fit into memory."""
+    needed = 8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)  # inputs, and at most a matrix of results
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    if needed > have / 2:
+        most = max(1, int(rows * have / 2 / needed))
+        raise InputError(
+            f"{rows:,} rows of {mechanism.name} take up to {needed / 1e9:,.1f} GB, and this computer has "
+            f"{have / 1e9:,.1f} GB; at most {most:,}."
+        )
 
 
 def measure(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
+from bellcrank.model.energy import Turning, check_energy, in_a_plane, turning
 from bellcrank.model.joints import KINDS
 from bellcrank.model.loops import Ends, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
@@ -33,9 +35,10 @@ def assemble(
     lines: Sequence[Line] = (),
     checks: str = "error",
 ) -> Mechanism:
-    """checks="warn" turns impossible inertias (never bad names, topology or NaN) into warnings of the report."""
-    if checks not in ("error", "warn"):
-        raise ModelError(f'check is "{checks}"; expected "error" or "warn".')
+    """checks="warn" turns impossible inertias, and mimics of nobody, into warnings of the report; never bad names,
+    topology or NaN, nor a mass matrix with a negative eigenvalue.
+    """
+    check.level(checks)
     found = list(lines)
     check.finite(f'mechanism "{name}"', "gravity", gravity)
     if len(tuple(gravity)) != 3:
@@ -43,9 +46,9 @@ def assemble(
     check.names("body", [ground, *(b.name for b in bodies)])
     check.names("joint", [j.name for j in joints])
     check.names("frame", [f.name for f in frames])
-    known = [ground, *(b.name for b in bodies)]
+    known = dict.fromkeys([ground, *(b.name for b in bodies)])
     for b in bodies:
-        found += check.body(b, checks)
+        check.numbers(b)
     for j in joints:
         found += check.joint(j, known)
     for f in frames:
@@ -72,9 +75,17 @@ def assemble(
         places[j.child] = (j.child, np.eye(3), np.zeros(3))
         moving.append(replace(straight(j), parent=body, rotation=matrix(R), point=triple(p)))
 
+    turns = turning(moving, ground)
+    doubts = [_doubt(b, places[b.name], turns) for b in bodies]
+    for doubt in doubts if checks == "error" else []:
+        check.refuse(doubt)
+    found += check.doubts([doubt for doubt in doubts if doubt is not None])
     final = [_merged(lumped[j.child]) for j in moving]
+    for b in final:
+        check.mass(b)
     found += _massless(final, moving, checks)
-    moving = _coupled(moving)
+    moving, said = _coupled(moving, {j.name for j in joints}, checks)
+    found += said
     placed = {f.name: f for f in _frames(frames, places)}
     ends = Ends({f.name: f for f in frames} | {b: Frame(b, b) for b in known}, placed)
     found += check_loops(loops, ends, moving)
@@ -89,6 +100,7 @@ def assemble(
         loops=tuple(loops),
         springs=tuple(springs),
     )
+    found += check_energy(made)
     for parameter in Parameters(gravity, bodies, joints, frames, loops, springs):
         if parameter not in made.parameters:
             found.append(Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning"))
@@ -109,14 +121,18 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
                 "closed loop. Keep one of the two, and close the loop with the other (docs/loops.md)."
             )
         owner[j.child] = j
-    reached, waiting, order = {ground}, list(joints), []
-    while True:
-        ready = next((j for j in waiting if j.parent in reached), None)
-        if ready is None:
-            break
-        waiting.remove(ready)
-        reached.add(ready.child)
-        order.append(ready)
+    reached, order = {ground}, []
+    hanging: dict[str, list[int]] = {}
+    for i, j in enumerate(joints):
+        hanging.setdefault(j.parent, []).append(i)
+    ready = list(hanging.get(ground, ()))  # a heap: the first of those given that can be placed
+    while ready:
+        j = joints[heapq.heappop(ready)]
+        order.append(j)
+        reached.add(j.child)
+        for i in hanging.get(j.child, ()):
+            heapq.heappush(ready, i)
+    waiting = [j for j in joints if j.child not in reached]
     if waiting:
         chain = [waiting[0].child]
         while chain[-1] in owner and owner[chain[-1]].parent not in chain:
@@ -131,6 +147,11 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
                 f'body "{b}" has no joint: nothing connects it to "{ground}". Add a joint, or remove the body.'
             )
     return order
+
+
+def _doubt(b: Body, place: Place, turns: Mapping[str, Turning]) -> check.Doubt | None:
+    body, R, _ = place
+    return check.doubt(b, in_a_plane(np.asarray(nominal(b.inertia), dtype=float), turns[body] @ nominal(R)))
 
 
 def _merged(parts: Sequence[Body]) -> Body:
@@ -155,50 +176,60 @@ def _merged(parts: Sequence[Body]) -> Body:
     )
 
 
-def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str) -> Iterator[Line]:
+def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str) -> list[Line]:
+    bare = []
     for b, j in zip(bodies, joints, strict=True):
+        where = f'body "{b.name}"'
         if nominal(b.mass) > 0.0:
             continue
-        where = f'body "{b.name}"'
         if b.declared and checks == "error" and not depends(b.mass):
             raise ModelError(
                 f'{where} moves on joint "{j.name}" but its mass is {b.mass:g} kg; expected a positive mass. '
                 "Give it one, make the joint fixed, or leave its inertia out altogether if it is meant to be massless."
             )
         what = "no inertia given" if not b.declared else f"mass {b.mass:g} kg"
-        yield Line(where, f'{what}: massless, moving on joint "{j.name}"', "warning")
+        bare.append(Line(where, f'{what}: massless, moving on joint "{j.name}"', "warning"))
+    return check.gathered(bare, "move and are massless. The first")
 
 
-def _coupled(joints: Sequence[Joint]) -> list[Joint]:
-    """Resolves chains of mimics to the joint that has the coordinate."""
+def _coupled(joints: Sequence[Joint], known: set[str], checks: str) -> tuple[list[Joint], list[Line]]:
+    """Resolves chains of mimics to the joint that has the coordinate. known: the fixed joints too."""
     by_name = {j.name: j for j in joints}
-    result = []
+    lines = []
     for j in joints:
-        m = j.mimic
-        seen = {j.name}
-        while m is not None:
-            where = f'joint "{j.name}"'
-            if m.joint not in by_name:
-                raise ModelError(f"{where} mimics: {unknown('moving joint', m.joint, by_name)}")
-            if m.joint in seen:
-                raise ModelError(
-                    f'{where} mimics itself through "{m.joint}"; one joint of the circle must have its own coordinate.'
-                )
-            check.finite(where, "mimic", [m.multiplier, m.offset])
-            master = by_name[m.joint]
-            if KINDS[j.kind].nv != 1 or KINDS[master.kind].nv != 1:
-                raise ModelError(
-                    f'{where} ({j.kind}) mimics "{master.name}" ({master.kind}); both must have one coordinate.'
-                )
-            seen.add(m.joint)
-            if master.mimic is None:
-                break
-            up = master.mimic
-            m = replace(
-                m, joint=up.joint, multiplier=m.multiplier * up.multiplier, offset=m.multiplier * up.offset + m.offset
+        if j.mimic is not None and j.mimic.joint not in by_name:
+            lost = unknown("moving joint", j.mimic.joint, by_name)
+            if checks == "error" or j.mimic.joint in known:
+                raise ModelError(f'joint "{j.name}" mimics: {lost}')
+            by_name[j.name] = replace(j, mimic=None)
+            lines.append(Line(f'joint "{j.name}"', f"mimic not used, it moves by itself: {lost}", "warning"))
+    resolved = [_resolved(j, by_name) for j in by_name.values()]
+    return resolved, check.gathered(lines, "mimic what is not there. The first", "joints")
+
+
+def _resolved(j: Joint, by_name: Mapping[str, Joint]) -> Joint:
+    """With the multiplier and offset to the joint at the end of its chain of mimics."""
+    m = j.mimic
+    where, seen = f'joint "{j.name}"', {j.name}
+    while m is not None:
+        if m.joint in seen:
+            raise ModelError(
+                f'{where} mimics itself through "{m.joint}"; one joint of the circle must have its own coordinate.'
             )
-        result.append(replace(j, mimic=m))
-    return result
+        check.finite(where, "mimic", [m.multiplier, m.offset])
+        master = by_name[m.joint]
+        if KINDS[j.kind].nv != 1 or KINDS[master.kind].nv != 1:
+            raise ModelError(
+                f'{where} ({j.kind}) mimics "{master.name}" ({master.kind}); both must have one coordinate.'
+            )
+        seen.add(m.joint)
+        up = master.mimic
+        if up is None:
+            break
+        m = replace(
+            m, joint=up.joint, multiplier=m.multiplier * up.multiplier, offset=m.multiplier * up.offset + m.offset
+        )
+    return replace(j, mimic=m)
 
 
 def _frames(frames: Sequence[Frame], places: dict[str, Place]) -> Iterator[Frame]:

@@ -6,7 +6,8 @@ Free parameters are judged by their nominal values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +25,13 @@ NEGLIGIBLE = 1e-15
 SLANTED = 1e-3
 # No number of a mechanism is this large, and products of a few such still are finite.
 HUGE = 1e50
+
+
+def level(checks: object) -> str:
+    """How much is an error."""
+    if checks not in ("error", "warn"):
+        raise ModelError(f'check is {checks!r}; expected "error" or "warn".')
+    return str(checks)
 
 
 def finite(where: str, what: str, values: object) -> None:
@@ -46,56 +54,95 @@ def names(what: str, items: Iterable[str]) -> None:
 
 
 def numbers(b: Body) -> None:
-    """What no reading of the file can excuse: NaN, and a mass below zero."""
+    """What no reading of the file can excuse: NaN, and an inertia that is no matrix of inertia."""
     where = f'body "{b.name}"'
     finite(where, "mass", b.mass)
     finite(where, "centre of mass", b.com)
     finite(where, "inertia", b.inertia)
-    if b.mass < 0.0:
+    I = np.asarray(nominal(b.inertia), dtype=float)
+    if not np.allclose(I, I.T, rtol=0.0, atol=1e-12 * (1.0 + np.abs(I).max())):
         raise ModelError(
-            f"{where}: mass is {b.mass:g} kg; expected a positive number. Correct it, or leave mass and inertia out "
-            "if the body is meant to be massless."
+            f"{where}: inertia is not symmetric: {I.tolist()}. Give 3 moments, 6 numbers or a symmetric 3x3."
         )
 
 
-def body(b: Body, checks: str = "error") -> Iterator[Line]:
-    """Errors for what cannot be (warnings with checks="warn"); yields warnings for what is odd but usable."""
+def mass(b: Body) -> None:
+    """Of a body that moves, with all that is welded to it."""
+    if b.mass < 0.0:
+        raise ModelError(
+            f'body "{b.name}": mass is {b.mass:g} kg; expected a positive number. Correct it, or leave mass and '
+            "inertia out if the body is meant to be massless."
+        )
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """An inertia that no body has."""
+
+    name: str
+    what: str
+    remedy: str
+    size: float  # of the moments, how much is wrong
+
+    @property
+    def refused(self) -> bool:
+        """More than rounding."""
+        return self.size > ROUNDING
+
+
+def doubt(b: Body, planar: bool = False) -> Doubt | None:
+    """What is wrong with the body's mass and inertia. planar: one moment is all that it can feel."""
     b = nominal(b)
-    numbers(b)
-    where = f'body "{b.name}"'
-    I = np.asarray(b.inertia, dtype=float)
-    moments = np.linalg.eigvalsh(I)
+    if b.mass < 0.0:
+        remedy = "Correct it, or leave mass and inertia out if the body is meant to be massless."
+        return Doubt(b.name, f"mass is {b.mass:g} kg; expected a positive number", remedy, math.inf)
+    moments = np.linalg.eigvalsh(np.asarray(b.inertia, dtype=float))
     scale = float(np.abs(moments).max(initial=0.0))
     gap = moments[2] - moments[0] - moments[1]
-    impossible = ""
-    if not np.allclose(I, I.T, rtol=0.0, atol=1e-12 * (1.0 + np.abs(I).max())):
-        impossible = f"inertia is not symmetric: {I.tolist()}"
-        remedy = "Give 3 moments, 6 numbers or a symmetric 3x3."
-    elif moments[0] < -max(1e-9 * scale, NEGLIGIBLE):
-        impossible = (
+    if moments[0] < -max(1e-9 * scale, NEGLIGIBLE):
+        what = (
             f"inertia has the principal moments {_numbers(moments)} kg m^2; expected none below zero (the matrix must "
             "be positive definite)"
         )
-        remedy = "Check signs and that it is about the centre of mass."
-    elif gap > max(ROUNDING * scale, NEGLIGIBLE):
-        impossible = (
-            f"principal moments {_numbers(moments)} kg m^2 break the triangle inequality (no body has one moment above "
-            "the sum of the other two)"
+        return Doubt(b.name, what, "Check signs and that it is about the centre of mass.", 1.0 - moments[0] / scale)
+    if gap > max(1e-9 * scale, NEGLIGIBLE) and not planar:
+        what = (
+            f"principal moments {_numbers(moments)} kg m^2 break the triangle inequality by {gap:.1e} (no body has one "
+            "moment above the sum of the other two)"
         )
-        remedy = "Correct the inertia."
-    if impossible and checks == "error":
-        raise ModelError(f'{where}: {impossible}. {remedy} (check="warn" reads a file as it is.)')
-    if impossible:
-        yield Line(where, f"{impossible}: used as it is", "warning")
-    elif gap > max(1e-9 * scale, NEGLIGIBLE):
-        yield Line(
-            where, f"principal moments {_numbers(moments)} break the triangle inequality by {gap:.1e}", "warning"
-        )
+        return Doubt(b.name, what, "Correct the inertia.", gap / scale)
     if b.mass == 0.0 and scale > 0.0:
-        yield Line(where, f"has inertia {_numbers(moments)} but no mass", "warning")
+        return Doubt(b.name, f"has the principal moments {_numbers(moments)} kg m^2 but no mass", "", 0.0)
+    return None
 
 
-def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
+def one_moment(b: Body) -> bool:
+    """As people write a body of a planar mechanism; whether it is one is known when its joints are."""
+    moments = np.abs(np.linalg.eigvalsh(np.asarray(nominal(b.inertia), dtype=float)))
+    return bool(np.count_nonzero(moments > 1e-9 * moments.max()) == 1)
+
+
+def refuse(found: Doubt | None) -> None:
+    if found is not None and found.refused:
+        raise ModelError(f'body "{found.name}": {found.what}. {found.remedy} (check="warn" takes it as it is.)')
+
+
+def doubts(found: Sequence[Doubt]) -> list[Line]:
+    """Lines of a report: one warning, and notes for each where there are several."""
+    ranked = sorted(found, key=lambda d: -d.size)
+    lines = [Line(f'body "{d.name}"', f"{d.what}", "warning") for d in ranked]
+    return gathered(lines, "have an inertia that no body has, used as it is. The worst")
+
+
+def gathered(lines: Sequence[Line], what: str, of: str = "bodies") -> list[Line]:
+    """One warning for many alike; each stays as a note."""
+    if len(lines) < 2:
+        return list(lines)
+    head = Line(f"{len(lines)} {of}", f"{what}: {lines[0].element}, {lines[0].outcome}", "warning")
+    return [head, *(replace(line, level="note") for line in lines)]
+
+
+def joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
     j = nominal(j)
     where = f'joint "{j.name}"'
     if j.kind not in KINDS:
@@ -139,7 +186,7 @@ def joint(j: Joint, known: Sequence[str]) -> Iterator[Line]:
 
 
 def _second_axis(where: str, j: Joint) -> Iterator[Line]:
-    off = 1.0 if j.second_axis is None else abs(float(np.dot(j.axis, j.second_axis)))
+    off = 1.0 if j.second_axis is None else abs(cosine(j.axis, j.second_axis))
     if off > SLANTED:
         raise ModelError(
             f"{where}: second_axis is {j.second_axis}; universal joints need second_axis perpendicular to axis "
@@ -177,16 +224,15 @@ def direction(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
             f"{where}: {what} is {tuple(axis)}; expected a unit vector, and this one has no direction. Give the "
             "direction that the joint turns about or slides along, such as (0, 0, 1)."
         )
-    if abs(length - 1.0) > ROUNDING:
-        unit = tuple(round(float(x) / length, 6) for x in axis)
-        raise ModelError(
-            f"{where}: {what} {tuple(axis)} has length {length:.6g}; expected a unit vector. Write {unit}."
-        )
     if abs(length - 1.0) > 1e-9:
         yield Line(where, f"{what} has length {length:.9g}; normalised", "note")
 
 
-def frame(f: Frame, known: Sequence[str]) -> None:
+def cosine(a: Sequence[float], b: Sequence[float]) -> float:
+    return float(np.dot(a, b) / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def frame(f: Frame, known: Collection[str]) -> None:
     f = nominal(f)
     if f.body not in known:
         raise ModelError(f'frame "{f.name}": {unknown("body", f.body, known)}')

@@ -13,12 +13,15 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import COUPLINGS, EQUATIONS, Frame, Joint, Line, Loop, Spring
+from bellcrank.model.parts import COUPLINGS, EQUATIONS, Array, Frame, Joint, Line, Loop, Spring
 from bellcrank.parameter import nominal
 
 TURNING = ("revolute", "helical")
 # Two ends at the same place to within this (metres, or cosines) are one end.
 SAME = 1e-9
+
+
+Place = tuple[str, Array]
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,10 @@ class Ends:
                 f'("{self.found[a].body}") already. Leave it out, or let one of the fixed joints move.'
             )
 
-    def alike(self, one: str, other: str) -> bool:
-        """Whether two frames are the same place on the same body."""
-        a, b = nominal(self.found[one]), nominal(self.found[other])
-        return bool(a.body == b.body and np.allclose([*a.rotation, a.point], [*b.rotation, b.point], rtol=0, atol=SAME))
+    def place(self, end: str) -> tuple[str, Array]:
+        """The body and where on it: rotation and point."""
+        f = nominal(self.found[end])
+        return f.body, np.array([*f.rotation, f.point], dtype=float)
 
 
 def check_loops(loops: Sequence[Loop], ends: Ends, joints: Sequence[Joint]) -> Iterator[Line]:
@@ -119,19 +122,24 @@ def _coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
 
 def _twice(loops: Sequence[Loop], ends: Ends) -> Iterator[Line]:
     """Loops of the same kind at the same place."""
-    by_bodies: dict[tuple[str, frozenset[str]], list[Loop]] = {}
+    by_bodies: dict[tuple[str, frozenset[str]], list[tuple[Loop, Place, Place]]] = {}
     for loop in loops:
         if loop.kind in COUPLINGS:
             continue
-        bodies = frozenset(ends.found[end].body for end in (loop.a, loop.b))
-        earlier = by_bodies.setdefault((loop.kind, bodies), [])
-        for other in earlier:
-            straight = ends.alike(loop.a, other.a) and ends.alike(loop.b, other.b)
-            crossed = ends.alike(loop.a, other.b) and ends.alike(loop.b, other.a)
-            turned = loop.kind in ("universal", "point_on_line")  # where it matters which end is which
-            if straight or (crossed and not turned):
+        a, b = ends.place(loop.a), ends.place(loop.b)
+        earlier = by_bodies.setdefault((loop.kind, frozenset((a[0], b[0]))), [])
+        turned = loop.kind in ("universal", "point_on_line")  # where it matters which end is which
+        for other, c, d in earlier:
+            if (_alike(a, c) and _alike(b, d)) or (not turned and _alike(a, d) and _alike(b, c)):
                 yield from _said(loop, other, nominal((loop.value,)), nominal((other.value,)))
-        earlier.append(loop)
+                break
+        else:  # one of each kind is enough to compare with
+            earlier.append((loop, a, b))
+
+
+def _alike(one: Place, other: Place) -> bool:
+    """Whether two places are the same."""
+    return one[0] == other[0] and bool(np.abs(one[1] - other[1]).max() <= SAME)
 
 
 def _couplings_twice(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iterator[Line]:

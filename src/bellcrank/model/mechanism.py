@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bellcrank.errors import InputError, ModelError, unknown
-from bellcrank.model.check import numbers
+from bellcrank.model.check import mass, numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
 from bellcrank.model.joints import KINDS
@@ -206,6 +206,7 @@ class Mechanism(Quantities, Closing):
         found: Mechanism = replaced(self, lambda x: float(evaluated(x, lambda leaf: values[leaf.args[0]])))
         for b in found.bodies:
             numbers(b)
+            mass(b)
         pairs = zip(found.joints, self.joints, strict=True)
         return replace(found, joints=tuple(straight(new) if new is not old else new for new, old in pairs))
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.errors import InputError, ReadError
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.read.builder import Builder
+from bellcrank.read.contents import contents
 from bellcrank.read.dh import Row, from_dh, from_saha, from_wong
 from bellcrank.read.lock import Lock
 from bellcrank.read.numbers import RIGHT_ANGLES, vector
@@ -32,7 +34,7 @@ def read(
     *,
     base: str = "fixed",
     gravity: Sequence[float] | None = None,
-    check: str = "error",
+    check: str = "warn",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
     loops: str | os.PathLike[str] | bool = True,
@@ -41,7 +43,8 @@ def read(
 
     base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
     gravity: in world axes; (0, 0, -9.81) unless told, or what a MuJoCo model says.
-    check: "error" refuses impossible inertias, "warn" goes on with them and says so in `mechanism.report`.
+    check: "warn" goes on with inertias that no body has and says so in `mechanism.report`, as long as no mass matrix
+    has a negative eigenvalue (model/energy.py); "error" refuses them, as `Builder` does.
     right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
     lock: joints to hold still, by name (at zero) or as {name: value}.
     loops: a YAML file with a URDF's closed loops (read/yaml_loops.py), where it is not the one beside it of the same
@@ -110,20 +113,31 @@ def _bytes(path: Path) -> bytes:
                 f"{path} is a folder; expected a file. It holds: {', '.join(_robots(path)[:20]) or 'no robot file'}."
             )
         if not path.exists():
-            folder = path.parent
-            tail = unknown("file", path.name, _robots(folder)) if folder.is_dir() else f'There is no folder "{folder}".'
-            raise ReadError(f"{path} does not exist. {tail}")
-        if path.suffix.lower() not in SUFFIXES:
-            tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
-            raise ReadError(
-                f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}'
-            )
-        return path.read_bytes()
-    except ReadError:
-        raise
-    except (OSError, ValueError) as error:
+            raise ReadError(_missing(path))
+    except OSError as error:  # a name too long
         raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
+    if path.suffix.lower() not in SUFFIXES:
+        tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
+        raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
+    return contents(path)
+
+
+def _missing(path: Path) -> str:
+    """What to say of a file that is not there: the one that was meant, or what is there instead."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f'{path} does not exist, for there is no folder "{folder}". Check the path.'
+    robots = _robots(folder)
+    stems = {Path(name).stem: name for name in reversed(robots)}
+    close = get_close_matches(path.stem, stems, n=1)
+    if close:
+        return f'{path} does not exist. Did you mean "{folder / stems[close[0]]}"?'
+    held = f"holds {', '.join(robots[:20])}" if robots else f"holds no file ending in {', '.join(SUFFIXES)}"
+    return f"{path} does not exist: the folder {folder.absolute()} {held}. Check the path."
 
 
 def _robots(folder: Path) -> list[str]:
-    return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in SUFFIXES)
+    try:
+        return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in SUFFIXES)
+    except OSError:  # a folder that may not be looked into
+        return []

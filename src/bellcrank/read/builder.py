@@ -18,6 +18,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import assemble, check
+from bellcrank.model.check import level
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import (
@@ -56,10 +57,14 @@ class Builder:
     m = b.build()
     """
 
-    def __init__(self, name: str, gravity: Vector = (0.0, 0.0, -9.81)) -> None:
+    def __init__(self, name: str, gravity: Vector = (0.0, 0.0, -9.81), *, check: str = "error") -> None:
+        """check: "error" refuses an inertia that no body has; "warn" takes it and says so in the report, as `read` does
+        with files.
+        """
         if not isinstance(name, str) or not name:
             raise ModelError(f"the mechanism's name is {name!r}; expected a text.")
         self.name = name
+        self.check = level(check)
         self.gravity = vector(gravity, f'mechanism "{name}"', "gravity")
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, Joint] = {}
@@ -87,8 +92,9 @@ class Builder:
         body = Body(name, number(mass, where, "mass"), centre, matrix(I))
         if body.mass == 0.0:  # no free one does, whatever its nominal value
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
-        for _ in check.body(body):  # errors now, where the mistake is; warnings when it is built
-            pass
+        check.numbers(body)
+        if self.check == "error":  # now, where the mistake is; one moment is judged by the joints, when it is built
+            check.refuse(check.doubt(body, planar=check.one_moment(body)))
         self._bodies[name] = body
 
     def joint(
@@ -257,7 +263,7 @@ class Builder:
             *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
         parts = (bodies, joints, frames, loops, springs)
-        return assemble(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines)
+        return assemble(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
 
     def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
         if not isinstance(name, str) or not name:

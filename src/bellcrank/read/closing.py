@@ -151,7 +151,7 @@ def _axes(where: str, kind: str, end: Place) -> Matrix:
         raise ModelError(
             f"{where}: universal loops need second_axis, perpendicular to axis: the hinge fixed in body_b."
         )
-    if kind == "universal" and abs(np.dot(nominal(axis or (0.0, 0.0, 1.0)), nominal(second))) > check.SLANTED:
+    if kind == "universal" and abs(check.cosine(nominal(axis or (0.0, 0.0, 1.0)), nominal(second))) > check.SLANTED:
         raise ModelError(f"{where}: second_axis {second} is not perpendicular to axis {axis}; expected a right angle.")
     if axis is None and second is None:
         return IDENTITY

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import assemble
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
@@ -210,7 +210,7 @@ def as_row(given: Mapping[str, Any], where: str) -> Row:
             raise ModelError(f"{where}: {unknown('entry', key, (*known, *FORCES, *LIMITS))}")
     for key in ("name", "joint"):
         if not isinstance(given.get(key, ""), str):
-            raise ModelError(f"{where}: {key} is {given[key]!r}; expected a text.")
+            raise ModelError(f"{where}: {key} is {brief(given[key])}; expected a text.")
     return Row(
         **{k: given[k] for k in known if k in given}, options={k: given[k] for k in (*FORCES, *LIMITS) if k in given}
     )

@@ -1,4 +1,4 @@
-"""MJCF, MuJoCo's model files: compiled by MuJoCo itself (the extra `mjcf`), read from the arrays of its model.
+"""MJCF, MuJoCo's model files: compiled by MuJoCo itself (the extra `mjcf`; mujoco_process.py), read from its arrays.
 
 Defaults, classes, includes and frames are its own language, and only it knows all of them. What is ours to decide: the
 zero configuration is that of the file, so a coordinate is MuJoCo's less its `ref`, and balls and free bodies begin
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, ReadError
-from bellcrank.extras import extra
 from bellcrank.model import assemble
 from bellcrank.model.loops import TURNING
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import EQUATIONS, Array, Body, Frame, Joint, Limits, Line, Loop, matrix, triple
 from bellcrank.model.quaternion import rotation_matrix
 from bellcrank.read.lock import Lock, locked
+from bellcrank.read.mujoco_process import compiled
 
 KINDS = ("floating", "spherical", "prismatic", "revolute")  # in the order of MuJoCo's mjtJoint
 CONNECT, WELD, JOINT = 0, 1, 2  # of mjtEq
@@ -38,13 +38,14 @@ def read_mjcf(
     lock: Lock = (),
 ) -> Mechanism:
     """text: the model itself, or None to read the file `source` with all that it includes."""
-    model = _compiled(text, source)
+    model, said = compiled(text, source)
+    warned = [Line("MuJoCo", message, "warning") for message in said]
     reader = _Reader(model)
     bodies, joints = reader.bodies()
     joints, held = locked(joints, lock)
     loops = list(reader.loops())
     joints, stopped = locked(joints, reader.stopped)
-    lines = [*reader.lines, *held, *stopped, *_not_read(model)]
+    lines = [*reader.lines, *warned, *held, *stopped, *_not_read(model)]
     try:
         return assemble(
             _model_name(model, source),
@@ -60,15 +61,6 @@ def read_mjcf(
         )
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None
-
-
-def _compiled(text: str | None, source: str) -> Any:
-    mujoco = extra("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
-    try:
-        spec = mujoco.MjSpec.from_string(text) if text is not None else mujoco.MjSpec.from_file(source)
-        return spec.compile()
-    except (ValueError, RuntimeError) as error:
-        raise ReadError(f"{source}: MuJoCo cannot compile it: {' '.join(str(error).split())}") from None
 
 
 def _model_name(model: Any, source: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, brief
 from bellcrank.model.check import HUGE
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
 from bellcrank.parameter import Expression, depends, nominal
@@ -29,9 +29,11 @@ def number(value: Any, where: str, what: str) -> Number:
         number(value.value, where, f"{what} (nominal)")
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ModelError(f"{where}: {what} is {value!r}; expected a number.")
+        raise ModelError(f"{where}: {what} is {brief(value)}; expected a number.")
     if not -HUGE < value < HUGE:  # NaN is not below anything
-        raise ModelError(f"{where}: {what} is {value}; expected a finite number below {HUGE:g}. Correct the source.")
+        raise ModelError(
+            f"{where}: {what} is {brief(value)}; expected a finite number below {HUGE:g}. Correct the source."
+        )
     return float(value)
 
 
@@ -54,7 +56,7 @@ def vector(value: Any, where: str, what: str) -> Triple:
     """Three finite floats, from any sequence."""
     given = items(value)
     if given is None or len(given) != 3:
-        raise ModelError(f"{where}: {what} is {value!r}; expected three numbers.")
+        raise ModelError(f"{where}: {what} is {brief(value)}; expected three numbers.")
     return triple(number(x, where, what) for x in given)
 
 
@@ -63,7 +65,7 @@ def inertia(value: Any, where: str) -> Matrix:
     expected = "expected 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
     given = items(value)
     if given is None:
-        raise ModelError(f"{where}: inertia is {value!r}; {expected}.")
+        raise ModelError(f"{where}: inertia is {brief(value)}; {expected}.")
     if len(given) == 3 and all(items(row) is not None for row in given):
         return matrix(vector(row, where, "a row of the inertia") for row in given)
     if len(given) not in (3, 6):
@@ -79,7 +81,7 @@ def rotation_matrix(value: Any, where: str) -> Matrix:
     except (TypeError, ValueError, OverflowError):
         R = np.zeros(0)
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or not np.linalg.det(R) > 0.0:
-        raise ModelError(f"{where}: rotation is {value!r}; expected a 3x3 rotation matrix.")
+        raise ModelError(f"{where}: rotation is {brief(value)}; expected a 3x3 rotation matrix.")
     return matrix(value if depends(value) else R)
 
 

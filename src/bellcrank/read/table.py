@@ -23,7 +23,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.errors import ModelError, ReadError, unknown
+from bellcrank.errors import ModelError, ReadError, brief, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.read.dh import from_dh
 from bellcrank.read.lock import Lock
@@ -38,8 +38,8 @@ def read_table(
         given: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ReadError(f"{source}: not UTF-8 text: {error}. Save the file as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ReadError(f"{source}: not TOML: {error}. Correct the file there.") from None
+    except ValueError as error:  # numbers and dates that are none are not all TOMLDecodeErrors
+        raise ReadError(f"{source}: not TOML: {str(error)[:300]}. Correct the file there.") from None
     except RecursionError:
         raise ReadError(f"{source}: nested too deeply; this is not a Denavit-Hartenberg table.") from None
     for key in given:
@@ -52,10 +52,13 @@ def read_table(
         )
     angles = given.get("angles", "degrees")
     if angles not in ("degrees", "radians"):
-        raise ReadError(f'{source}: angles is {angles!r}; expected "degrees" or "radians".')
+        raise ReadError(f'{source}: angles is {brief(angles)}; expected "degrees" or "radians".')
+    name = given.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")
+    if not isinstance(name, str):
+        raise ReadError(f"{source}: name is {brief(name)}; expected a text.")
     try:
         return from_dh(
-            str(given.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")),
+            name,
             links,
             given.get("convention", "modified"),
             degrees=angles == "degrees",

@@ -212,9 +212,15 @@ def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Bo
 
 def _welded(ground: str, joints: Sequence[Joint]) -> set[str]:
     """The ground and the links that fixed joints hold to it."""
-    still = {ground}
-    while more := {j.child for j in joints if j.kind == "fixed" and j.parent in still} - still:
-        still |= more
+    held: dict[str, list[str]] = {}
+    for j in joints:
+        if j.kind == "fixed":
+            held.setdefault(j.parent, []).append(j.child)
+    still, ahead = {ground}, [ground]
+    while ahead:
+        more = [child for child in held.get(ahead.pop(), ()) if child not in still]
+        still.update(more)
+        ahead += more
     return still
 
 

@@ -18,14 +18,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.model.parts import EQUATIONS, Frame, Joint, Line, Loop
+from bellcrank.read.contents import contents
 from bellcrank.read.urdf_loops import Closures
 
 KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
 TYPES = {"6d": "fixed", "3d": "spherical"}
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+LARGEST = 1_000_000  # bytes, and more than any robot needs
+DEEPEST = 20
 JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in AXES if a != b))
 
 
@@ -47,28 +50,46 @@ def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
     if loops is not True:
         if not isinstance(loops, (str, os.PathLike)):
             raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
-        try:
-            return _read(Path(loops).read_bytes(), os.fspath(loops))
-        except OSError as error:
-            raise ReadError(f"{loops} cannot be read: {error}. Check the path and its permissions.") from None
+        return _read(contents(Path(loops)), os.fspath(loops))
     for suffix in (".yaml", ".yml"):
         beside = urdf.with_suffix(suffix)
-        if beside.is_file() and b"closed_loop" in (data := beside.read_bytes()):  # others are not about loops
+        if beside.is_file() and b"closed_loop" in (data := contents(beside)):  # others are not about loops
             return _read(data, str(beside))
     return None
 
 
-def _read(data: bytes, source: str) -> Sheet:
+def _content(data: bytes, source: str) -> Any:
+    """What is in the file: texts, numbers, lists and keys."""
     yaml = extra("yaml", "yaml", f"{source} (loops=False leaves it alone)")
+    if len(data) > LARGEST:
+        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {LARGEST}.")
+    depth = 0
     try:
-        content = yaml.safe_load(data)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ReadError(f"{source}: not YAML: {' '.join(str(error).split())}. Correct the file there.") from None
+        for event in yaml.parse(data, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise ReadError(
+                    f"{source}, line {event.start_mark.line + 1}: refused: an alias (*{event.anchor[:40]}), which can "
+                    "be used to attack a reader. A sheet of loops needs none; write out what is meant."
+                )
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise ReadError(
+                    f"{source}, line {event.start_mark.line + 1}: nested {DEEPEST} deep; this is no sheet of loops."
+                )
+        return yaml.safe_load(data)
+    except ReadError:
+        raise
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:  # dates and numbers that are none, too
+        raise ReadError(f"{source}: not YAML: {' '.join(str(error).split())[:300]}. Correct the file there.") from None
+
+
+def _read(data: bytes, source: str) -> Sheet:
+    content = _content(data, source)
     if not isinstance(content, dict):
-        raise ReadError(f"{source}: expected keys such as closed_loop, found {str(content)[:40]!r}.")
+        raise ReadError(f"{source}: expected keys such as closed_loop, found {brief(content)}.")
     pairs = content.get("closed_loop") or []
     if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
-        raise ReadError(f"{source}: closed_loop is {str(pairs)[:60]}; expected pairs: [[frame_A, frame_B], ...].")
+        raise ReadError(f"{source}: closed_loop is {brief(pairs)}; expected pairs: [[frame_A, frame_B], ...].")
     kinds = [kind.lower() for kind in _texts(content, "type", source)] if "type" in content else ["6d"] * len(pairs)
     if len(kinds) != len(pairs):
         raise ReadError(f"{source}: closed_loop has {len(pairs)} pairs and type {len(kinds)}; expected one for each.")
@@ -82,7 +103,7 @@ def _read(data: bytes, source: str) -> Sheet:
         if kind not in JOINT_TYPES:
             raise ReadError(f"{source}: {unknown('joint_type', kind, JOINT_TYPES)}")
     loops = tuple((*_pair(p, source), kind) for p, kind in zip(pairs, kinds, strict=True))
-    odd = tuple(str(key) for key in content if key not in KEYS)
+    odd = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
     return Sheet(source, loops, tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source)), odd)
 
 
@@ -91,14 +112,14 @@ def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
     value = content.get(key)
     value = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
-        raise ReadError(f"{source}: {key} is {str(value)[:60]}; expected a list of names.")
+        raise ReadError(f"{source}: {key} is {brief(value)}; expected a list of names.")
     return value
 
 
 def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
     a, b = pair
     if not isinstance(a, str) or not isinstance(b, str):
-        raise ReadError(f"{source}: closed_loop has {pair!r}; expected the names of two links.")
+        raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
     return a, b
 
 

@@ -132,6 +132,10 @@ class Machine:
 # -- layouts
 
 
+PROCESSORS = 20_000  # of a machine, at most
+LINKS = 20_000_000
+
+
 def _grid(name: str, cells: list[tuple[int, int]]) -> Topology:
     """Cells (row, column) joined to those beside, above and below; messages go along rows first where they can."""
     index = {cell: i for i, cell in enumerate(cells)}
@@ -144,23 +148,25 @@ def single() -> Topology:
 
 
 def complete(p: int) -> Topology:
-    everyone = range(_count(p))
+    everyone = range(_fits(_count(p), p * (p - 1)))
     others = tuple(tuple(j for j in everyone if j != i) for i in everyone)
     return Topology(f"complete({p})", others, tuple((float(i), 0.0) for i in everyone))
 
 
 def pipeline(p: int) -> Topology:
-    return replace(_grid("", [(0, i) for i in range(_count(p))]), name=f"pipeline({p})")
+    return replace(_grid("", [(0, i) for i in range(_fits(_count(p)))]), name=f"pipeline({p})")
 
 
 def mesh(rows: int, columns: int) -> Topology:
-    cells = [(r, k) for r in range(_count(rows)) for k in range(_count(columns))]
+    _fits(_count(rows) * _count(columns))
+    cells = [(r, k) for r in range(rows) for k in range(columns)]
     return _grid(f"mesh({rows}, {columns})", cells)
 
 
 def triangle(n: int) -> Topology:
     """Wong's: row 0 and row 1 have n processors, row 2 has n - 1, ..., row n has one: n (n + 1)/2 + n."""
-    cells = [(0, k) for k in range(_count(n))] + [(r, k) for r in range(1, n + 1) for k in range(r - 1, n)]
+    _fits(_count(n) * (n + 3) // 2)
+    cells = [(0, k) for k in range(n)] + [(r, k) for r in range(1, n + 1) for k in range(r - 1, n)]
     return _grid(f"triangle({n})", cells)
 
 
@@ -174,6 +180,7 @@ def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = 
 
     `joined` are more pairs of cells with a link between them, such as a mechanism's branches ask for.
     """
+    _fits(_count(n) * (n + 3) // 2)
     cells = cone_cells(n)
     index, flat = {cell: i for i, cell in enumerate(cells)}, triangle(n)
     around = [list(them) for them in flat.neighbours]
@@ -206,6 +213,17 @@ def _count(p: int) -> int:
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
         raise InputError(f"a machine of {p!r} processors; expected a whole number from 1 up.")
     return p
+
+
+def _fits(processors: int, links: int = 0) -> int:
+    """The processors, or an error where they would take minutes and gigabytes only to be there."""
+    if processors > PROCESSORS or links > LINKS:
+        also = f" with {links:,} links" if links else ""
+        most = f"{PROCESSORS:,} processors" + (f" and {LINKS:,} links" if links else "")
+        raise InputError(
+            f"a machine of {processors:,} processors{also} is too large to lay anything out; at most {most}."
+        )
+    return processors
 
 
 LAYOUTS: dict[str, Callable[..., Topology]] = {
@@ -247,7 +265,7 @@ def machine(text: str, kind: str = "ideal") -> Machine:
         raise InputError(unknown("machine", name, LAYOUTS))
     wanted = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
     sizes = [x.strip() for x in numbers.split(",")] if numbers.strip() else []
-    if len(sizes) != len(wanted) or not all(x.isdecimal() for x in sizes):
+    if len(sizes) != len(wanted) or not all(x.isdecimal() and len(x) < 10 for x in sizes):
         how = f"{name}:{','.join(wanted)} with whole numbers" if wanted else f"{name} without numbers"
         raise InputError(f'machine "{text}": expected {how}.')
     return made(LAYOUTS[name](*map(int, sizes)), kind)

@@ -95,6 +95,8 @@ def load(spec: str) -> Mechanism:
     if shape is None or name not in TABLE:
         raise InputError(f"zoo: {unknown('mechanism', name, TABLE)}")
     maker = TABLE[name]
+    if shape.group(3) is not None and not shape.group(3).strip():
+        raise InputError(f'zoo: "{spec}" has nothing behind its colon. Write "{name}", or {name}{_signature(maker)}.')
     inside = shape.group(2) if shape.group(2) is not None else (shape.group(3) or "").replace(":", ",")
     args, named = _arguments(spec, inside)
     try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.model import assemble
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
@@ -24,6 +24,8 @@ from bellcrank.read.numbers import turn
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
+MOST = 10_000  # bodies; each takes about so long and so much
+SECONDS, BYTES = 3e-3, 2e4
 LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # of the links of chain and tree: metres and kilograms
 
 
@@ -38,21 +40,21 @@ def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
 
 def chain(n: int, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0) -> Mechanism:
     """n bodies in a row. joints: one kind, or a list that is gone through again and again."""
-    return _family(f"chain{_whole(n, 'n')}", n, 1, joints, twist, seed)
+    return _family(f"chain{whole(n, 'n')}", n, 1, joints, twist, seed)
 
 
 def tree(
     n: int, branching: int = 2, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0
 ) -> Mechanism:
     """n bodies; the parent of body i is (i - 1) // branching, and body 0 hangs on the ground."""
-    return _family(f"tree{_whole(n, 'n')}x{_whole(branching, 'branching')}", n, branching, joints, twist, seed)
+    return _family(f"tree{whole(n, 'n')}x{whole(branching, 'branching')}", n, branching, joints, twist, seed)
 
 
 def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 0) -> Mechanism:
     """A chain with nothing special in it, on a base as every table of Denavit and Hartenberg has it: joint 1 stands at
     the origin along z, and gravity too is along z. This is what the papers' operation counts are for.
     """
-    _whole(n, "n")
+    whole(n, "n")
     rng, kinds = np.random.default_rng(seed), _kinds(joints)
     bodies, made = [], []
     for i in range(n):
@@ -79,7 +81,7 @@ def random_tree(
     armature: some joints have a rotor. passive: some have damping, friction and a spring. mimic: how often a joint
     with one coordinate follows an earlier one.
     """
-    _whole(n, "n")
+    whole(n, "n")
     kinds = _kinds(kinds)
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
     bodies: list[Body] = []
@@ -190,7 +192,16 @@ def _kinds(given: str | Sequence[str]) -> list[str]:
     return kinds
 
 
-def _whole(n: int, what: str) -> int:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"zoo: {what} is {n!r}; expected a whole number from 1 up.")
+def whole(n: int, what: str, least: int = 1, bodies: int = 1) -> int:
+    """A number of parts of so many bodies each, or an error where nobody would see the end of making them."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
+        raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
+    if n * bodies > MOST:
+        parts = float(min(int(n) * bodies, 10**30))
+        hours = parts * SECONDS / 3600
+        time = f"{hours:.3g} hours" if hours > 1 else f"{60 * hours:.2g} minutes"
+        raise InputError(
+            f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES / 1e9:.3g} GB only "
+            f"to make. At most {MOST // bodies:,}."
+        )
     return int(n)

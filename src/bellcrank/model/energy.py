@@ -1,0 +1,134 @@
+"""Whether kinetic energy can be negative: what of its inertia a body can feel, and what the mass matrix makes of it.
+
+Robot files hold inertias that no body has, mostly on parts welded to something large. What counts is the body that
+moves, all its welded parts together: its kinetic energy is m |v_c|^2 / 2 + w.I w / 2, about its centre of mass. Hence
+
+    m >= 0 and w.I w >= 0 for every w the body can turn with   =>   no mass matrix has a negative eigenvalue, at any q
+
+The triangle inequality is not needed for that, nor is any moment about an axis that the body never turns about: a body
+in a plane needs one moment only. Where the left side fails the right one may still hold, because a body shares its
+motion with its neighbours (the hips of a Romeo do): then mass matrices are looked at. A negative eigenvalue proves the
+contrary and is an error; that none was found is no proof, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.model.check import NEGLIGIBLE
+from bellcrank.model.joints import KINDS
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array, Body, Joint, Line
+from bellcrank.parameter import nominal
+from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.vector import AXES, ZERO
+
+# Axes nearer to parallel than this turn a body about one direction.
+PARALLEL = 1e-6
+# What rounding may leave of a zero, of the largest.
+ROUNDING = 1e-9
+# Mass matrices looked at where there is no proof.
+LOOKS = 20
+UNITS = [*(Motion(e, ZERO) for e in AXES), *(Motion(ZERO, e) for e in AXES)]
+
+# The directions a body can turn about, as rows: none, one, or all three.
+Turning = Array
+
+
+def turning(joints: Sequence[Joint], ground: str) -> dict[str, Turning]:
+    """Of every body, in its own frame; parents stand before their children.
+
+    A hinge in a body that turns about another direction lets its child turn about all: the other one goes round it.
+    """
+    found = {ground: np.zeros((0, 3))}
+    for j in nominal(list(joints)):
+        carried = found[j.parent] @ np.asarray(j.rotation, dtype=float)  # in the joint's frame
+        columns = KINDS[j.kind]().subspace(KINDS[j.kind]().neutral())
+        own = len(np.flatnonzero([any((*s.ang,)) for s in columns]))
+        if own > 1 or (own == 1 and not _along(carried, np.asarray(j.axis, dtype=float))):
+            found[j.child] = np.eye(3)
+        elif own == 1:
+            axis = np.asarray(j.axis, dtype=float)
+            found[j.child] = axis[None] / np.linalg.norm(axis)
+        else:
+            found[j.child] = carried
+    return found
+
+
+def _along(directions: Turning, axis: Array) -> bool:
+    return bool(np.all(np.linalg.norm(np.cross(directions, axis / np.linalg.norm(axis)), axis=-1) < PARALLEL))
+
+
+def in_a_plane(inertia: Array, turns: Turning) -> bool:
+    """One moment only, about the one direction that the body turns about: all that a planar mechanism needs."""
+    if len(turns) != 1:
+        return False
+    (n,) = turns
+    rest = inertia - (n @ inertia @ n) * np.outer(n, n)
+    return bool(np.abs(rest).max() <= ROUNDING * np.abs(inertia).max())
+
+
+def check_energy(mechanism: Mechanism) -> Iterator[Line]:
+    """An error where a mass matrix has a negative eigenvalue; a warning where it may have, for all that is known."""
+    m = mechanism.at() if mechanism.parameters else mechanism
+    turns = turning(m.joints, m.ground)
+    doubtful = [b.name for b in m.bodies if not _proven(b, turns[b.name])]
+    if not doubtful:
+        return
+    listed = ", ".join(f'"{name}"' for name in doubtful[:8]) + (", ..." if len(doubtful) > 8 else "")
+    noun = "body" if len(doubtful) == 1 else "bodies"
+    for q in [m.neutral(), *m.random(0, LOOKS - 1)[0]]:
+        moving = _negative(mass_matrix(m, q))
+        if moving is not None:
+            names = dict.fromkeys(n.partition(".")[0] for n, x in zip(m.columns[1], moving, strict=True) if x > 0.1)
+            raise ModelError(
+                f"the mass matrix has a negative eigenvalue, at q = {_short(q)}: moving "
+                f"{', '.join(names)} would take a negative energy. What has a negative moment, with all that is welded "
+                f"to it, is {noun} {listed}. Correct the inertia there."
+            )
+    what = "a moment below zero, with all that is welded there: used as it is"
+    seen = f"mass matrices at {LOOKS} configurations have no negative eigenvalue, which is no proof for all others"
+    yield Line(f"{noun} {listed}", f"{what}; {seen}", "warning")
+
+
+def _proven(b: Body, turns: Turning) -> bool:
+    felt = turns @ np.asarray(b.inertia, dtype=float) @ turns.T
+    least = np.linalg.eigvalsh(felt).min(initial=0.0)
+    return bool(b.mass >= 0.0 and least >= -max(ROUNDING * np.abs(b.inertia).max(), NEGLIGIBLE))
+
+
+def mass_matrix(m: Mechanism, q: Sequence[float] | Array) -> Array:
+    """The sum of J.T I J over the bodies. (methods/ has faster ways, and stands above this.)"""
+    coordinates = [float(x) for x in q]
+    J: dict[int, Array] = {-1: np.zeros((6, m.nv))}
+    M = np.zeros((m.nv, m.nv))
+    for i, link in enumerate(m.tree.links):
+        X = link.transform(coordinates)
+        J[i] = np.transpose([_six(X.motion(e)) for e in UNITS]) @ J[link.parent]
+        for column, s in zip(link.v_index, link.subspace(coordinates), strict=True):
+            J[i][:, column] += _six(s)
+            M[column, column] += float(link.armature)
+        M += J[i].T @ np.transpose([_six(link.inertia @ e) for e in UNITS]) @ J[i]
+    return M
+
+
+def _six(x: Motion | Force) -> list[float]:
+    return [float(e) for e in (*x.ang, *x.lin)]
+
+
+def _negative(M: Array) -> Array | None:
+    """How much each coordinate moves in the direction of negative energy, if there is one."""
+    diagonal = np.diag(M)
+    tiny = 1e-14 * np.abs(diagonal).max(initial=0.0)
+    if diagonal.min(initial=0.0) < -tiny:
+        return np.asarray(diagonal == diagonal.min(), dtype=float)
+    scale = np.sqrt(np.where(diagonal > tiny, diagonal, np.inf))  # what moves nothing is singular, not negative
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    return np.abs(vectors[:, 0]) if len(values) and values[0] < -ROUNDING else None
+
+
+def _short(q: Array) -> str:
+    return "(" + ", ".join(f"{x:.3g}" for x in q[:6]) + (", ...)" if len(q) > 6 else ")")

@@ -1,0 +1,23 @@
+"""The bytes of a file, or an error that says what is there instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bellcrank.errors import ReadError
+
+LARGEST = 100_000_000  # bytes; the largest robot file we have seen has a million
+
+
+def contents(path: Path) -> bytes:
+    try:
+        if not path.is_file():  # a device or a pipe may never end
+            what = "is no plain file" if path.exists() else "does not exist"
+            raise ReadError(f"{path} {what}; expected a file.")
+        if (size := path.stat().st_size) > LARGEST:
+            raise ReadError(f"{path} has {size:,} bytes; expected a robot file, at most {LARGEST:,}.")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        if isinstance(error, ReadError):
+            raise
+        raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None

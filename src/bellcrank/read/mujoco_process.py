@@ -1,0 +1,80 @@
+"""MuJoCo's compiler in a process of its own: models that are not as they should be can make it hang or crash.
+
+The process has a bound of time and memory; it leaves the compiled model in a file, and prints what went wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bellcrank.errors import ReadError
+from bellcrank.extras import extra
+
+SECONDS = 60  # of the processor; large meshes take a few
+MEMORY = 16 << 30
+
+# Nothing of a model stands in this text: its name comes as an argument, or it comes itself, through stdin.
+PROGRAM = """
+import json, sys, warnings
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[4]), int(sys.argv[4])))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, ValueError, OSError):
+    pass
+import mujoco
+said = []
+mujoco.set_mju_user_warning(lambda message: said.append(str(message)))
+warnings.showwarning = lambda message, *_, **__: said.append(str(message))
+warnings.simplefilter("always")
+try:
+    if sys.argv[1]:
+        spec = mujoco.MjSpec.from_file(sys.argv[1])
+    else:
+        spec = mujoco.MjSpec.from_string(sys.stdin.buffer.read().decode("utf-8", "replace"))
+    mujoco.mj_saveModel(spec.compile(), sys.argv[2], None)
+    print(json.dumps({"warnings": said}))
+except BaseException as error:
+    print(json.dumps({"error": f"{error}" or type(error).__name__}))
+"""
+
+
+def compiled(text: str | None, source: str) -> tuple[Any, list[str]]:
+    """The model of a text, or of the file `source` with all that it includes; and MuJoCo's warnings."""
+    mujoco = extra("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
+        file = os.path.join(folder, "model.mjb")
+        command = [sys.executable, "-P", "-c", PROGRAM, source if text is None else "", file, str(SECONDS), str(MEMORY)]
+        given = (text or "").encode("utf-8", "replace")
+        found = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        done = subprocess.run(command, input=given, capture_output=True, check=False, env=found)
+        answer = _answer(done.stdout)
+        if "error" in answer:
+            raise ReadError(f"{source}: MuJoCo cannot compile it: {_line(answer['error'])}")
+        if "warnings" not in answer or not Path(file).is_file():
+            ended = f"it ended with {done.returncode}. {_line(done.stderr.decode(errors='replace'))}"
+            late = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+            why = f"it was stopped after {SECONDS} s of work" if late else ended
+            raise ReadError(f"{source}: MuJoCo's compiler broke down on it: {why}. Correct the model.")
+        return mujoco.MjModel.from_binary_path(file), [_line(x) for x in answer["warnings"]]
+
+
+def _answer(printed: bytes) -> dict[str, Any]:
+    """The last line that the process printed: MuJoCo may say something of its own before."""
+    try:
+        found = json.loads(printed.splitlines()[-1])
+    except (IndexError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:600]

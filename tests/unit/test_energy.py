@@ -1,0 +1,133 @@
+"""Kinetic energy: what counts for an error is a mass matrix with a negative eigenvalue, and nothing less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellcrank.errors import ModelError
+from bellcrank.methods import crba
+from bellcrank.model import Body, Joint, Mechanism, assemble, energy
+from bellcrank.model.parts import matrix
+from bellcrank.read import Builder
+from trees import few, trees
+
+Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+def diagonal(*moments: float) -> Any:
+    return matrix(np.diag(moments))
+
+
+@few(20)
+@given(trees(armature=True))
+def test_the_same_mass_matrix_as_the_composite_bodies_give(m: Mechanism) -> None:
+    q = m.random(1)[0]
+    M = np.array(crba.mass_matrix(m.tree, q.tolist()), dtype=float)
+    np.testing.assert_allclose(energy.mass_matrix(m, q), M, atol=1e-12 * np.abs(M).max())
+
+
+def turns(*joints: tuple[str, Any]) -> list[int]:
+    """How many directions each body of a chain can turn about."""
+    names = ["ground", *(f"b{i}" for i in range(len(joints)))]
+    chain = [Joint(f"j{i}", kind, names[i], names[i + 1], axis=axis) for i, (kind, axis) in enumerate(joints)]
+    return [len(x) for x in list(energy.turning(chain, "ground").values())[1:]]
+
+
+def test_what_a_body_can_turn_about() -> None:
+    hinge, slide = ("revolute", Z), ("prismatic", Y)
+    assert turns(slide, hinge, slide, hinge, ("planar", Z), ("helical", Z)) == [0, 1, 1, 1, 1, 1]
+    assert turns(hinge, ("revolute", Y)) == [1, 3]
+    assert turns(hinge, ("revolute", (0.0, 1e-9, 1.0)), ("revolute", (0.0, 1e-3, 1.0))) == [1, 1, 3]
+    assert turns(("spherical", Z), slide) == [3, 3]
+    assert turns(slide, ("universal", Z)) == [0, 3]
+
+
+def chain(moments: Any, kind: str = "revolute", **options: Any) -> Builder:
+    b = Builder("planar", **options)
+    for i, name in enumerate(("a", "b", "c")):
+        b.body(name, mass=1.0, com=(0.0, 0.0, -i - 0.5), inertia=moments)
+        b.joint(f"j{name}", kind, ("ground", "a", "b")[i], name, point=(0.0, 0.0, -i), axis=Y)
+    return b
+
+
+def test_planar_mechanisms_need_one_moment_and_no_trick() -> None:
+    one, three = chain((0, 1, 0)).build(), chain((1, 1, 1)).build()
+    assert not one.report.warnings
+    q = one.random(0)[0].tolist()
+    np.testing.assert_allclose(crba.mass_matrix(one.tree, q), crba.mass_matrix(three.tree, q), rtol=1e-13)
+
+
+def test_one_moment_is_refused_where_it_is_not_all_that_is_felt() -> None:
+    for moments, kind in (((0, 0, 1), "revolute"), ((0, 1, 0), "spherical")):
+        with pytest.raises(ModelError, match=r'body "a".*triangle inequality'):
+            chain(moments, kind).build()
+        warnings = chain(moments, kind, check="warn").build().report.warnings
+        assert any("no body has" in line.outcome for line in warnings)
+    with pytest.raises(ModelError, match=r'body "a".*triangle inequality'):
+        chain((0.1, 1, 0.1))  # at once: this is no planar body, but a wrong one
+
+
+def test_the_builder_can_be_told_to_take_what_no_body_has() -> None:
+    b = chain((1, 1, 3), check="warn")
+    assert "no body has" in b.build().report.warnings[0].outcome
+    with pytest.raises(ModelError, match='expected "error" or "warn"'):
+        Builder("x", check="maybe")
+
+
+def welded(moments: tuple[float, float, float], kind: str = "spherical", mass: float = 0.1) -> Any:
+    """A camera with these moments on a large body."""
+    bodies = [Body("large", 5.0, inertia=diagonal(1, 1, 1)), Body("camera", mass, (0.1, 0, 0), diagonal(*moments))]
+    joints = [Joint("j", kind, "ground", "large"), Joint("weld", "fixed", "large", "camera")]
+    return assemble("m", bodies, joints, checks="warn")
+
+
+def test_what_is_welded_to_a_large_body_counts_with_it() -> None:
+    for moments in ((-1e-3, 1e-3, 1e-3), (1e-4, 1e-4, 1e-2), (0.0, 0.0, 1e-3)):
+        (warning,) = welded(moments).report.warnings
+        assert warning.element == 'body "camera"'
+    assert "mass is -0.1 kg" in welded((0, 0, 0), mass=-0.1).report.warnings[0].outcome
+    with pytest.raises(ModelError, match="mass is -1 kg"):
+        welded((0, 0, 0), mass=-6.0)
+
+
+def test_negative_energy_is_an_error_that_shows_it() -> None:
+    with pytest.raises(ModelError, match=r'negative eigenvalue, at q = .*moving j would .*body "large"'):
+        welded((-3, 1, 1))
+    assert welded((-3, -3, 1), "revolute").report.warnings  # about z, and nothing else is felt
+    with pytest.raises(ModelError, match="negative eigenvalue"):
+        welded((1, 1, -3), "revolute")
+
+
+def test_what_is_neither_proven_nor_refuted_is_a_warning() -> None:
+    """A hinge does not feel a small negative moment of a mass far out; that is so for every q, but not by the proof."""
+    body = Body("x", 1.0, (1.0, 0, 0), diagonal(1, 1, -0.5))
+    m = assemble("m", [body], [Joint("j", "revolute", "ground", "x")], checks="warn")
+    assert any("no proof for all others" in line.outcome for line in m.report.warnings)
+
+
+@few(40)
+@given(trees(), st.integers(0, 999))
+def test_what_is_accepted_without_a_doubt_is_positive_everywhere(m: Mechanism, seed: int) -> None:
+    """Random moments of either sign on random trees: proof and counterexample are what they say."""
+    rng = np.random.default_rng(seed)
+    bodies = []
+    for b in m.bodies:
+        R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        I = R @ np.diag(rng.uniform(-0.1, 1, 3)) @ R.T
+        bodies.append(Body(b.name, float(rng.uniform(0, 2)), b.com, matrix((I + I.T) / 2)))
+    try:
+        made = assemble(m.name, bodies, m.joints, ground=m.ground, checks="warn")
+    except ModelError as error:
+        said = str(error)
+    else:
+        said = str(made.report)
+    if "negative eigenvalue" in said:  # refused, or accepted without a proof
+        return
+    for q in made.random(seed, 50)[0]:
+        M = np.array(crba.mass_matrix(made.tree, q.tolist()), dtype=float)
+        assert np.linalg.eigvalsh(M).min() > -1e-9 * np.abs(M).max()
