@@ -13,6 +13,7 @@ from bellcrank.cli.screen import Column
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
+from bellcrank.record.column import COMPONENTS
 
 
 @app.command()
@@ -80,9 +81,12 @@ def simulate(
         run, interrupted = stopped.record, True
     else:
         interrupted = False
-    if setup.system.control is not None:  # a file knows no control: what it did must be stored
-        kept = [*(f"{n}.tau" for n in m.columns[1]), *(n for n in run.names if n.endswith(".command"))]
-        run = run.including(*kept, *setup.system.outputs)
+    driving = setup.system
+    if driving.control is not None or driving.actuators or driving.wrenches:  # a file does not know what they did
+        kinds = ("tau", "external") if driving.wrenches else ("tau",)
+        kept = [f"{n}.{kind}" for kind in kinds for n in m.columns[1]]
+        kept += [f"{frame}.{c}" for frame in driving.wrenches for c in COMPONENTS]
+        run = run.including(*kept, *(n for n in run.names if n.endswith(".command")), *driving.outputs)
     written = _written(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
     stop = run.stops[0]
     if json:

@@ -64,18 +64,52 @@ def _signs(Q: Array) -> Array:
 
 def residuals(run: Record) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    if "energy" in run and len(run) > 1:  # one row has nothing to be compared with
+    fed = work(run) if "energy" in run and len(run) > 1 else None  # one row has nothing to be compared with
+    if fed is not None:
         E = run["energy"]
+        missed = E - E[..., :1] - fed
         scale = _largest(run["kinetic_energy"]) if "kinetic_energy" in run else _largest(E - E[..., :1])
         if "potential_energy" in run:
             V = run["potential_energy"]
             scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
         with np.errstate(invalid="ignore"):
-            drift = _largest(E - E[..., :1])
+            drift = _largest(missed)
             out["energy"] = _number(np.where(drift > 0.0, drift / np.where(scale > 0.0, scale, np.nan), drift))
     for joint, names in quaternions(run).items():
         length = np.sqrt(sum(run[name] ** 2 for name in names))
         out[f"quaternion {joint}"] = _number(_largest(length - 1.0))
+    return out
+
+
+FED = {"actuators": "drive_power", "control": "drive_power", "forces": "external_power"}  # what says so in a provenance
+
+
+def work(run: Record) -> Array | None:
+    """What drives, dampers, friction and forces from outside did since the first row, J; None where nobody knows."""
+    m, done = run.mechanism, np.zeros(run.t.shape)
+    for power in {FED[key]: None for key in FED if run.provenance.get(key)}:
+        if power not in run:
+            return None
+        done = done + integrated(run.t, run[power])
+    damped = m is not None and (any(j.damping or j.friction for j in m.joints) or any(s.damping for s in m.springs))
+    if damped and "passive_power" in run:
+        done = done + integrated(run.t, run["passive_power"])
+    return done
+
+
+def integrated(t: Array, x: Array) -> Array:
+    """Of x over time, along the rows, from 0: by the cubics whose slopes are those of parabolas through three rows."""
+    out = np.full(x.shape, np.nan)
+    for lane in np.ndindex(*x.shape[:-1]):
+        good = np.isfinite(t[lane]) & np.isfinite(x[lane])
+        clock, values = t[lane][good], x[lane][good]
+        if len(clock) < 3:
+            slope = np.zeros(len(clock))
+        else:
+            slope = np.gradient(values, clock, edge_order=2)
+        h = np.diff(clock)
+        each = h / 2 * (values[1:] + values[:-1]) + h * h / 12 * (slope[:-1] - slope[1:])
+        out[lane][good] = np.concatenate([np.zeros(min(1, len(clock))), np.cumsum(each)])
     return out
 
 

@@ -30,7 +30,10 @@ GENERATOR = "bellcrank report"  # how our files are told from others
 SCRIPTS = ("data.js", "space.js", "shapes.js", "stage.js", "plots.js", "page.js")
 ROWS = 2000
 NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
-TITLES = {"q": "Positions", "v": "Velocities", "a": "Accelerations", "tau": "Forces"}
+TITLES = {
+    "q": "Positions", "v": "Velocities", "a": "Accelerations",
+    "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
+}  # fmt: skip
 # Lines on white and on black.
 LINES = (
     ("#2563c9", "#7db1ff"), ("#d9480f", "#ff9a5c"), ("#2b8a3e", "#69db7c"), ("#ae3ec9", "#e599f7"),

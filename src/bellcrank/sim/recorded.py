@@ -13,7 +13,7 @@ import numpy as np
 from bellcrank.emit.host import host
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
-from bellcrank.record.column import state_columns
+from bellcrank.record.column import COMPONENTS, state_columns
 from bellcrank.sim.columns import units
 from bellcrank.sim.events import Event
 from bellcrank.sim.lanes import Done
@@ -151,6 +151,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
         **counts,
         **o.traced.told(o.of_state("open").max() if "open" in o.layout.places else 0.0, int(o.done.switched.sum())),
         "actuators": list(s.descriptions),
+        **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
@@ -214,22 +215,29 @@ def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
 
 
 class _Seen:
-    """Columns that follow from the state: accelerations, joint forces, commands, and what the user asked for."""
+    """Columns that follow from the state: accelerations, forces, commands, and what the user asked for."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
         p = o.parameters.reshape((*o.batch, 1, -1))
         self.o, self.given = o, {"t": t, "y": y, "u": u, "p": p}
         s, v = o.system, o.system.mechanism.columns[1]
         self.places = {f"{name}.a": ("a", i) for i, name in enumerate(v)}
-        self.places |= {f"{name}.tau": ("tau", i) for i, name in enumerate(v)}
+        self.places |= {f"{name}.{key}": (key, i) for key in ("tau", "external") for i, name in enumerate(v)}
+        wrench = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
+        self.places |= {name: ("wrench", i) for i, name in enumerate(wrench)}
         if s.actuators:
             self.places |= {f"{name}.command": ("command", i) for i, name in enumerate(s.commands)}
         self.places |= {name: ("output", i) for i, name in enumerate(s.outputs)}
-        sizes = {"a": len(v), "tau": len(v), "command": len(s.commands), "output": len(s.outputs)}
+        sizes = {"a": len(v), "tau": len(v), "external": len(v), "wrench": len(wrench)}
+        sizes |= {"command": len(s.commands), "output": len(s.outputs)}
         for j, w in enumerate(o.traced.wrt, 1):
             plain = [(name, place) for name, place in self.places.items() if not name.startswith("d(")]
             self.places |= {derivative(name, w): (key, j * sizes[key] + i) for name, (key, i) in plain}
         self.found: dict[str, Array] = {}
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        return units(self.o.system)
 
     @property
     def names(self) -> list[str]:
@@ -242,8 +250,4 @@ class _Seen:
             graph = self.o.traced.outputs
             self.found = graph.evaluate(**{key: self.given[key] for key in graph.inputs})
         key, i = self.places[name]
-        m = self.o.system.mechanism
-        unit = ""
-        if key in ("a", "tau") and i < m.nv:
-            unit = state_columns(m, np.zeros(1), **{key: np.zeros((1, m.nv))})[name].unit
-        return Column(name, unit, self.found[key][..., i])
+        return Column(name, self.units.get(name, ""), self.found[key][..., i])

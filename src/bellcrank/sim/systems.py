@@ -17,11 +17,12 @@ from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.parameter import Parameters
+from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim.checked import listed, number, unique
 from bellcrank.sim.named import Named
 from bellcrank.sim.user import called, vector
-from bellcrank.sim.wrenches import Wrench, torques
+from bellcrank.sim.wrenches import Wrench, acting, torques
 from bellcrank.sim.wrenches import checked as checked_forces
 
 Control = Callable[..., Any]
@@ -57,6 +58,10 @@ class System:
     def descriptions(self) -> tuple[str, ...]:
         """The actuators in words: every record has them, so they are put together once."""
         return tuple(str(a) for a in self.actuators)
+
+    @property
+    def control_name(self) -> str:
+        return _called(self.control)
 
     @cached_property
     def states(self) -> tuple[StateVariable, ...]:
@@ -97,11 +102,11 @@ class System:
         return vector(what, found, self.commands), vector(f"rates of {what}", rates, names) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Forces on the joints, those from outside among them, and the rates of the actuators' states."""
-        q, v, x = self.split(y)
-        tau: list[Scalar] = torques(self.mechanism, self.wrenches, t, list(q), list(v))
+        """tau: what drives do to each element of v, and nothing else; and the rates of the actuators' states."""
         if not self.actuators:
-            return [a + b for a, b in zip(commands, tau, strict=True)] if self.wrenches else list(commands), []
+            return list(commands), []
+        q, v, x = self.split(y)
+        tau: list[Scalar] = [0.0] * len(v)
         rates: list[Scalar] = []
         given, at = iter(commands), 0
         for a in self.actuators:
@@ -114,6 +119,18 @@ class System:
             tau[i] = tau[i] + force
             rates += vector(f"rates of {what}", dx, [s.name for s in a.states]) if a.states else []
         return tau, rates
+
+    def outside(self, t: Scalar, y: Vector) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
+        """What acts from outside: on each element of v, and as wrenches on frames."""
+        q, v, _ = self.split(y)
+        acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
+        return torques(self.mechanism, acts, list(q)), acts
+
+    def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
+        """Drives and what acts from outside together: the forces that accelerate."""
+        if not self.wrenches:
+            return list(tau)
+        return [a + b for a, b in zip(tau, self.outside(t, y)[0], strict=True)]
 
     def limits(self) -> list[tuple[Scalar, Scalar] | None]:
         """(lowest, highest) of each element of x, or None."""
@@ -197,7 +214,9 @@ def system(
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     m = mechanism
-    taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in ("v", "a", "tau"))}
+    kinds = ("v", "a", *FORCES)
+    taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in kinds)}
+    taken |= {f"{frame}.{c}" for frame in outside for c in COMPONENTS}
     taken |= {s.name for s in made.states} | {f"{n}.command" for n in made.commands}
     for name, f in made.outputs.items():
         if name in taken:

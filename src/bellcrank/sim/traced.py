@@ -100,7 +100,7 @@ class Traced:
             commands, own = s.commanded(t, y, u)
             step("actuators")
             tau, rates = s.forces(t, y, commands)
-            a = self._accelerations(y, tau)
+            a = self._accelerations(y, s.pushed(t, y, tau))
             step("rate")
             q, v, _ = s.split(y)
             seen = Columns(s, self._accelerations, t, y, u)
@@ -139,16 +139,19 @@ class Traced:
 
     @cached_property
     def outputs(self) -> Graph:
-        """(t, y, u, p) -> accelerations, joint forces, commands, outputs of the user."""
+        """(t, y, u, p) -> accelerations, forces of drives and from outside, commands, outputs of the user."""
         s = self.system
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             y = list(y)
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
-            out = {"a": self._accelerations(y, tau), "tau": tau, "command": commands}
+            external, acts = s.outside(t, y)
+            felt = [a + b for a, b in zip(tau, external, strict=True)] if acts else tau
+            out = {"a": self._accelerations(y, felt), "tau": tau, "external": external, "command": commands}
+            wrench = [x for w in acts.values() for x in w]
             user = list(s.observed(t, y, u).values())
-            return out | ({"output": user} if user else {})
+            return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
 
         return self._varied(self.trace("outputs", seen, self._plain))
 
