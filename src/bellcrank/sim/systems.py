@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.model.given import possible
 from bellcrank.parameter import Parameters
 from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
@@ -45,7 +46,8 @@ class System:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        return Parameters(*parts, self.actuators, self.control, tuple(self.wrenches.values()), self.free)
+        more = (self.actuators, self.control, tuple(self.wrenches.values()), self.free)
+        return Parameters(*parts, *more, judge=partial(possible, m))
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
