@@ -25,6 +25,7 @@ def pendulum() -> bc.Mechanism:
 
 
 M = pendulum()
+FRAME = "bob"
 
 
 def zero(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -156,6 +157,51 @@ def test_what_cannot_be_traced_is_shown_with_its_line(function: Any, line: int, 
     told(bc.TraceError, [f"control ({function.__name__})", *expected], lambda: bc.simulate(M, 1.0, control=function))
     told(bc.TraceError, ['event "e"', *expected], lambda: bc.simulate(M, 1.0, events=[bc.Event("e", function)]))
     told(bc.TraceError, ['output "o"', *expected], lambda: bc.simulate(bc.system(M, outputs={"o": function}), 1.0))
+
+
+class MyOwnError(Exception):
+    """Of somebody who never heard of bellcrank."""
+
+
+def raises(t: Any, *given: Any) -> Any:
+    raise MyOwnError("the battery is empty")
+
+
+def divides(t: Any, *given: Any) -> Any:
+    return [1.0 / 0.0]
+
+
+def recurses(t: Any, *given: Any) -> Any:
+    return recurses(t, *given)
+
+
+def asserts(t: Any, *given: Any) -> Any:
+    assert len(given) > 9
+
+
+FAILING = [
+    (raises, MyOwnError, ["MyOwnError: the battery is empty"]),
+    (divides, ZeroDivisionError, ["ZeroDivisionError"]),
+    (recurses, RecursionError, ["RecursionError", "write a loop"]),
+    (asserts, AssertionError, ["AssertionError"]),
+]
+
+
+@pytest.mark.parametrize(("function", "kind", "words"), FAILING, ids=[f.__name__ for f, _, _ in FAILING])
+def test_what_a_function_raises_is_said_to_come_from_tracing_it(function: Any, kind: Any, words: list[str]) -> None:
+    lines, first = inspect.getsourcelines(function)
+    expected = ["while it was traced", HERE, f"line {first + 1}", lines[1].strip(), "runs once, on symbols", *words]
+    tries = {
+        f"control ({function.__name__})": lambda: bc.simulate(M, 1.0, control=function),
+        'output "o"': lambda: bc.simulate(bc.system(M, outputs={"o": function}), 1.0),
+        'event "e"': lambda: bc.simulate(M, 1.0, events=[bc.Event("e", function)]),
+        f'force on "{FRAME}"': lambda: bc.simulate(bc.system(M, forces={FRAME: function}), 1.0),
+    }
+    for what, attempt in tries.items():
+        told(bc.TraceError, [what, *expected], attempt)
+        with pytest.raises(bc.TraceError) as caught:
+            attempt()
+        assert isinstance(caught.value.__cause__, kind)
 
 
 RETURNS: list[tuple[Any, list[str]]] = [
