@@ -33,6 +33,9 @@ def simulate(
         list[str] | None,
         typer.Option("--summary", metavar="KIND(COLUMN)", help='Of the whole run, and no rows: "max(*.v)".'),
     ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", metavar="N", help="Where steps are chosen: give up after so many.")
+    ] = None,
     begin: Annotated[
         list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Where it starts, rad or m.")
     ] = None,
@@ -74,8 +77,9 @@ def simulate(
     made = Simulator(setup.system, integrator, method, form=form, summary=summary or ())
     try:
         run = made.run(
-            seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every)
-        )
+            seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every),
+            max_steps=max_steps,
+        )  # fmt: skip
     except Interrupted as stopped:
         screen.note("interrupted; what follows is what was there by then")
         run, interrupted = stopped.record, True

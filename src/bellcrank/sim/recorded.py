@@ -16,8 +16,19 @@ from bellcrank.record import Column, Record, Stops
 from bellcrank.record.column import COMPONENTS, state_columns
 from bellcrank.sim.columns import units
 from bellcrank.sim.events import Event
+from bellcrank.sim.failures import failure, unending
 from bellcrank.sim.lanes import Done
-from bellcrank.sim.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, REPARTITION, RUNNING, TOO_SMALL, Layout
+from bellcrank.sim.layout import (
+    EVENT,
+    FINISHED,
+    NOT_CLOSED,
+    NOT_FINITE,
+    REPARTITION,
+    RUNNING,
+    TOO_MANY,
+    TOO_SMALL,
+    Layout,
+)
 from bellcrank.sim.summary import NOTHING, Summary
 from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Traced, derivative
@@ -161,7 +172,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
 
 WORDS = {
     RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
-    REPARTITION: "interrupted", NOT_CLOSED: "not closed",
+    REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",
 }  # fmt: skip
 
 
@@ -179,39 +190,14 @@ def _stops(o: Outcome) -> Stops:
         if code == EVENT:
             return f'event "{o.events[int(o.of_state("which")[run]) - 1].name}" at {t:.9g} s'
         if code in (NOT_FINITE, TOO_SMALL):
-            return _failure(o, code, t, np.asarray(y), run)
+            return failure(o, code, t, np.asarray(y), run)
+        if code == TOO_MANY:
+            return unending(o, t, np.asarray(y), run)
         if code == NOT_CLOSED:
             return o.traced.why_open(y, o.parameters[run], t)
         return "stopped by whoever drove it" if driven else f"interrupted at {t:.6g} s"
 
     return Stops(words, codes, times, message)
-
-
-def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
-    """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
-    line = int(o.of_state("input")[run]) if o.system.inputs else 0
-    given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
-    h = float(o.of_state("h")[run])
-    start = dy = np.zeros(y.shape)
-    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
-        given |= {"t": t + ahead, "y": y + ahead * start}
-        dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
-        start = dy if ahead == 0.0 else start
-        if not np.isfinite(dy).all():
-            break
-    bad = np.flatnonzero(~np.isfinite(dy))
-    k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
-    own = o.traced.elements
-    names = own + [derivative(element, w) for w in o.traced.wrt for element in own]
-    rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
-    near = o.traced.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
-    near = f"; {near}: close to a singular configuration" if near else ""
-    if code == NOT_FINITE:
-        advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
-        return f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}'
-    advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
-    around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
-    return f"{around}{near}; {advice}"
 
 
 class _Seen:
