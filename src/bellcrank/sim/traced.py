@@ -222,7 +222,7 @@ class Traced:
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
 
-        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s))
+        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s), rolled(s))
 
 
 def projection(s: System) -> Callable[[State], State]:
@@ -247,6 +247,18 @@ def turned(s: System, y: State) -> State:
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
         y[i : i + 4] = [x * n for x in y[i : i + 4]]
     return y
+
+
+def rolled(s: System) -> Callable[[State, State, State], State]:
+    """(q, q1, displacement): (1 + w/2) behind the quaternion of q is Cayley's map of w, but for its length."""
+
+    def roll(q: State, q1: State, displacement: State) -> State:
+        change, out = kinematics.rate(s.mechanism.tree, q, displacement), list(q1)
+        for i in quaternions(s):
+            out[i : i + 4] = [a + b for a, b in zip(q[i : i + 4], change[i : i + 4], strict=True)]
+        return out
+
+    return roll
 
 
 def quaternions(s: System) -> list[int]:
