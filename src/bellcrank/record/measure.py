@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +15,33 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 
-def final(run: Record) -> dict[str, Any]:
+class Row(Mapping[str, Any]):
+    """Columns at one time: any that the record knows, worked out when asked for; it iterates over the stored ones."""
+
+    def __init__(self, run: Record, value: Callable[[str], Array]) -> None:
+        self._run, self._value = run, value
+
+    def __getitem__(self, name: str) -> Any:
+        return _number(self._value(self._run.column(name).name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._run
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._run.columns)
+
+    def __len__(self) -> int:
+        return len(self._run.columns)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def final(run: Record) -> Row:
     last = np.maximum(recorded(run) - 1, 0)
     if not len(run):
         raise InputError("the record has no rows, so there is no final one.")
-    return {name: _number(np.take_along_axis(run[name], last[..., None], -1)[..., 0]) for name in run.columns}
+    return Row(run, lambda name: np.take_along_axis(run[name], last[..., None], -1)[..., 0])
 
 
 def recorded(run: Record) -> Array:
@@ -27,33 +49,37 @@ def recorded(run: Record) -> Array:
     return np.asarray(np.isfinite(run.t).sum(axis=-1))
 
 
-def at(run: Record, t: Any) -> dict[str, Any]:
-    times = np.asarray(t, float)
-    found = {name: np.empty((*run.batch, *times.shape)) for name in run.columns}
+def at(run: Record, t: Any) -> Row:
+    times, rows = np.asarray(t, float), recorded(run)
     for lane in np.ndindex(*run.batch):
-        n = int(recorded(run)[lane])
+        n = int(rows[lane])
         clock = run.t[lane][:n]
         bad = times[~((times >= (clock[0] if n else np.inf)) & (times <= (clock[-1] if n else -np.inf)))]
         if bad.size:
             where = f" of run {lane}" if lane else ""
             span = f"from {clock[0]:g} to {clock[-1]:g} s" if n else "without rows"
             raise InputError(f"t = {bad.flat[0]:g} s is outside the record{where}, which is {span}.")
-        for name in run.columns:
-            found[name][lane] = np.interp(times, clock, run[name][lane][:n])
-        for names in quaternions(run).values():
-            _turned(found, run, names, lane, times, clock)
-    return {name: _number(values) for name, values in found.items()}
+    turning = {name: names for names in quaternions(run).values() for name in names}
+
+    def value(name: str) -> Array:
+        found = np.empty((*run.batch, *times.shape))
+        for lane in np.ndindex(*run.batch):
+            n = int(rows[lane])
+            clock = run.t[lane][:n]
+            if name in turning:
+                found[lane] = _turned(run, turning[name], lane, times, clock)[turning[name].index(name)]
+            else:
+                found[lane] = np.interp(times, clock, run[name][lane][:n])
+        return found
+
+    return Row(run, value)
 
 
-def _turned(
-    found: dict[str, Array], run: Record, names: list[str], lane: tuple[int, ...], times: Array, clock: Array
-) -> None:
+def _turned(run: Record, names: list[str], lane: tuple[int, ...], times: Array, clock: Array) -> Array:
     """The shorter way between two quaternions, then back to length 1."""
     Q = np.stack([run[name][lane][: clock.size] for name in names])
     mixed = np.stack([np.interp(times, clock, row) for row in Q * _signs(Q)])
-    mixed /= np.linalg.norm(mixed, axis=0)
-    for name, row in zip(names, mixed, strict=True):
-        found[name][lane] = row
+    return np.asarray(mixed / np.linalg.norm(mixed, axis=0))
 
 
 def _signs(Q: Array) -> Array:

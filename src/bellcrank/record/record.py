@@ -245,12 +245,16 @@ class Record:
     # -- looking
 
     @property
-    def final(self) -> dict[str, Any]:
-        """The last row of each run that was recorded: floats, or arrays of the batch's shape."""
+    def final(self) -> Mapping[str, Any]:
+        """The last row of each run that was recorded: floats, or arrays of the batch's shape. It knows every column
+        that the record knows, and iterates over those that are stored.
+        """
         return measure.final(self)
 
-    def at(self, t: Any) -> dict[str, Any]:
-        """All stored columns at the time t (or times), on straight lines between the rows; quaternions stay units."""
+    def at(self, t: Any) -> Mapping[str, Any]:
+        """Columns at the time t (or times), on straight lines between the rows; quaternions stay units. It knows every
+        column that the record knows, and iterates over those that are stored.
+        """
         return measure.at(self, t)
 
     def energy(self) -> Array:
@@ -287,14 +291,16 @@ class Record:
 
         return plot(self, names, path)
 
-    def html(self, lane: Sequence[int] = ()) -> str:
-        """A page that replays one run of the batch (the first, unless lane says which) and plots it."""
+    def html(self, lane: int | Sequence[int] = ()) -> str:
+        """A page that replays one run of the batch and plots it: the first, unless lane says which, by its place in the
+        batch (a number where that has one axis).
+        """
         from bellcrank.record.page import html
 
-        return html(self, tuple(lane))
+        return html(self, lane)
 
-    def report(self, path: str | Path, lane: Sequence[int] = ()) -> Path:
-        """Writes the page: one file that needs nothing else, not even a network."""
+    def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
+        """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
         from bellcrank.record.files import write_whole
 
         text = self.html(lane).encode()
