@@ -40,6 +40,7 @@ class System:
     control_states: tuple[StateVariable, ...] = ()
     wrenches: Mapping[str, Wrench] = field(default_factory=dict)  # forces from outside, by frame
     free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
+    defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -166,7 +167,7 @@ def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
     control: Control | None = None,
-    inputs: Sequence[str] = (),
+    inputs: Sequence[str] | Mapping[str, float] = (),
     outputs: Mapping[str, Callable[..., Scalar]] | None = None,
     states: Mapping[str, float] | Sequence[StateVariable] = (),
     parameters: Sequence[Any] = (),
@@ -179,8 +180,9 @@ def system(
     control(t, q, v, x, u) gives the commands, one for each actuator that takes one (or, without actuators, the forces
     on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it
     has states of its own (states=..., or an attribute of that name), it gives (commands, rates of its states), and
-    finds them in x. inputs are the names of u. outputs are functions of (t, q, v, x, u), by name. forces from
-    outside are functions of (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
+    finds them in x. inputs are the names of u, each of which a run must give, or a mapping to what they are where it
+    does not ({"target": 0.0}). outputs are functions of (t, q, v, x, u), by name. forces from outside are functions of
+    (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
     parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):
@@ -206,13 +208,15 @@ def system(
     for z in own:
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
-    inputs, parameters = listed("inputs", inputs, "names"), listed("parameters", parameters, "parameters")
+    defaults = {n: number(f'input "{n}"', x) for n, x in inputs.items()} if isinstance(inputs, Mapping) else {}
+    names = listed("inputs", tuple(inputs) if isinstance(inputs, Mapping) else inputs, "names")
+    parameters = listed("parameters", parameters, "parameters")
     if own and control is None:
         raise InputError(f"there are states ({', '.join(z.name for z in own)}) but no control that would move them.")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
     outside = checked_forces(mechanism, forces or {})
-    made = System(mechanism, actuators, control, inputs, dict(outputs or {}), tuple(own), outside, parameters)
+    made = System(mechanism, actuators, control, names, dict(outputs or {}), tuple(own), outside, parameters, defaults)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     m = mechanism
