@@ -1,8 +1,8 @@
 """What a wheel or a source archive needs beside the sources: the page of `bellcrank drive`, bundled from web/.
 
 A checkout bundles it with Node, where it is not there or older than its sources. A source archive has it, so that who
-packages from one needs neither Node nor a network. Where it cannot be made the build fails, and says how it can: a wheel
-without it would look whole and is not. BELLCRANK_WITHOUT_PAGE=1 builds one all the same.
+packages from one needs neither Node nor a network. Where it cannot be made the build fails, and says how it can: a
+wheel without it would look whole and is not. BELLCRANK_WITHOUT_PAGE=1 builds one all the same.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def whole(root: Path) -> bool:
 
 def bundle(web: Path) -> None:
     how = (
-        "The page of `bellcrank drive` is not in the source tree, or older than web/. Install Node 18 or newer with npm "
-        "and build again; or run `make page` first, which brings its own Node; or build from a source archive, which has "
-        "the page. BELLCRANK_WITHOUT_PAGE=1 builds without it."
+        "The page of `bellcrank drive` is not in the source tree, or older than web/. Install Node 18 or newer with "
+        "npm and build again; or run `make page` first, which brings its own Node; or build from a source archive, "
+        "which has the page. BELLCRANK_WITHOUT_PAGE=1 builds without it."
     )
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None or not web.is_dir():
