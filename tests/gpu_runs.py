@@ -114,6 +114,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "bounces abm4": lambda: bounces(step=0.01, **MULTISTEP),
     "bounces abm4 chosen": lambda: bounces(tolerance=1e-9, **MULTISTEP),
     "bounces each step": lambda: _each(bounces(**CHOSEN)),
+    "limited rk4": lambda: ended(bounces(step=0.01), max_steps=60),
+    "limited dopri5": lambda: ended(bounces(**CHOSEN), max_steps=9),
     "stops rk4": lambda: stops(step=0.01),
     "stops dopri5": lambda: stops(**CHOSEN),
     "stops rodas4": lambda: stops(integrator="rodas4", tolerance=1e-9),

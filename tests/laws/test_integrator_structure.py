@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bellcrank as bc
 from bellcrank.graph import trace
 from bellcrank.integrate import INTEGRATORS, Integrator, Problem, State, integrator
 from bellcrank.scalar import Scalar, cos, sin
 from motions import SPRING, TOP, distance, drive, jacobian_of_quadratic
+from trees import inertia
 
 PENDULUM = Problem(lambda t, y: [y[1], -sin(y[0])], 1, 1, 0, lambda t, y: ([[0.0, 1.0], [-cos(y[0]), 0.0]], [0.0, 0.0]))
 
@@ -108,3 +110,45 @@ def test_rodas_on_the_slow_branch_of_van_der_pol() -> None:
     y = steps[-1].y[0]
     assert abs((math.log(y) - y * y / 2) - (math.log(2.0) - 2.0) - 0.5) < 1e-5
     assert distance([steps[-1].y[1]], [y / (1.0 - y * y)]) < 1e-4
+
+
+def free_body(seed: int) -> bc.Mechanism:
+    rng = np.random.default_rng(seed)
+    b = bc.Builder("stone", gravity=(0, 0, 0))
+    moments = np.diag(inertia(rng)) if seed == 0 else np.array([0.2, 0.35, 0.4])
+    b.body("stone", mass=float(rng.uniform(0.5, 3)), com=tuple(rng.uniform(-0.3, 0.3, 3)), inertia=tuple(moments))
+    b.joint("free", "floating", "ground", "stone")
+    return b.build()
+
+
+def drifts(m: bc.Mechanism, name: str, h: float, seed: int) -> tuple[float, float]:
+    """Of momentum (linear, and angular about the centre of mass), in the world's axes, and of energy."""
+    q, v, _ = m.random(seed)
+    run = bc.simulate(m, 200 * h, q0=q, v0=2.0 * v, integrator=name, step=h)
+    P, E = m.momentum(run.q, run.v), run["energy"]
+    return float(np.abs(P - P[0]).max() / np.abs(P[0]).max()), float(
+        np.abs(E - E[0]).max() / run["kinetic_energy"].max()
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_midpoint_keeps_the_momentum_of_a_free_body(seed: int) -> None:
+    """Whatever its centre and moments are and however long the step is: 200 steps of up to a fifth of a radian."""
+    m = free_body(seed)
+    assert max(drifts(m, "midpoint", 0.05, seed)) < 1e-10
+    assert drifts(m, "rk4", 0.05, seed)[0] > 1e-9
+
+
+def test_midpoint_keeps_that_of_joined_bodies_to_second_order() -> None:
+    b = bc.Builder("pair", gravity=(0, 0, 0))
+    b.body("hull", mass=3.0, com=(0.1, 0, 0.05), inertia=(0.2, 0.3, 0.4))
+    b.joint("free", "floating", "ground", "hull")
+    b.body("arm", mass=1.0, com=(0, 0.5, 0.3), inertia=(0.03, 0.01, 0.03))
+    b.joint("ball", "spherical", "hull", "arm", point=(0, 0.3, 0))
+    m = b.build()
+    q, v, _ = m.random(1)
+    P = [
+        m.momentum(run.q[-1], run.v[-1]) - m.momentum(q, v)
+        for run in (bc.simulate(m, 1.0, q0=q, v0=v, integrator="midpoint", step=h) for h in (0.01, 0.005))
+    ]
+    assert np.log2(np.abs(P[0]).max() / np.abs(P[1]).max()) == pytest.approx(2.0, abs=0.3)

@@ -15,7 +15,7 @@ from bellcrank.integrate import INTEGRATORS, Problem, State
 from bellcrank.methods import METHODS, kinematics
 from bellcrank.model import Mechanism
 from bellcrank.sim.systems import system
-from bellcrank.sim.traced import chosen, projection
+from bellcrank.sim.traced import chosen, projection, rolled
 from motions import drive
 from trees import ALL, Array, close, few, random_tree, trees
 
@@ -45,7 +45,7 @@ def plainly(m: Mechanism) -> Problem:
     def moved(q: State, d: State) -> State:
         return list(kinematics.integrate(m.tree, q, d))
 
-    return Problem(f, m.nq, m.nv, 0, jacobian, moved, projection(system(m)))
+    return Problem(f, m.nq, m.nv, 0, jacobian, moved, projection(system(m)), rolled(system(m)))
 
 
 @few(4)

@@ -39,7 +39,7 @@ def same(a: bc.Record, b: bc.Record, tolerance: float) -> None:
 def system() -> bc.System:
     m = bc.zoo.chain(2).free("link2.mass")
     return bc.system(
-        m, control=lambda t, q, v, x, u: [u["push"] - q[0], -v[1]], inputs=["push"],
+        m, control=lambda t, q, v, x, u: [u["push"] - q[0], -v[1]], inputs={"push": 0.0},
         outputs={"effort": lambda t, q, v, x, u: u["push"] * u["push"] + v[0] * v[0]},
     )  # fmt: skip
 

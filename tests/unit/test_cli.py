@@ -209,6 +209,24 @@ def test_equations_of_motion(tmp_path: Path) -> None:
     assert r"g_{4} &= 3.55 \times 10^{3}\,c_{234}" in good("emit", "excavator", "-t", "latex", "--digits", "3")
 
 
+def test_a_folder_keeps_quantities_apart(tmp_path: Path) -> None:
+    """Also one with a dot in its name; and what was there before is not replaced without a word."""
+    for folder in (tmp_path / "code", tmp_path / "code.v1"):
+        folder.mkdir()
+        ways: list[tuple[str, ...]] = [
+            ("mass_matrix",),
+            ("bias",),
+            ("pose", "--frame", "link1"),
+            ("pose", "--frame", "ground"),
+        ]
+        ways += [("mass_matrix", "--dtype", "float32"), ("mass_matrix", "--method", "denoc")]
+        for way in ways:
+            good("emit", "chain:2", "-t", "graph", "-q", *way, "--out", str(folder))
+        assert len(list(folder.iterdir())) == len(ways)
+        done = run("emit", "chain:2", "-t", "graph", "-q", "bias", "--out", str(folder))
+        assert "replaced" in done.stderr + done.stdout
+
+
 def test_emitted_c_names_the_columns() -> None:
     text = good("emit", "excavator", "--target", "c", "-q", "forward_dynamics")
     assert text.count("in C99, double") == 1

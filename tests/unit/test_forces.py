@@ -35,12 +35,12 @@ def test_weights_as_forces_are_weights() -> None:
     theirs = bc.simulate(arm(), 1.0, [0.3, -0.2])
     np.testing.assert_allclose(ours.q, theirs.q, atol=1e-12)
     gravity = np.array([-arm().gravity_torque(q) for q in ours.q[::100]])
-    np.testing.assert_allclose(ours["shoulder.tau"][::100], gravity[:, 0], atol=1e-10)
-    np.testing.assert_allclose(ours["elbow.tau"][::100], gravity[:, 1], atol=1e-10)
+    np.testing.assert_allclose(ours["shoulder.external"][::100], gravity[:, 0], atol=1e-10)
+    np.testing.assert_allclose(ours["elbow.external"][::100], gravity[:, 1], atol=1e-10)
 
 
 def test_pose_velocity_and_moment() -> None:
-    """A spring and damper at the hand, and a moment: tau = J^T [f, n] at every row, beside what the servo does."""
+    """A spring and damper at the hand, and a moment: J^T [f, n] at every row, and the servo's own force apart."""
     m = arm()
     k, d, n = 30.0, 5.0, np.array([0.3, -2.0, 0.1])
 
@@ -54,8 +54,8 @@ def test_pose_velocity_and_moment() -> None:
         J = m.jacobian(q, "hand")
         f = -k * m.pose(q, "hand")[:3, 3] - d * (J @ v)[:3]
         expected = J.T @ np.concatenate([f, n + 0.1 * (J @ v)[3:]])
-        expected[1] += 20.0 * (0.4 - q[1]) - 2.0 * v[1]
-        np.testing.assert_allclose([run["shoulder.tau"][i], run["elbow.tau"][i]], expected, atol=1e-10)
+        np.testing.assert_allclose(run.external[i], expected, atol=1e-10)
+        np.testing.assert_allclose(run.tau[i], [0.0, 20.0 * (0.4 - q[1]) - 2.0 * v[1]], atol=1e-10)
 
 
 def test_on_a_loop_it_does_the_same_work() -> None:
@@ -65,7 +65,7 @@ def test_on_a_loop_it_does_the_same_work() -> None:
     frame = next(iter(m.frames))
     push = bc.system(m, forces={frame: lambda t, pose, velocity: ([1.0, 2.0, 0.0], [0.0, 0.0, 0.5])})
     run = bc.simulate(push, 0.1, q, v)
-    power = sum(run[f"{name}.tau"][0] * v[i] for i, name in enumerate(m.columns[1]))
+    power = sum(run[f"{name}.external"][0] * v[i] for i, name in enumerate(m.columns[1]))
     assert power == pytest.approx((m.jacobian(q, frame) @ v) @ [1.0, 2.0, 0.0, 0.0, 0.0, 0.5], abs=1e-12)
 
 

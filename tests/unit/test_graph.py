@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bellcrank import build
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, TraceError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.methods import METHODS, QUANTITIES
 from bellcrank.scalar import cos, sin, step, where
@@ -210,3 +210,31 @@ def test_labels_speak_of_bodies_and_of_the_letters_of_the_papers() -> None:
     assert {"IA[b1]", "pA[b0]", "u[b2]", "a[b2]"} <= labels
     labels = {n.label for n in build.graph(m, "forward_dynamics", "crba").nodes}
     assert {"Ic[b0]", "F[b1]", "L[b2]", "a[b0]"} <= labels
+
+
+def test_what_is_no_number_is_not_evaluated() -> None:
+    g = trace("g", lambda x: {"y": [x[0] * 2.0 + x[1]]}, {"x": (2,)})
+    for wrong in ([1.0, None], [1j, 2.0], ["a", "b"], [object(), 1.0], {"x": 1.0}):
+        with pytest.raises(InputError, match=r'g: input "x" is .*expected real numbers'):
+            g.evaluate(x=wrong)
+    assert g.evaluate(x=np.array([1, 2], dtype=object))["y"] == [4.0]
+    assert g.evaluate(x=[True, False])["y"] == [2.0]
+
+
+def test_symbols_of_another_trace_are_no_results() -> None:
+    kept: list[Any] = []
+    g = trace("g", lambda x: {"y": [kept.append(x) or x[0]]}, {"x": (2,)})
+    with pytest.raises(TraceError, match=r'h: output "y" is a symbol of another trace'):
+        trace("h", lambda x: {"y": [x[0], kept[0][1]]}, {"x": (2,)})
+    with pytest.raises(TraceError, match="cannot become a float"):
+        g.evaluate(x=kept[0])
+
+
+def test_a_graph_is_called_by_its_name() -> None:
+    """Errors that say what they got must not print a thousand nodes."""
+    g = build.graph(EVERY, "forward_dynamics")
+    assert repr(g).startswith("<Graph tree2.forward_dynamics(q[")
+    assert len(repr(g)) < 200
+    with pytest.raises(InputError, match="expected a Mechanism, got <Graph") as caught:
+        build.graph(g, "bias")  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 300

@@ -119,7 +119,7 @@ def test_names_of_numbers() -> None:
         arm.free("boom.mas")
     with pytest.raises(bc.InputError, match=r'"boom.mass" depends on a parameter already'):
         free.free("boom.mass")
-    with pytest.raises(bc.ModelError, match="mass is -1 kg"):
+    with pytest.raises(bc.InputError, match='give body "boom" the mass -1; expected zero or more'):
         free.at({"boom.mass": -1.0})
     with pytest.raises(bc.InputError, match="takes one value for each parameter"):
         free.at({"boom.mass": [1.0, 2.0]})  # type: ignore[dict-item]
@@ -173,7 +173,7 @@ def test_bad_calls() -> None:
         f(q, v, tau, parameters={"boom.mass": [1.0, 2.0], "stick.mass": [1.0, 2.0, 3.0]})
     with pytest.raises(bc.InputError, match="leading axes do not broadcast"):
         f(q, v, tau, parameters={"boom.mass": [1.0, 2.0]})
-    with pytest.raises(bc.InputError, match=r'p\[0\] \("boom.mass"\) is nan'):
+    with pytest.raises(bc.InputError, match=r'parameter "boom.mass" is nan'):
         f(q, v, tau, parameters={"boom.mass": np.nan})
     with pytest.raises(bc.InputError, match="two ways to say one thing"):
         f(q, v, tau, [1.0, 2.0], parameters={"boom.mass": 1.0})

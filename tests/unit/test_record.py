@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -295,3 +296,64 @@ def test_no_matplotlib(run: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(bc.InputError, match=r'plotting needs matplotlib.*pip install "bellcrank\[plot\]"'):
         run.plot()
+
+
+# -- manners
+
+
+def arm_run(**more: Any) -> bc.Record:
+    m = bc.zoo.chain(2)
+    s = bc.system(m, control=lambda t, q, v, x, u: [0.0, 0.0], outputs={"bend": lambda t, q, v, x, u: q[0] - q[1]})
+    return bc.simulate(s, 0.02, step=1e-3, **more)
+
+
+def test_the_last_row_and_rows_between_know_every_column() -> None:
+    run = arm_run(q0=[0.5, 0.1])
+    frame = next(iter(run.mechanism.frames)) if run.mechanism is not None else ""
+    for name in ("energy", f"{frame}.x", "bend", "joint1.a", "drive_power", "joint1.q"):
+        assert run.final[name] == run[name][-1]
+        assert name in run.final
+        assert run.at(0.0105)[name] == pytest.approx((run[name][10] + run[name][11]) / 2, rel=1e-12, abs=1e-15)
+    assert list(run.final) == list(run.columns)
+    assert dict(run.final) == {name: run[name][-1] for name in run.columns}
+    with pytest.raises(bc.InputError, match=r'no column "com.x".*Known: t, joint1.q'):
+        _ = run.final["com.x"]
+
+
+def test_a_run_of_a_batch_is_named_by_a_number(tmp_path: Path) -> None:
+    run = arm_run(q0=np.linspace(0.0, 1.0, 6).reshape(3, 2))
+    assert run.html(2) == run.html((2,)) == run.html(np.int64(2)) != run.html()  # type: ignore[arg-type]
+    assert "run 2 of the batch" in run.report(tmp_path / "page.html", lane=2).read_text()
+    for wrong in (3, -1, 0.5, (0, 1), "a"):
+        with pytest.raises(bc.InputError, match=r"lane is .*the batch has the shape \(3,\)"):
+            run.html(wrong)  # type: ignore[arg-type]
+    with pytest.raises(bc.InputError, match="there is no batch"):
+        arm_run().html(1)
+
+
+def test_a_notebook_shows_a_plot_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of IPython there is as much here as the figure asks for."""
+    import matplotlib.pyplot as plt
+
+    shown: list[Any] = []
+    there = types.SimpleNamespace(display=shown.append, Image=lambda data: data)
+    monkeypatch.setitem(sys.modules, "IPython.display", there)  # type: ignore[arg-type]
+    figure = arm_run().plot()
+    figure._ipython_display_()
+    assert shown == []  # pyplot has it, and shows it at the end of the cell
+    plt.close(figure)
+    figure._ipython_display_()
+    assert shown[0].startswith(b"\x89PNG")
+
+
+def test_every_line_of_a_plot_has_a_name() -> None:
+    import matplotlib.pyplot as plt
+
+    run = bc.simulate(bc.zoo.chain(30), 0.002, step=1e-3)
+    figure = run.plot("joint1.q", "joint2.v", "energy", *(f"joint{k}.a" for k in range(1, 31)))
+    legends = [[text.get_text() for text in ax.get_legend().get_texts()] for ax in figure.axes]
+    assert legends[:3] == [["joint1.q"], ["joint2.v"], ["energy"]]
+    assert len(legends[3]) == 24
+    assert legends[3][-1] == "... and 7 more"
+    assert all("[]" not in ax.get_ylabel() for ax in arm_run().plot("bend", "joint1.q").axes)
+    plt.close("all")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ def pendulum() -> bc.Mechanism:
 
 
 M = pendulum()
+FRAME = "bob"
 
 
 def zero(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -158,6 +160,51 @@ def test_what_cannot_be_traced_is_shown_with_its_line(function: Any, line: int, 
     told(bc.TraceError, ['output "o"', *expected], lambda: bc.simulate(bc.system(M, outputs={"o": function}), 1.0))
 
 
+class MyOwnError(Exception):
+    """Of somebody who never heard of bellcrank."""
+
+
+def raises(t: Any, *given: Any) -> Any:
+    raise MyOwnError("the battery is empty")
+
+
+def divides(t: Any, *given: Any) -> Any:
+    return [1.0 / 0.0]
+
+
+def recurses(t: Any, *given: Any) -> Any:
+    return recurses(t, *given)
+
+
+def asserts(t: Any, *given: Any) -> Any:
+    assert len(given) > 9
+
+
+FAILING = [
+    (raises, MyOwnError, ["MyOwnError: the battery is empty"]),
+    (divides, ZeroDivisionError, ["ZeroDivisionError"]),
+    (recurses, RecursionError, ["RecursionError", "write a loop"]),
+    (asserts, AssertionError, ["AssertionError"]),
+]
+
+
+@pytest.mark.parametrize(("function", "kind", "words"), FAILING, ids=[f.__name__ for f, _, _ in FAILING])
+def test_what_a_function_raises_is_said_to_come_from_tracing_it(function: Any, kind: Any, words: list[str]) -> None:
+    lines, first = inspect.getsourcelines(function)
+    expected = ["while it was traced", HERE, f"line {first + 1}", lines[1].strip(), "runs once, on symbols", *words]
+    tries = {
+        f"control ({function.__name__})": lambda: bc.simulate(M, 1.0, control=function),
+        'output "o"': lambda: bc.simulate(bc.system(M, outputs={"o": function}), 1.0),
+        'event "e"': lambda: bc.simulate(M, 1.0, events=[bc.Event("e", function)]),
+        f'force on "{FRAME}"': lambda: bc.simulate(bc.system(M, forces={FRAME: function}), 1.0),
+    }
+    for what, attempt in tries.items():
+        told(bc.TraceError, [what, *expected], attempt)
+        with pytest.raises(bc.TraceError) as caught:
+            attempt()
+        assert isinstance(caught.value.__cause__, kind)
+
+
 RETURNS: list[tuple[Any, list[str]]] = [
     ([1.0, 2.0], ["returned 2 numbers", "expected 1 number: hinge"]),
     ([], ["returned 0 numbers"]),
@@ -246,6 +293,32 @@ def test_rates_of_a_control() -> None:
     told(bc.InputError, ["rates of control", "returned 2 numbers", "1 number: a"], lambda: bc.simulate(s, 1.0))
 
 
+def test_an_input_is_given_or_has_a_value_of_its_own() -> None:
+    def push(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return [u["a"] + u["b"]]
+
+    needed = bc.system(M, control=push, inputs=["a", "b"])
+    for some in ({}, {"a": 1.0}, None):
+        words = ["nothing is given for", "b", "the inputs a, b", "bellcrank.system(..., inputs={"]
+        told(bc.InputError, words, lambda some=some: bc.simulate(needed, 0.01, inputs=some))
+    eased = bc.system(M, control=push, inputs={"a": 2.0, "b": 0.0})
+    assert eased.inputs == ("a", "b")
+    run = bc.simulate(eased, 0.01, inputs={"b": 1.5})
+    assert run["hinge.tau"][0] == 3.5
+    assert run["input.a"][0] == 2.0
+    assert bc.simulate(eased, 0.01)["hinge.tau"][0] == 2.0
+    told(bc.InputError, ['input "a" is nan', "finite"], lambda: bc.system(M, control=push, inputs={"a": math.nan}))
+    driven = bc.Drive(eased, rate=100.0)
+    assert driven.snapshot().u.tolist() == [2.0, 0.0]
+    driven.input({"b": 1.0})
+    driven.start()
+    until = time.monotonic() + 60.0
+    while driven.snapshot().n == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    driven.stop()
+    assert driven.snapshot().u.tolist() == [2.0, 1.0]
+
+
 INPUTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"inputs": {"c": 1.0}}, ['no input "c"', "Known: a, b"]),
     ({"inputs": {"a": [1, 2, 3], "b": [1, 2]}, "input_step": 0.1}, ["do not broadcast", "a (3,)", "b (2,)", "lines"]),
@@ -259,7 +332,7 @@ INPUTS: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("options", "words"), INPUTS, ids=[str(k) for k in range(len(INPUTS))])
 def test_inputs_that_do_not_fit(options: dict[str, Any], words: list[str]) -> None:
-    told(bc.InputError, words, lambda: bc.simulate(bc.system(M, inputs=["a", "b"]), 1.0, **options))
+    told(bc.InputError, words, lambda: bc.simulate(bc.system(M, inputs={"a": 0.0, "b": 0.0}), 1.0, **options))
 
 
 # -- events

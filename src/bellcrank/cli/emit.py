@@ -62,7 +62,7 @@ def emit(
         raise InputError(unknown("dtype", dtype, build.DTYPES))
     m = mechanism(name, base, check)
     quantity_name = quantity_name or ("equations" if target in (*TO_READ, "c") else "forward_dynamics")
-    stem = quoting.stem(f"{m.name}_{quantity_name}" if out is None or not out.suffix else out.stem)
+    stem = _stem([m.name, quantity_name], [frame, method_name, dtype], out)
     with screen.working(f"tracing {quantity_name} of {m.name}") as say:
         if quantity_name == "equations":
             if method_name != "auto" or frame:
@@ -78,6 +78,7 @@ def emit(
             files = {stem + TO_READ.get(target, ".c"): text}
         else:
             files = _texts(m, graph, target, dtype, stem)
+    there = {str(path) for path in _paths(files, out) if path.exists()} if out is not None else set()
     written = _write(files, out) if out is not None else []
     if json:
         about: dict[str, Any] = {"mechanism": m.name, "quantity": quantity_name, "method": by}
@@ -85,9 +86,17 @@ def emit(
         screen.data(about | ({"files": files} if out is None else {"written": written}))
     elif out is not None:
         for path in written:
-            screen.note(f"wrote {path}")
+            screen.note(f"{'replaced' if path in there else 'wrote'} {path}")
     else:
         print(_one_text(files))
+
+
+def _stem(what: list[str], how: list[str], out: Path | None) -> str:
+    """What files and functions are called. In a folder every request has files of its own."""
+    if out is not None and out.suffix and not out.is_dir():  # a folder may have a dot in its name, too
+        return quoting.stem(out.stem)
+    asked = [x for x in how if x not in ("", "auto", "float64")] if out is not None else []
+    return quoting.stem("_".join([*what, *asked]))
 
 
 def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
@@ -132,13 +141,16 @@ def _one_text(files: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
+def _paths(files: dict[str, str], out: Path) -> list[Path]:
+    folder = out.parent if out.suffix and not out.is_dir() else out
+    return [out if len(files) == 1 and folder != out else folder / name for name in files]
+
+
 def _write(files: dict[str, str], out: Path) -> list[str]:
     written = []
-    folder = out.parent if out.suffix and not out.is_dir() else out
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            path = out if len(files) == 1 and folder != out else folder / name
+        for path, text in zip(_paths(files, out), files.values(), strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
             written.append(str(write_text(path, text if text.endswith("\n") else text + "\n", "Try again")))
     except OSError as error:
         raise InputError(f"{out} cannot be written: {error.strerror}. Choose another --out.") from None

@@ -14,6 +14,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
 from bellcrank.record import Record
+from bellcrank.record.column import COMPONENTS
 
 
 @app.command()
@@ -32,6 +33,9 @@ def simulate(
     summary: Annotated[
         list[str] | None,
         typer.Option("--summary", metavar="KIND(COLUMN)", help='Of the whole run, and no rows: "max(*.v)".'),
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", metavar="N", help="Where steps are chosen: give up after so many.")
     ] = None,
     begin: Annotated[
         list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Where it starts, rad or m.")
@@ -74,16 +78,20 @@ def simulate(
     made = Simulator(setup.system, integrator, method, form=form, summary=summary or ())
     try:
         run = made.run(
-            seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every)
-        )
+            seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance, every=_every(every),
+            max_steps=max_steps,
+        )  # fmt: skip
     except Interrupted as stopped:
         screen.note("interrupted; what follows is what was there by then")
         run, interrupted = stopped.record, True
     else:
         interrupted = False
-    if setup.system.control is not None:  # a file knows no control: what it did must be stored
-        kept = [*(f"{n}.tau" for n in m.columns[1]), *(n for n in run.names if n.endswith(".command"))]
-        run = run.including(*kept, *setup.system.outputs)
+    driving = setup.system
+    if driving.control is not None or driving.actuators or driving.wrenches:  # a file does not know what they did
+        kinds = ("tau", "external") if driving.wrenches else ("tau",)
+        kept = [f"{n}.{kind}" for kind in kinds for n in m.columns[1]]
+        kept += [f"{frame}.{c}" for frame in driving.wrenches for c in COMPONENTS]
+        run = run.including(*kept, *(n for n in run.names if n.endswith(".command")), *driving.outputs)
     written = _written(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
     stop = run.stops[0]
     if json:

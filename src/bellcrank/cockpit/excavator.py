@@ -61,7 +61,8 @@ def machine() -> Machine:
 
     outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
     soil = {"tip": Soil(width=WIDTH, ground=GROUND)}
-    made = system(m, actuators=actuators, control=control, inputs=EitherMode.inputs, outputs=outputs, forces=soil)
+    rest = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
+    made = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=soil)
     hands = Sticks(arm, made.size - 4, SPEEDS, RATES[0])
     pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]

@@ -123,7 +123,7 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
             most = limits.effort if math.isfinite(limits.effort) else 2.0 * max(weight[i], held[i])
             levers.append(Lever(name, RATES[unit][2], -most, most))
             actuators.append(IdealTorque(name, most))
-    made = system(m, actuators=actuators, control=lambda t, q, v, x, u: list(u), inputs=moved)
+    made = system(m, actuators=actuators, control=lambda t, q, v, x, u: list(u), inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
 
 

@@ -28,7 +28,7 @@ def parts() -> dict[str, Any]:
     control = LinkageControl(actuators, linkage)
     soil = Soil(width=linkage.given["bucket"]["width"])
     found = {"mechanism": mechanism, "actuators": actuators, "control": control}
-    return found | {"inputs": control.inputs, "forces": {"tip": soil}}
+    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": {"tip": soil}}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, TraceError, unknown
+from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
 from bellcrank.graph import derivative, draw, picture
 from bellcrank.graph.node import PARAMETERS, Node, Tape
 from bellcrank.graph.ops import COMPARISONS, KINDS, OPS, PLUMBING
@@ -197,9 +197,7 @@ class Graph:
         for name, shape in self.inputs.items():
             if name not in values:
                 raise InputError(f'{self.name}: input "{name}" is missing; expected {", ".join(self.inputs)}.')
-            array = np.asarray(values[name])
-            if array.dtype not in (np.float32, np.float64):
-                array = array.astype(np.float64)
+            array = self._numbers(name, values[name])
             if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
                 raise InputError(
                     f'{self.name}: input "{name}" has shape {array.shape}; '
@@ -207,6 +205,20 @@ class Graph:
                 )
             arrays[name] = array.reshape((*array.shape[: array.ndim - len(shape)], math.prod(shape)))
         return arrays
+
+    def _numbers(self, name: str, value: Any) -> Array:
+        """As floats; what is no number is an error, and not NaN."""
+        try:
+            array = np.asarray(value)
+            if array.dtype in (np.float32, np.float64):
+                return array
+            if array.dtype.kind not in "fiubO" or any(x is None for x in (array.flat if array.dtype == object else ())):
+                raise TypeError
+            return array.astype(np.float64)
+        except BellcrankError:
+            raise
+        except (TypeError, ValueError):
+            raise InputError(f'{self.name}: input "{name}" is {value!r:.200}; expected real numbers.') from None
 
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
         """d(of)/d(wrt) as a new graph with the same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
@@ -277,6 +289,13 @@ class Graph:
                 line[:] = next(found)
         return results
 
+    def __repr__(self) -> str:
+        def listed(shapes: Mapping[str, Shape]) -> str:
+            return ", ".join(f"{name}{list(shape) if shape else ''}" for name, shape in shapes.items())
+
+        outputs = {name: array.shape for name, array in self.outputs.items()}
+        return f"<Graph {self.name}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
+
     def __str__(self) -> str:
         return draw.assignments(self.name, self.inputs, self.outputs, self.nodes)
 
@@ -323,6 +342,11 @@ def trace(
         array = np.array(value, dtype=object)
         for index in np.ndindex(*array.shape):
             x = tape.value(array[index]) if isinstance(array[index], Expression) else array[index]
+            if isinstance(x, Node) and x.tape is not tape:
+                raise TraceError(
+                    f'{name}: output "{key}" is a symbol of another trace, which has no value here. Something keeps a '
+                    "symbol from one call to the next; a function must make what it returns from what it is given."
+                )
             if isinstance(x, Node) and x.op in COMPARISONS:
                 raise TraceError(
                     f'{name}: output "{key}" is a comparison; write where(condition, 1.0, 0.0) for a number.'

@@ -5,13 +5,13 @@ nobody reads. rkf45 without a reader of its error takes 5.
 
 | name     | order | f | error | df/dy | dense order | remembers | what it is                                      |
 |----------|-------|---|-------|-------|-------------|-----------|-------------------------------------------------|
-| euler    | 1     | 1 | no    | no    | 1           | nothing   | semi-implicit Euler, symplectic                 |
+| euler    | 1     | 1 | no    | no    | 1           | nothing   | semi-implicit Euler                             |
 | rk4      | 4     | 4 | no    | no    | 3           | nothing   | the classical Runge-Kutta method                |
 | rkf45    | 4     | 6 | yes   | no    | 4           | nothing   | Runge-Kutta-Fehlberg, result of order 4         |
 | dopri5   | 5     | 6 | yes   | no    | 4           | f         | Dormand-Prince 5(4), first same as last         |
 | abm4     | 4     | 2 | yes   | no    | 4           | 4 states  | Adams-Bashforth-Moulton PECE, Nordsieck's form  |
 | rodas4   | 4     | 6 | yes   | yes   | 3           | nothing   | Rosenbrock 4(3), L-stable, stiffly accurate     |
-| midpoint | 2     | 4 | no    | yes   | 2           | nothing   | implicit midpoint, symplectic, 4 Newton steps   |
+| midpoint | 2     | 4 | no    | yes   | 2           | nothing   | implicit midpoint, 4 Newton steps               |
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Semi-implicit Euler: the new velocity first, then the position with it. First order, and symplectic."""
+"""Semi-implicit Euler: the new velocity first, then the position with it. First order.
+
+Symplectic where the mass matrix is constant and forces depend on q alone: a pendulum, and not a top.
+"""
 
 from __future__ import annotations
 

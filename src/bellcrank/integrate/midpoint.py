@@ -1,4 +1,8 @@
-"""The implicit midpoint rule: y1 = y + h f(t + h/2, (y + y1)/2). Second order, symplectic, keeps quadratic invariants.
+"""The implicit midpoint rule: y1 = y + h f(t + h/2, (y + y1)/2). Second order, keeps quadratic invariants.
+
+A rotation of the result is that of the start, turned by the Cayley map of h w, w the angular velocity of the midpoint,
+and not the sum of quaternions: the rule turns an angular momentum in body axes by the very map of -h w, so that in the
+world it stands still.
 
 The midpoint is found by a fixed number of Newton steps with df/dy at the beginning. Each gains a factor O(h^2), so that
 four leave an error of O(h^9) beside the O(h^3) of the rule itself; on a linear system the first is already exact.
@@ -26,7 +30,12 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
         f = problem.rate(t + half, middle)
         scalar.step("newton", str(i + 1))
         middle = plus(middle, w.solve(plus(minus(y, middle), times(half, f))))
-    y1 = problem.project([2.0 * m - a for m, a in zip(middle, y, strict=True)])
+    y1 = [2.0 * m - a for m, a in zip(middle, y, strict=True)]
+    if problem.rolled is not None:
+        q, _, _ = problem.split(y)
+        _, v, _ = problem.split(middle)
+        y1[: problem.nq] = problem.rolled(q, y1[: problem.nq], times(h, v))
+    y1 = problem.project(y1)
     return Step(y1, None, [], hermite(y, times(h, problem.rate(t, y)), y1, times(h, problem.rate(t + h, y1))))
 
 

@@ -43,6 +43,9 @@ class Problem:
     jacobian: Jacobian | None = None  # (rows of df/dy, df/dt); implicit methods need it
     moved: Callable[[State, State], State] | None = None  # (q, displacement): q moved, on its manifold; None: addition
     project: Callable[[State], State] = identity  # puts y back on its manifold; every step applies it to its result
+    # (q, q1, displacement): q1, but its rotations are those of q turned by Cayley's map of the displacement. Their
+    # quaternions are not yet of unit length. None: q1 has none.
+    rolled: Callable[[State, State, State], State] | None = None
 
     @property
     def size(self) -> int:

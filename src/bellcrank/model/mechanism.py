@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from bellcrank.errors import InputError, ModelError, unknown
 from bellcrank.model.check import mass, numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
+from bellcrank.model.given import possible
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.tree import Tree
@@ -195,7 +196,8 @@ class Mechanism(Quantities, Closing):
     def parameters(self) -> Parameters:
         """Names and nominal values of the numbers that were left free; they are the input `p` of every kernel."""
         frames = tuple(self.frames.values())
-        return Parameters(self.gravity, self.bodies, self.joints, frames, self.loops, self.springs)
+        parts = (self.gravity, self.bodies, self.joints, frames, self.loops, self.springs)
+        return Parameters(*parts, judge=partial(possible, self))
 
     def at(self, parameters: Mapping[str, float] = MappingProxyType({})) -> Mechanism:
         """The same mechanism with plain numbers: these, and nominal ones for the rest."""

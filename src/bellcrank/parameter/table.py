@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from bellcrank.quoting import refused
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
+Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), who asks)
 
 
 def parameter(name: str, value: float, unit: str = "") -> Expression:
@@ -34,8 +35,9 @@ def parameter(name: str, value: float, unit: str = "") -> Expression:
 class Parameters(Mapping[str, float]):
     """Nominal values by name, in the order of the names: the order of p. Prints as a table."""
 
-    def __init__(self, *things: Any) -> None:
-        """Of all expressions in the things."""
+    def __init__(self, *things: Any, judge: Judge | None = None) -> None:
+        """Of all expressions in the things. judge: raises an error where values cannot be."""
+        self._judge = judge
         leaves: dict[str, Term] = {}
         for leaf in {leaf: None for x in expressions(*things) for leaf in x.leaves}:
             name, value, unit = leaf.args
@@ -86,6 +88,8 @@ class Parameters(Mapping[str, float]):
         p = np.empty((*batch, len(self)))
         for i, name in enumerate(self):
             p[..., i] = given.get(name, self[name])
+        if given and self._judge is not None:
+            self._judge(list(self), p, where)
         return p
 
     def check(self, names: Iterable[Any], where: str = "parameters") -> None:
@@ -108,4 +112,9 @@ def _array(name: str, value: Any, where: str) -> Array:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "fiu":
         raise InputError(f'{where}: parameter "{name}" is {value!r}; expected a number, or an array of them.')
-    return array.astype(float)
+    array = array.astype(float)
+    if not np.isfinite(array).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        place = str(list(at)) if at else ""
+        raise InputError(f'{where}: parameter "{name}"{place} is {array[at]}; expected finite numbers.')
+    return array

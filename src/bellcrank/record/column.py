@@ -16,7 +16,10 @@ from bellcrank.quoting import refused
 
 # What the elements of q are measured in, by the names that the joint types give them (model/joints/).
 LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
-RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # units of v, a and tau
+RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # units of v, a and forces
+FORCES = ("tau", "passive", "external")  # of drives; of springs, dampers and friction; from outside
+COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")  # of a wrench on a frame, in world axes: "tool.fx"
+OF_STATE = ("q", "v", "a", *FORCES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +55,20 @@ def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Column]:
-    """Columns of t, of q, v, a and tau as far as given, each of the shape (*batch, rows, n): "boom.q", "boom.v", ..."""
+    """Columns of t, and of q, v, a, tau, passive and external as far as given, each of the shape (*batch, rows, n):
+    "boom.q", "boom.v", ...
+    """
     names, measured = mechanism.columns, units(mechanism)
     found = {"t": Column("t", "s", np.asarray(t, float))}
     for key, values in arrays.items():
-        if key not in ("q", "v", "a", "tau"):
-            raise InputError(f'columns of a state are q, v, a and tau; got "{key}".')
+        if key not in OF_STATE:
+            raise InputError(f'columns of a state are {", ".join(OF_STATE)}; got "{key}".')
         values = np.asarray(values, float)
         of = names[0] if key == "q" else names[1]
         if values.ndim < 2 or values.shape[-1] != len(of):
             raise InputError(f"{key} has the shape {values.shape}; expected (..., rows, {len(of)}).")
-        unit = measured[0] if key == "q" else [RATES[u][("v", "a", "tau").index(key)] for u in measured[1]]
+        kind = 2 if key in FORCES else ("v", "a").index(key) if key != "q" else 0
+        unit = measured[0] if key == "q" else [RATES[u][kind] for u in measured[1]]
         for i, name in enumerate(of):
             found[f"{name}.{key}"] = Column(f"{name}.{key}", unit[i], values[..., i])
     return found

@@ -1,4 +1,5 @@
-"""Columns that are not stored but follow from those that are: energies, and where the frames of the mechanism are.
+"""Columns that are not stored but follow from those that are: energies, passive forces, powers, and where the frames of
+the mechanism are.
 
 Computed when first asked for, by the mechanism's compiled kernels, all rows of all runs in one call. Rows that are not
 finite (a run that has stopped) stay NaN: a kernel takes finite numbers only.
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.model.parts import Array
-from bellcrank.record.column import Column
+from bellcrank.record.column import Column, state_columns
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 ENERGIES = ("energy", "potential_energy", "kinetic_energy")
+# d(energy)/dt is their sum. Springs store energy, so that of what is passive dampers and friction alone have a power.
+POWERS = {"drive_power": "tau", "passive_power": "passive", "external_power": "external"}
 PLACES = ("x", "y", "z", "speed")
 
 
@@ -28,7 +31,10 @@ def names(run: Record) -> list[str]:
         return []
     moving = run.has_state("v")
     energies = ENERGIES if moving else ("potential_energy",)
-    return [*energies, *(f"{frame}.{p}" for frame in m.frames for p in PLACES if moving or p != "speed")]
+    passive = [f"{name}.passive" for name in m.columns[1]] if moving else []
+    powers = [name for name, kind in POWERS.items() if moving and (kind == "passive" or run.has(kind))]
+    frames = [f"{frame}.{p}" for frame in m.frames for p in PLACES if moving or p != "speed"]
+    return [*passive, *energies, *powers, *frames]
 
 
 def column(run: Record, name: str) -> Column | None:
@@ -41,11 +47,24 @@ def column(run: Record, name: str) -> Column | None:
         return Column(name, "J", over_rows(m.kinetic_energy, run.q, run.v, *run.free))
     if name == "potential_energy":
         return Column(name, "J", over_rows(m.potential_energy, run.q, *run.free))
+    if name in POWERS:
+        force = dissipative(run) if name == "passive_power" else run.stacked(POWERS[name])
+        return Column(name, "W", (force * run.v).sum(axis=-1))
+    if name.endswith(".passive"):
+        found = state_columns(m, run.t, passive=over_rows(m.passive_torque, run.q, run.v, *run.free))
+        return found[name]
     frame, _, what = name.rpartition(".")
     if what == "speed":
         V = over_rows(lambda *given: m.velocity(*given, frame=frame), run.q, run.v, *run.free)
         return Column(name, "m/s", np.linalg.norm(V[..., :3], axis=-1))
     return Column(name, "m", run.poses(frame)[..., PLACES.index(what), 3])
+
+
+def dissipative(run: Record) -> Array:
+    """Of the passive forces, those of dampers and friction: what is left of them at rest are springs."""
+    m, rest = run.mechanism, np.zeros(run.v.shape)
+    assert m is not None
+    return run.passive - over_rows(m.passive_torque, run.q, rest, *run.free)
 
 
 def over_rows(function: Callable[..., Array], *arrays: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +15,33 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 
-def final(run: Record) -> dict[str, Any]:
+class Row(Mapping[str, Any]):
+    """Columns at one time: any that the record knows, worked out when asked for; it iterates over the stored ones."""
+
+    def __init__(self, run: Record, value: Callable[[str], Array]) -> None:
+        self._run, self._value = run, value
+
+    def __getitem__(self, name: str) -> Any:
+        return _number(self._value(self._run.column(name).name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._run
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._run.columns)
+
+    def __len__(self) -> int:
+        return len(self._run.columns)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def final(run: Record) -> Row:
     last = np.maximum(recorded(run) - 1, 0)
     if not len(run):
         raise InputError("the record has no rows, so there is no final one.")
-    return {name: _number(np.take_along_axis(run[name], last[..., None], -1)[..., 0]) for name in run.columns}
+    return Row(run, lambda name: np.take_along_axis(run[name], last[..., None], -1)[..., 0])
 
 
 def recorded(run: Record) -> Array:
@@ -27,33 +49,37 @@ def recorded(run: Record) -> Array:
     return np.asarray(np.isfinite(run.t).sum(axis=-1))
 
 
-def at(run: Record, t: Any) -> dict[str, Any]:
-    times = np.asarray(t, float)
-    found = {name: np.empty((*run.batch, *times.shape)) for name in run.columns}
+def at(run: Record, t: Any) -> Row:
+    times, rows = np.asarray(t, float), recorded(run)
     for lane in np.ndindex(*run.batch):
-        n = int(recorded(run)[lane])
+        n = int(rows[lane])
         clock = run.t[lane][:n]
         bad = times[~((times >= (clock[0] if n else np.inf)) & (times <= (clock[-1] if n else -np.inf)))]
         if bad.size:
             where = f" of run {lane}" if lane else ""
             span = f"from {clock[0]:g} to {clock[-1]:g} s" if n else "without rows"
             raise InputError(f"t = {bad.flat[0]:g} s is outside the record{where}, which is {span}.")
-        for name in run.columns:
-            found[name][lane] = np.interp(times, clock, run[name][lane][:n])
-        for names in quaternions(run).values():
-            _turned(found, run, names, lane, times, clock)
-    return {name: _number(values) for name, values in found.items()}
+    turning = {name: names for names in quaternions(run).values() for name in names}
+
+    def value(name: str) -> Array:
+        found = np.empty((*run.batch, *times.shape))
+        for lane in np.ndindex(*run.batch):
+            n = int(rows[lane])
+            clock = run.t[lane][:n]
+            if name in turning:
+                found[lane] = _turned(run, turning[name], lane, times, clock)[turning[name].index(name)]
+            else:
+                found[lane] = np.interp(times, clock, run[name][lane][:n])
+        return found
+
+    return Row(run, value)
 
 
-def _turned(
-    found: dict[str, Array], run: Record, names: list[str], lane: tuple[int, ...], times: Array, clock: Array
-) -> None:
+def _turned(run: Record, names: list[str], lane: tuple[int, ...], times: Array, clock: Array) -> Array:
     """The shorter way between two quaternions, then back to length 1."""
     Q = np.stack([run[name][lane][: clock.size] for name in names])
     mixed = np.stack([np.interp(times, clock, row) for row in Q * _signs(Q)])
-    mixed /= np.linalg.norm(mixed, axis=0)
-    for name, row in zip(names, mixed, strict=True):
-        found[name][lane] = row
+    return np.asarray(mixed / np.linalg.norm(mixed, axis=0))
 
 
 def _signs(Q: Array) -> Array:
@@ -64,18 +90,52 @@ def _signs(Q: Array) -> Array:
 
 def residuals(run: Record) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    if "energy" in run and len(run) > 1:  # one row has nothing to be compared with
+    fed = work(run) if "energy" in run and len(run) > 1 else None  # one row has nothing to be compared with
+    if fed is not None:
         E = run["energy"]
+        missed = E - E[..., :1] - fed
         scale = _largest(run["kinetic_energy"]) if "kinetic_energy" in run else _largest(E - E[..., :1])
         if "potential_energy" in run:
             V = run["potential_energy"]
             scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
         with np.errstate(invalid="ignore"):
-            drift = _largest(E - E[..., :1])
+            drift = _largest(missed)
             out["energy"] = _number(np.where(drift > 0.0, drift / np.where(scale > 0.0, scale, np.nan), drift))
     for joint, names in quaternions(run).items():
         length = np.sqrt(sum(run[name] ** 2 for name in names))
         out[f"quaternion {joint}"] = _number(_largest(length - 1.0))
+    return out
+
+
+FED = {"actuators": "drive_power", "control": "drive_power", "forces": "external_power"}  # what says so in a provenance
+
+
+def work(run: Record) -> Array | None:
+    """What drives, dampers, friction and forces from outside did since the first row, J; None where nobody knows."""
+    m, done = run.mechanism, np.zeros(run.t.shape)
+    for power in {FED[key]: None for key in FED if run.provenance.get(key)}:
+        if power not in run:
+            return None
+        done = done + integrated(run.t, run[power])
+    damped = m is not None and (any(j.damping or j.friction for j in m.joints) or any(s.damping for s in m.springs))
+    if damped and "passive_power" in run:
+        done = done + integrated(run.t, run["passive_power"])
+    return done
+
+
+def integrated(t: Array, x: Array) -> Array:
+    """Of x over time, along the rows, from 0: by the cubics whose slopes are those of parabolas through three rows."""
+    out = np.full(x.shape, np.nan)
+    for lane in np.ndindex(*x.shape[:-1]):
+        good = np.isfinite(t[lane]) & np.isfinite(x[lane])
+        clock, values = t[lane][good], x[lane][good]
+        if len(clock) < 3:
+            slope = np.zeros(len(clock))
+        else:
+            slope = np.gradient(values, clock, edge_order=2)
+        h = np.diff(clock)
+        each = h / 2 * (values[1:] + values[:-1]) + h * h / 12 * (slope[:-1] - slope[1:])
+        out[lane][good] = np.concatenate([np.zeros(min(1, len(clock))), np.cumsum(each)])
     return out
 
 

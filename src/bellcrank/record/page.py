@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
+import operator
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,10 @@ GENERATOR = "bellcrank report"  # how our files are told from others
 SCRIPTS = ("data.js", "space.js", "shapes.js", "stage.js", "plots.js", "page.js")
 ROWS = 2000
 NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
-TITLES = {"q": "Positions", "v": "Velocities", "a": "Accelerations", "tau": "Forces"}
+TITLES = {
+    "q": "Positions", "v": "Velocities", "a": "Accelerations",
+    "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
+}  # fmt: skip
 # Lines on white and on black.
 LINES = (
     ("#2563c9", "#7db1ff"), ("#d9480f", "#ff9a5c"), ("#2b8a3e", "#69db7c"), ("#ae3ec9", "#e599f7"),
@@ -39,7 +44,7 @@ LINES = (
 )  # fmt: skip
 
 
-def html(run: Record, lane: tuple[int, ...]) -> str:
+def html(run: Record, lane: int | Sequence[int]) -> str:
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
     themes = [
         f"{palette.variables(dark)} " + " ".join(f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINES))
@@ -66,9 +71,9 @@ def html(run: Record, lane: tuple[int, ...]) -> str:
     return "".join(out)
 
 
-def contents(run: Record, lane: tuple[int, ...], name: str) -> dict[str, Any]:
+def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, Any]:
     """All that the page knows, of one run of the batch."""
-    lane = lane_of(run, lane)
+    lane = lane_of(run, asked)
     rows = np.flatnonzero(np.isfinite(run.t[lane]))
     kept = thinned(rows, ROWS)
     if not kept.size:
@@ -103,12 +108,17 @@ def contents(run: Record, lane: tuple[int, ...], name: str) -> dict[str, Any]:
     return data
 
 
-def lane_of(run: Record, lane: tuple[int, ...]) -> tuple[int, ...]:
-    """Checked; () of a batch is its first run."""
+def lane_of(run: Record, asked: int | Sequence[int]) -> tuple[int, ...]:
+    """Checked; () of a batch is its first run, and a number one of a batch with one axis."""
+    try:
+        lane = tuple(map(operator.index, asked)) if isinstance(asked, Sequence) else (operator.index(asked),)
+    except TypeError:
+        lane = (-1,) * (1 + len(run.batch))
     if run.batch and not lane:
         return tuple(0 for _ in run.batch)
     if len(lane) != len(run.batch) or not all(0 <= i < n for i, n in zip(lane, run.batch, strict=True)):
-        raise InputError(f"lane is {lane}; the batch has the shape {run.batch}.")
+        has = f"the batch has the shape {run.batch}" if run.batch else "there is no batch, so leave it out"
+        raise InputError(f"lane is {asked!r}; expected a whole number for each axis of the batch, from 0: {has}.")
     return lane
 
 

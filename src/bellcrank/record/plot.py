@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 RUNS = 50  # of a batch that are drawn
-NAMED = 12  # lines that a legend has room for
+NAMED = 12  # lines that a column of the legend has room for
 HINT = "The record is still in memory: plot again"
 
 
@@ -28,6 +31,7 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
     size = (9.0, 0.8 + 2.4 * len(shown))
     if path is None:  # pyplot knows the figure: plt.show() and notebooks show it
         figure = extra("matplotlib.pyplot", "plot", "plotting").figure(figsize=size, layout="constrained")
+        figure._ipython_display_ = partial(_once, figure)
     else:
         figure = figures.Figure(figsize=size, layout="constrained")
     axes = np.atleast_1d(figure.subplots(len(shown), 1, sharex=True))
@@ -39,10 +43,15 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
                 label = mathtext(name) if lane == drawn[0] else None
                 thin = {"linewidth": 1.2} if len(drawn) == 1 else {"linewidth": 0.7, "alpha": 0.6}
                 ax.plot(run.t[lane], run[name][lane], color=f"C{k % 10}", label=label, **thin)
-        ax.set_ylabel(mathtext(f"{panel['title']} [{panel['unit']}]" if panel["title"] else f"[{panel['unit']}]"))
+        title = " ".join(filter(None, [panel["title"], f"[{panel['unit']}]" if panel["unit"] else ""]))
+        ax.set_ylabel(mathtext(title))
         ax.grid(alpha=0.3)
-        if 0 < len(panel["columns"]) <= NAMED:
-            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
+        lines, labels = ax.get_legend_handles_labels()
+        if len(labels) > 2 * NAMED:
+            labels = [*labels[: 2 * NAMED - 1], f"... and {len(labels) - 2 * NAMED + 1} more"]
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": "small"}
+        if labels:
+            ax.legend(lines[: len(labels)], labels, ncols=1 + (len(labels) > NAMED), **beside)
     axes[-1].set_xlabel("t [s]")
     figure.align_ylabels(axes)
     few = f", {len(drawn)} of {run.runs} runs" if len(drawn) < run.runs else f", {run.runs} runs" if run.batch else ""
@@ -50,6 +59,17 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
     if path is not None:
         _write(figure, Path(path))
     return figure
+
+
+def _once(figure: Any) -> None:
+    """How a notebook shows what a cell's last line gave. At the end of the cell it shows all figures that pyplot knows,
+    this one among them, so here it is not shown a second time; later, when pyplot has closed it, it is.
+    """
+    if not extra("matplotlib.pyplot", "plot", "plotting").fignum_exists(figure.number):
+        shown = import_module("IPython.display")
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png")
+        shown.display(shown.Image(data=stream.getvalue()))
 
 
 def _chosen(run: Record, names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.record import derive, measure
-from bellcrank.record.column import Column, Stop, frozen
+from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
 from bellcrank.record.plain import plain
 from bellcrank.record.stops import Stops
 
@@ -24,10 +24,11 @@ class Record:
 
         run["boom.q"], run["bucket.z"], run["energy"]     arrays of the shape (*batch, rows)
         run.t, run.q, run.v, run.x                        time, and the state: (*batch, rows, n)
+        run.a, run.tau, run.passive, run.external         what follows from it
 
-    Columns that are not stored but follow from the state are computed on demand: energies, the place (.x .y .z) and the
-    speed of every frame of the mechanism, and what the simulator can work out (`derived`). run.columns are the stored
-    names, run.names all. A row of a run that had already stopped is NaN.
+    Columns that are not stored but follow from the state are computed on demand: energies, powers, passive forces, the
+    place (.x .y .z) and the speed of every frame of the mechanism, and what the simulator can work out (`derived`).
+    run.columns are the stored names, run.names all. A row of a run that had already stopped is NaN.
     """
 
     def __init__(
@@ -148,17 +149,48 @@ class Record:
     @property
     def q(self) -> Array:
         """Positions, (*batch, rows, nq)."""
-        return self._stacked("q")
+        return self.stacked("q")
 
     @property
     def v(self) -> Array:
         """Velocities, (*batch, rows, nv)."""
-        return self._stacked("v")
+        return self.stacked("v")
+
+    @property
+    def a(self) -> Array:
+        """Accelerations, (*batch, rows, nv)."""
+        return self.stacked("a")
+
+    @property
+    def tau(self) -> Array:
+        """What the drives do, as forward_dynamics and reactions take it: actuators, or the control itself. Springs,
+        dampers and friction of the mechanism are in `passive`, and forces from outside in `external`.
+        """
+        return self.stacked("tau")
+
+    @property
+    def passive(self) -> Array:
+        """Springs, dampers and friction of the mechanism, as forces on the coordinates, (*batch, rows, nv)."""
+        return self.stacked("passive")
+
+    @property
+    def external(self) -> Array:
+        """Forces from outside, as forces on the coordinates, (*batch, rows, nv); `wrenches` has them where they act."""
+        return self.stacked("external")
+
+    @property
+    def wrenches(self) -> dict[str, Array]:
+        """Forces from outside by frame, [force, moment] in world axes, (*batch, rows, 6): what kernels take under that
+        name, as in mechanism.reactions(run.q, run.v, run.tau, wrenches=run.wrenches).
+        """
+        frames = self.mechanism.frames if self.mechanism is not None else ()
+        known = set(self.names)
+        return {f: np.stack([self[f"{f}.{c}"] for c in COMPONENTS], axis=-1) for f in frames if f"{f}.fx" in known}
 
     @property
     def x(self) -> Array:
         """The other state variables (of actuators and controllers), (*batch, rows, nx)."""
-        return self._stacked("x")
+        return self.stacked("x")
 
     @property
     def free(self) -> tuple[Array, ...]:
@@ -172,19 +204,28 @@ class Record:
         """Whether every element of q, of v or of x is stored."""
         return all(name in self._stored for name in self._elements(kind))
 
+    def has(self, kind: str) -> bool:
+        """Whether every element of it is stored, or the simulator can work it out."""
+        known = {*self._stored, *self._derivable}
+        return all(name in known for name in self._elements(kind))
+
     def _elements(self, kind: str) -> list[str]:
         if kind == "x":
             return list(self.states)
         if self.mechanism is None:
             return [name for name in self._stored if name.endswith(f".{kind}")]
-        return [f"{name}.{kind}" for name in self.mechanism.columns[kind == "v"]]
+        return [f"{name}.{kind}" for name in self.mechanism.columns[kind != "q"]]
 
-    def _stacked(self, kind: str) -> Array:
+    def stacked(self, kind: str) -> Array:
+        """All elements of q, v, x, a or a kind of force, side by side."""
         if kind not in self._arrays:
-            if not self.has_state(kind):
-                missing = [name for name in self._elements(kind) if name not in self._stored]
+            known = set(self.names)
+            missing = [name for name in self._elements(kind) if name not in known]
+            if missing:
+                keep = "" if kind in ("q", "v", "x") else " Of a run they are kept by run.including(...) before saving."
                 raise InputError(
                     f"{self._called} has no {kind}: the columns {missing[:8]} are not in it. It has {self.columns}."
+                    f"{keep}"
                 )
             parts = [self[name] for name in self._elements(kind)]
             stacked = np.stack(parts, axis=-1) if parts else np.zeros((*self.t.shape, 0))
@@ -205,12 +246,16 @@ class Record:
     # -- looking
 
     @property
-    def final(self) -> dict[str, Any]:
-        """The last row of each run that was recorded: floats, or arrays of the batch's shape."""
+    def final(self) -> Mapping[str, Any]:
+        """The last row of each run that was recorded: floats, or arrays of the batch's shape. It knows every column
+        that the record knows, and iterates over those that are stored.
+        """
         return measure.final(self)
 
-    def at(self, t: Any) -> dict[str, Any]:
-        """All stored columns at the time t (or times), on straight lines between the rows; quaternions stay units."""
+    def at(self, t: Any) -> Mapping[str, Any]:
+        """Columns at the time t (or times), on straight lines between the rows; quaternions stay units. It knows every
+        column that the record knows, and iterates over those that are stored.
+        """
         return measure.at(self, t)
 
     def energy(self) -> Array:
@@ -225,9 +270,11 @@ class Record:
     def residuals(self) -> dict[str, Any]:
         """How far a run is from what the exact one keeps; floats, or arrays of the batch's shape.
 
-        energy: the largest |E - E(0)| over the largest kinetic energy of the run (or, if it never moves, over the
-        largest change of potential energy). It says something where nothing feeds or eats energy. quaternion NAME: how
-        far the quaternion of that joint is from length 1.
+        energy: the largest |E - E(0) - W| over the largest kinetic energy of the run (or, if it never moves, over the
+        largest change of potential energy). W is the work of drives, dampers, friction and forces from outside: the
+        powers of the rows, integrated along them, so that where there is such work rows must be close enough to tell,
+        and a jump of an input or an event that switches shows. A record that does not know its drives any more (saved
+        without tau) has no such number. quaternion NAME: how far the quaternion of that joint is from length 1.
         """
         return measure.residuals(self)
 
@@ -245,14 +292,16 @@ class Record:
 
         return plot(self, names, path)
 
-    def html(self, lane: Sequence[int] = ()) -> str:
-        """A page that replays one run of the batch (the first, unless lane says which) and plots it."""
+    def html(self, lane: int | Sequence[int] = ()) -> str:
+        """A page that replays one run of the batch and plots it: the first, unless lane says which, by its place in the
+        batch (a number where that has one axis).
+        """
         from bellcrank.record.page import html
 
-        return html(self, tuple(lane))
+        return html(self, lane)
 
-    def report(self, path: str | Path, lane: Sequence[int] = ()) -> Path:
-        """Writes the page: one file that needs nothing else, not even a network."""
+    def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
+        """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
         from bellcrank.whole import write_whole
 
         text = self.html(lane).encode()

@@ -1,7 +1,8 @@
 """Columns of a record as functions of the state, over any scalar: what a run can watch while it goes.
 
-The names are those of the record: elements of the state, accelerations, joint forces, commands, outputs of the system,
-energies, and where the frames of the mechanism are and how fast.
+The names are those of the record: elements of the state, accelerations, forces of the drives (tau), of springs, dampers
+and friction (passive) and from outside (external, and the wrenches themselves), commands, outputs of the system,
+energies and powers, and where the frames of the mechanism are and how fast.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from bellcrank import build
 from bellcrank.methods import candidates
 from bellcrank.model import Mechanism
 from bellcrank.record import state_columns
-from bellcrank.record.derive import ENERGIES, PLACES
+from bellcrank.record.column import COMPONENTS, FORCES
+from bellcrank.record.derive import ENERGIES, PLACES, POWERS
 from bellcrank.scalar import Scalar, sqrt
 from bellcrank.sim.systems import System
 
@@ -26,14 +28,16 @@ Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # 
 def units(s: System) -> dict[str, str]:
     """Every column that can be watched, with its unit."""
     m = s.mechanism
-    sizes = {"q": m.nq, "v": m.nv, "a": m.nv, "tau": m.nv}
+    sizes = {"q": m.nq} | dict.fromkeys(("v", "a", *FORCES), m.nv)
     empty = state_columns(m, np.zeros(1), **{key: np.zeros((1, n)) for key, n in sizes.items()})
     found = {name: column.unit for name, column in empty.items() if name != "t"}
     found |= {z.name: z.unit for z in s.states}
     if s.actuators:
         found |= {f"{name}.command": "" for name in s.commands}
     found |= dict.fromkeys(s.outputs, "")
+    found |= {f"{frame}.{c}": "N" if c[0] == "f" else "N m" for frame in s.wrenches for c in COMPONENTS}
     found |= {name: "J" for name in ENERGIES if name not in found}
+    found |= {name: "W" for name in POWERS if name not in found}
     frames = {f"{frame}.{p}": "m/s" if p == "speed" else "m" for frame in m.frames for p in PLACES}
     return found | {name: unit for name, unit in frames.items() if name not in found}
 
@@ -53,10 +57,14 @@ class Columns:
             return self._outputs[name]
         if name in states:
             return self._state[2][states.index(name)]
-        if kind in ("q", "v", "a", "tau", "command") and element in names:
+        if kind in ("q", "v", "a", *FORCES, "command") and element in names:
             return self._vector(kind)[names.index(element)]
+        if kind in COMPONENTS and element in s.wrenches:
+            return self._outside[1][element][COMPONENTS.index(kind)]
         if name in ENERGIES:
             return sum((self._of(f"{what}_energy") for what in self._kinds(name)), 0.0)
+        if name in POWERS:
+            return self._power(POWERS[name])
         if kind == "speed":
             velocity = self._of("velocity", element)[:3]
             return sqrt(sum((x * x for x in velocity[1:]), velocity[0] * velocity[0]))
@@ -65,7 +73,17 @@ class Columns:
     def _vector(self, kind: str) -> list[Scalar]:
         if kind in ("q", "v"):
             return self._state[kind == "v"]
-        return self._a if kind == "a" else self._forces[kind == "command"]
+        if kind in ("tau", "command"):
+            return self._forces[kind == "command"]
+        return self._a if kind == "a" else self._outside[0] if kind == "external" else self._passive
+
+    def _power(self, kind: str) -> Scalar:
+        q, v, _ = self._state
+        force = self._vector(kind)
+        if kind == "passive":  # springs store energy
+            still = _function(self.system.mechanism, "passive_torque", "")(q, [0.0] * len(v))
+            force = [a - b for a, b in zip(force, still, strict=True)]
+        return sum((f * u for f, u in zip(force, v, strict=True)), 0.0)
 
     def _kinds(self, energy: str) -> tuple[str, ...]:
         return ("kinetic", "potential") if energy == "energy" else (energy.partition("_")[0],)
@@ -73,7 +91,7 @@ class Columns:
     def _of(self, quantity: str, frame: str = "") -> Any:
         """A quantity of the mechanism here."""
         q, v, _ = self._state
-        given = (q, v) if quantity in ("kinetic_energy", "velocity") else (q,)
+        given = (q, v) if quantity in ("kinetic_energy", "velocity", "passive_torque") else (q,)
         return _function(self.system.mechanism, quantity, frame)(*given)
 
     @cached_property
@@ -83,13 +101,21 @@ class Columns:
 
     @cached_property
     def _forces(self) -> tuple[list[Scalar], list[Scalar]]:
-        """On the joints, and what was commanded."""
+        """Of the drives, and what was commanded."""
         commands, _ = self.system.commanded(self.t, self.y, self.u)
         return self.system.forces(self.t, self.y, commands)[0], commands
 
     @cached_property
+    def _outside(self) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
+        return self.system.outside(self.t, self.y)
+
+    @cached_property
+    def _passive(self) -> list[Scalar]:
+        return list(self._of("passive_torque"))
+
+    @cached_property
     def _a(self) -> list[Scalar]:
-        return self.accelerations(self.y, self._forces[0])
+        return self.accelerations(self.y, self.system.pushed(self.t, self.y, self._forces[0]))
 
     @cached_property
     def _outputs(self) -> dict[str, Scalar]:

@@ -92,6 +92,8 @@ class Drive:
         self._codes: dict[Traced, Code] = {}
         self._places, program = self.simulator.program(None, self.simulator.traced)
         self.shared = Exchange(self._places.size, program.row, program.inputs, self._p[0], clock)
+        if self.system.inputs:  # until the operator says something
+            self.shared.rest(np.array([self.system.defaults.get(name, 0.0) for name in self.system.inputs]))
         self._period = round(1e9 / self.rate)
         words = {"stride": every, "ticks": substeps, "most": int(most), "spin": round(spin * 1e9)}
         for word, value in (words | {"period": self._period}).items():
@@ -166,7 +168,9 @@ class Drive:
             self.start()
 
     def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
-        """The inputs from now on; the newest wins. What a mapping does not name stays."""
+        """The inputs from now on; the newest wins. What a mapping does not name stays. Before the first of them inputs
+        are what the system says where it was made, or 0.
+        """
         names = self.system.inputs
         new = self.shared.mailbox[1:].copy()
         if isinstance(values, Mapping):

@@ -131,6 +131,11 @@ class Exchange:
         self.mailbox[1:] = u
         sequence[0] += 1
 
+    def rest(self, u: Array) -> None:
+        """What the inputs are before anybody sends any: in force from the start, also where the loop begins."""
+        self.send(u)
+        self.inputs[: self.nu] = self.window[1 + self.size :] = u
+
     def newest(self) -> tuple[Array, Array]:
         """The state and the inputs that were published last."""
         sequence = self.window[:1].view(np.int64)

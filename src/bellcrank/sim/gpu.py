@@ -24,6 +24,7 @@ from bellcrank.emit.loop import Program
 from bellcrank.sim.lanes import Done, Passes
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION, Layout
 from bellcrank.sim.memory import Memory
+from bellcrank.sim.progress import Standing
 from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
@@ -107,6 +108,7 @@ def run_gpu(
     memory: Memory,
     tell: Callable[[float], None] | None,
     seconds: float,
+    standing: Standing | None = None,
 ) -> Done:
     """first: what the state of each run begins with, by field; the state itself is made on the GPU.
 
@@ -126,7 +128,10 @@ def run_gpu(
                 raise KeyboardInterrupt
             if tell is not None:
                 live, t = s[places.place("live")] > 0, s[places.place("t")]
-                here = float(cupy().where(live, t, seconds).min()) / seconds
+                clock = cupy().where(live, t, seconds)
+                here, k = float(clock.min()) / seconds, int(clock.argmin())
+                if standing is not None:
+                    standing.see(here * seconds, float(s[places.place("h"), k]))
                 tell((done_so_far + here * s.shape[1]) / runs)
         except KeyboardInterrupt:
             finished = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellcrank.scalar import Scalar
 
-RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED = range(7)
+RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)
 NEVER = 1e300  # a time that does not come
 HUGE = 1e150  # a state beyond this has left physics
 

@@ -7,16 +7,32 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError
 
 PATIENCE = 1.0  # seconds before anything is shown
+BETWEEN = 0.1  # seconds between two pictures
 WIDTH = 30
 
 
+@dataclass
+class Standing:
+    """Where the slowest run is, and its step, where it chooses them: one that falls and falls is stiff."""
+
+    t: float = 0.0
+    h: float | None = None
+
+    def see(self, t: float, h: float | None) -> None:
+        self.t, self.h = t, h
+
+    def __str__(self) -> str:
+        return f"at {self.t:.4g} s" + (f", step {self.h:.1e} s" if self.h is not None else "")
+
+
 @contextmanager
-def shown(what: str, progress: Any) -> Iterator[Callable[[float], None] | None]:
+def shown(what: str, progress: Any, standing: Standing) -> Iterator[Callable[[float], None] | None]:
     """progress: a function that is told the share done, False for silence, True or None for a bar on a terminal."""
     if callable(progress):
         yield progress
@@ -32,12 +48,12 @@ def shown(what: str, progress: Any) -> Iterator[Callable[[float], None] | None]:
     def tell(share: float) -> None:
         nonlocal last, drawn
         now = time.monotonic()
-        if now - start > PATIENCE and now - last > 0.1:
+        if now - start > PATIENCE and now - last > BETWEEN:
             last, drawn = now, True
             full = round(WIDTH * share)
             left = f", {(now - start) * (1 / share - 1):.0f} s left" if share > 0 else ""
             bar = "\u2588" * full + "\u2591" * (WIDTH - full)
-            sys.stderr.write(f"\r{what} {bar} {share:4.0%}{left}\x1b[K")
+            sys.stderr.write(f"\r{what} {bar} {share:4.0%} {standing}{left}\x1b[K")
             sys.stderr.flush()
 
     try:

@@ -13,11 +13,22 @@ import numpy as np
 from bellcrank.emit.host import host
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
-from bellcrank.record.column import state_columns
+from bellcrank.record.column import COMPONENTS, state_columns
 from bellcrank.sim.columns import units
 from bellcrank.sim.events import Event
+from bellcrank.sim.failures import failure, unending
 from bellcrank.sim.lanes import Done
-from bellcrank.sim.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, REPARTITION, RUNNING, TOO_SMALL, Layout
+from bellcrank.sim.layout import (
+    EVENT,
+    FINISHED,
+    NOT_CLOSED,
+    NOT_FINITE,
+    REPARTITION,
+    RUNNING,
+    TOO_MANY,
+    TOO_SMALL,
+    Layout,
+)
 from bellcrank.sim.summary import NOTHING, Summary
 from bellcrank.sim.systems import System
 from bellcrank.sim.traced import Traced, derivative
@@ -153,6 +164,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
         **counts,
         **o.traced.told(o.of_state("open").max() if "open" in o.layout.places else 0.0, int(o.done.switched.sum())),
         "actuators": list(s.descriptions),
+        **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
@@ -162,7 +174,7 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
 
 WORDS = {
     RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
-    REPARTITION: "interrupted", NOT_CLOSED: "not closed",
+    REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",
 }  # fmt: skip
 
 
@@ -180,7 +192,9 @@ def _stops(o: Outcome) -> Stops:
         if code == EVENT:
             return f'event "{o.events[int(o.of_state("which")[run]) - 1].name}" at {t:.9g} s'
         if code in (NOT_FINITE, TOO_SMALL):
-            return _failure(o, code, t, np.asarray(y), run)
+            return failure(o, code, t, np.asarray(y), run)
+        if code == TOO_MANY:
+            return unending(o, t, np.asarray(y), run)
         if code == NOT_CLOSED:
             return o.traced.why_open(y, o.parameters[run], t)
         return "stopped by whoever drove it" if driven else f"interrupted at {t:.6g} s"
@@ -188,50 +202,30 @@ def _stops(o: Outcome) -> Stops:
     return Stops(words, codes, times, message)
 
 
-def _failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
-    """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
-    line = int(o.of_state("input")[run]) if o.system.inputs else 0
-    given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
-    h = float(o.of_state("h")[run])
-    start = dy = np.zeros(y.shape)
-    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
-        given |= {"t": t + ahead, "y": y + ahead * start}
-        dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
-        start = dy if ahead == 0.0 else start
-        if not np.isfinite(dy).all():
-            break
-    bad = np.flatnonzero(~np.isfinite(dy))
-    k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
-    own = o.traced.elements
-    names = own + [derivative(element, w) for w in o.traced.wrt for element in own]
-    rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
-    near = o.traced.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
-    near = f"; {near}: close to a singular configuration" if near else ""
-    if code == NOT_FINITE:
-        advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
-        return f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}'
-    advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
-    around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
-    return f"{around}{near}; {advice}"
-
-
 class _Seen:
-    """Columns that follow from the state: accelerations, joint forces, commands, and what the user asked for."""
+    """Columns that follow from the state: accelerations, forces, commands, and what the user asked for."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
         p = o.parameters.reshape((*o.batch, 1, -1))
         self.o, self.given = o, {"t": t, "y": y, "u": u, "p": p}
         s, v = o.system, o.system.mechanism.columns[1]
         self.places = {f"{name}.a": ("a", i) for i, name in enumerate(v)}
-        self.places |= {f"{name}.tau": ("tau", i) for i, name in enumerate(v)}
+        self.places |= {f"{name}.{key}": (key, i) for key in ("tau", "external") for i, name in enumerate(v)}
+        wrench = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
+        self.places |= {name: ("wrench", i) for i, name in enumerate(wrench)}
         if s.actuators:
             self.places |= {f"{name}.command": ("command", i) for i, name in enumerate(s.commands)}
         self.places |= {name: ("output", i) for i, name in enumerate(s.outputs)}
-        sizes = {"a": len(v), "tau": len(v), "command": len(s.commands), "output": len(s.outputs)}
+        sizes = {"a": len(v), "tau": len(v), "external": len(v), "wrench": len(wrench)}
+        sizes |= {"command": len(s.commands), "output": len(s.outputs)}
         for j, w in enumerate(o.traced.wrt, 1):
             plain = [(name, place) for name, place in self.places.items() if not name.startswith("d(")]
             self.places |= {derivative(name, w): (key, j * sizes[key] + i) for name, (key, i) in plain}
         self.found: dict[str, Array] = {}
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        return units(self.o.system)
 
     @property
     def names(self) -> list[str]:
@@ -244,8 +238,4 @@ class _Seen:
             graph = self.o.traced.outputs
             self.found = graph.evaluate(**{key: self.given[key] for key in graph.inputs})
         key, i = self.places[name]
-        m = self.o.system.mechanism
-        unit = ""
-        if key in ("a", "tau") and i < m.nv:
-            unit = state_columns(m, np.zeros(1), **{key: np.zeros((1, m.nv))})[name].unit
-        return Column(name, unit, self.found[key][..., i])
+        return Column(name, self.units.get(name, ""), self.found[key][..., i])

@@ -34,7 +34,7 @@ from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
 from bellcrank.sim.looped import BAUMGARTE, looped
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.progress import said, shown
+from bellcrank.sim.progress import Standing, said, shown
 from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Block, Compiled
 from bellcrank.sim.summary import summarised
@@ -47,6 +47,7 @@ Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed st
 TOLERANCE = 1e-6  # where none is asked for
 STEP = 1e-3
 ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
+TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # steps that a run may try where it chooses them, or stops at events
 COUNTED = 2**24  # steps; float32 has no whole number behind it
 KEEPS = ("rows", "final")
 KEEP = 2_000_000_000  # bytes of a record that need no second thought
@@ -149,6 +150,7 @@ class Simulator:
         target: str = "cpu",
         dtype: str = "float64",
         keep: str | None = None,
+        max_steps: int | None = None,
     ) -> Record:
         """See bellcrank.simulate."""
         began = time.perf_counter()
@@ -208,8 +210,9 @@ class Simulator:
         first = {
             "t": 0.0, "y": y, "live": 1.0, "due": float(in_rows), "h": h, "step": h, "every": gap, "end": seconds,
             "last": steps, "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol,
-            "h_old": 1.0, "input_step": hold, "input_steps": steps_of(hold, h),
-            "input_last": table.shape[1] - 1, "summary": self.summary.blank[None],
+            "most": self._most(max_steps, mode, seconds, steps), "h_old": 1.0,
+            "input_step": hold, "input_steps": steps_of(hold, h), "input_last": table.shape[1] - 1,
+            "summary": self.summary.blank[None],
         }  # fmt: skip
         first = {key: x for key, x in first.items() if key in places.places}
 
@@ -220,14 +223,21 @@ class Simulator:
         def share(b: Block) -> float:
             """How far the slowest is that still runs."""
             t, live = b.state[places.place("t")], b.state[places.place("live")]
+            if tell is not None:
+                k = int(np.where(live > 0.0, t, seconds).argmin())
+                standing.see(float(t[k]), float(b.state[places.place("h"), k]) if adaptive else None)
             return float(t.min(where=live > 0.0, initial=seconds)) / seconds
 
         def on_gpu(traced: Traced) -> GpuProgram:
             return self._gpu(mode, traced, dtype, in_rows)
 
-        with shown(f"simulating {self.system.mechanism.name}", progress) as tell:
+        standing = Standing()
+        with shown(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
             if target == "cuda":
-                done = run_gpu(self.traced, on_gpu, places, first, table, p, rows, self._memory, tell, seconds)
+                done = run_gpu(
+                    self.traced, on_gpu, places, first, table, p, rows, self._memory, tell, seconds,
+                    standing if adaptive else None,
+                )  # fmt: skip
             else:
                 state = places.array(runs, first)
                 done = run_lanes(
@@ -296,6 +306,15 @@ class Simulator:
             )
         return self.integrator.adaptive and (tolerance is not None or step is None)
 
+    def _most(self, asked: int | None, mode: Mode, seconds: float, steps: int) -> float:
+        """Steps that a run may try: nobody knows how many it will take where it chooses them, or stops at events."""
+        if asked is not None and mode is None:
+            raise InputError(
+                f"max_steps is {asked!r}, and this run takes {steps} steps, no more and no less: its step is fixed and "
+                "there are no events. It goes with chosen steps (tolerance=...) or events."
+            )
+        return float(many("max_steps", asked)) if asked is not None else steps + TRIES + TRIES_A_SECOND * seconds
+
     def _rows(self, mode: Mode, steps: int, stride: int, gaps: float) -> int:
         """Room for so many rows of each run: exact with fixed steps, else what is likely, for it can grow."""
         if mode is None:
@@ -346,6 +365,7 @@ def simulate(
     dtype: str = "float64",
     keep: str | None = None,
     summary: Sequence[str] = (),
+    max_steps: int | None = None,
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
@@ -364,6 +384,9 @@ def simulate(
     (minimal, projected, lagrange). progress: a function told the share done, True, or False for silence. threads: cores
     for a batch.
 
+    max_steps: so many steps, with those that had to be tried again, may a run take that chooses them or has events
+    (default: a million and 100,000 for each second of the run); it then ends with the reason "too many steps".
+
     batch: so many runs, where the start is one for all. target="cuda": every run a thread of the GPU, in float64, or
     with fixed steps and no events in float32 (docs/gpu.md). keep="final": only where each run ends. summary: what to
     say of each run as a whole, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean, rms or
@@ -375,7 +398,7 @@ def simulate(
     parts: dict[str, Any] = {"control": control} if control is not None else {}
     made = Simulator(mechanism, integrator, method, events, sensitivities, form, summary=summary, **parts)
     return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads,
-                    progress, batch, target, dtype, keep)  # fmt: skip
+                    progress, batch, target, dtype, keep, max_steps)  # fmt: skip
 
 
 _simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()

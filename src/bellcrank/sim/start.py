@@ -76,9 +76,16 @@ def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -
     for name in given:
         if name not in s.inputs:
             raise InputError(f"inputs: {unknown('input', name, s.inputs)}")
+    missing = [name for name in s.inputs if name not in given and name not in s.defaults]
+    if missing:
+        raise InputError(
+            f"inputs: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. Give "
+            f"inputs={{{missing[0]!r}: ...}}, or a value for runs that do not, where the system is made: "
+            f"bellcrank.system(..., inputs={{{missing[0]!r}: 0.0}})."
+        )
     columns = []
     for name in s.inputs:
-        x = numbers(f'input "{name}"', given.get(name, 0.0))
+        x = numbers(f'input "{name}"', given.get(name, s.defaults.get(name)))
         columns.append(x[..., None] if interval is None or x.ndim == 0 else x)
     hold = 1e9 if interval is None else positive("input_step", interval)
     if not columns:

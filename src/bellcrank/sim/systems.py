@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.model.given import possible
 from bellcrank.parameter import Parameters
+from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim.checked import listed, number, unique
 from bellcrank.sim.named import Named
 from bellcrank.sim.user import called, vector
-from bellcrank.sim.wrenches import Wrench, torques
+from bellcrank.sim.wrenches import Wrench, acting, torques
 from bellcrank.sim.wrenches import checked as checked_forces
 
 Control = Callable[..., Any]
@@ -38,13 +40,15 @@ class System:
     control_states: tuple[StateVariable, ...] = ()
     wrenches: Mapping[str, Wrench] = field(default_factory=dict)  # forces from outside, by frame
     free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
+    defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
 
     @cached_property
     def parameters(self) -> Parameters:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        return Parameters(*parts, self.actuators, self.control, tuple(self.wrenches.values()), self.free)
+        more = (self.actuators, self.control, tuple(self.wrenches.values()), self.free)
+        return Parameters(*parts, *more, judge=partial(possible, m))
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -57,6 +61,10 @@ class System:
     def descriptions(self) -> tuple[str, ...]:
         """The actuators in words: every record has them, so they are put together once."""
         return tuple(str(a) for a in self.actuators)
+
+    @property
+    def control_name(self) -> str:
+        return _called(self.control)
 
     @cached_property
     def states(self) -> tuple[StateVariable, ...]:
@@ -97,11 +105,11 @@ class System:
         return vector(what, found, self.commands), vector(f"rates of {what}", rates, names) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Forces on the joints, those from outside among them, and the rates of the actuators' states."""
-        q, v, x = self.split(y)
-        tau: list[Scalar] = torques(self.mechanism, self.wrenches, t, list(q), list(v))
+        """tau: what drives do to each element of v, and nothing else; and the rates of the actuators' states."""
         if not self.actuators:
-            return [a + b for a, b in zip(commands, tau, strict=True)] if self.wrenches else list(commands), []
+            return list(commands), []
+        q, v, x = self.split(y)
+        tau: list[Scalar] = [0.0] * len(v)
         rates: list[Scalar] = []
         given, at = iter(commands), 0
         for a in self.actuators:
@@ -114,6 +122,18 @@ class System:
             tau[i] = tau[i] + force
             rates += vector(f"rates of {what}", dx, [s.name for s in a.states]) if a.states else []
         return tau, rates
+
+    def outside(self, t: Scalar, y: Vector) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
+        """What acts from outside: on each element of v, and as wrenches on frames."""
+        q, v, _ = self.split(y)
+        acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
+        return torques(self.mechanism, acts, list(q)), acts
+
+    def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
+        """Drives and what acts from outside together: the forces that accelerate."""
+        if not self.wrenches:
+            return list(tau)
+        return [a + b for a, b in zip(tau, self.outside(t, y)[0], strict=True)]
 
     def limits(self) -> list[tuple[Scalar, Scalar] | None]:
         """(lowest, highest) of each element of x, or None."""
@@ -147,7 +167,7 @@ def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
     control: Control | None = None,
-    inputs: Sequence[str] = (),
+    inputs: Sequence[str] | Mapping[str, float] = (),
     outputs: Mapping[str, Callable[..., Scalar]] | None = None,
     states: Mapping[str, float] | Sequence[StateVariable] = (),
     parameters: Sequence[Any] = (),
@@ -160,8 +180,9 @@ def system(
     control(t, q, v, x, u) gives the commands, one for each actuator that takes one (or, without actuators, the forces
     on all joints): a list, an array, or a mapping by joint. It runs once, on symbols: write where(...) for if. If it
     has states of its own (states=..., or an attribute of that name), it gives (commands, rates of its states), and
-    finds them in x. inputs are the names of u. outputs are functions of (t, q, v, x, u), by name. forces from
-    outside are functions of (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
+    finds them in x. inputs are the names of u, each of which a run must give, or a mapping to what they are where it
+    does not ({"target": 0.0}). outputs are functions of (t, q, v, x, u), by name. forces from outside are functions of
+    (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
     parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):
@@ -187,18 +208,22 @@ def system(
     for z in own:
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
-    inputs, parameters = listed("inputs", inputs, "names"), listed("parameters", parameters, "parameters")
+    defaults = {n: number(f'input "{n}"', x) for n, x in inputs.items()} if isinstance(inputs, Mapping) else {}
+    names = listed("inputs", tuple(inputs) if isinstance(inputs, Mapping) else inputs, "names")
+    parameters = listed("parameters", parameters, "parameters")
     if own and control is None:
         raise InputError(f"there are states ({', '.join(z.name for z in own)}) but no control that would move them.")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
     outside = checked_forces(mechanism, forces or {})
-    made = System(mechanism, actuators, control, inputs, dict(outputs or {}), tuple(own), outside, parameters)
+    made = System(mechanism, actuators, control, names, dict(outputs or {}), tuple(own), outside, parameters, defaults)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
     m = mechanism
-    taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in ("v", "a", "tau"))}
+    kinds = ("v", "a", *FORCES)
+    taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in kinds)}
+    taken |= {f"{frame}.{c}" for frame in outside for c in COMPONENTS}
     taken |= {s.name for s in made.states} | {f"{n}.command" for n in made.commands}
     for name, f in made.outputs.items():
         if name in taken:

@@ -107,7 +107,7 @@ class Traced:
         commands, own = s.commanded(t, y, u)
         step("actuators")
         tau, rates = s.forces(t, y, commands)
-        a = self._accelerations(y, tau)
+        a = self._accelerations(y, s.pushed(t, y, tau))
         step("rate")
         q, v, _ = s.split(y)
         seen = Columns(s, self._accelerations, t, y, u)
@@ -165,16 +165,19 @@ class Traced:
 
     @cached_property
     def outputs(self) -> Graph:
-        """(t, y, u, p) -> accelerations, joint forces, commands, outputs of the user."""
+        """(t, y, u, p) -> accelerations, forces of drives and from outside, commands, outputs of the user."""
         s = self.system
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             y = list(y)
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
-            out = {"a": self._shown(y, tau), "tau": tau, "command": commands}
+            external, acts = s.outside(t, y)
+            felt = [a + b for a, b in zip(tau, external, strict=True)] if acts else tau
+            out = {"a": self._shown(y, felt), "tau": tau, "external": external, "command": commands}
+            wrench = [x for w in acts.values() for x in w]
             user = list(s.observed(t, y, u).values())
-            return out | ({"output": user} if user else {})
+            return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
 
         return self._varied(self.trace("outputs", seen, self._plain))
 
@@ -247,7 +250,7 @@ class Traced:
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
 
-        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s))
+        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s), rolled(s))
 
 
 def projection(s: System) -> Callable[[State], State]:
@@ -272,6 +275,18 @@ def turned(s: System, y: State) -> State:
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
         y[i : i + 4] = [x * n for x in y[i : i + 4]]
     return y
+
+
+def rolled(s: System) -> Callable[[State, State, State], State]:
+    """(q, q1, displacement): (1 + w/2) behind the quaternion of q is Cayley's map of w, but for its length."""
+
+    def roll(q: State, q1: State, displacement: State) -> State:
+        change, out = kinematics.rate(s.mechanism.tree, q, displacement), list(q1)
+        for i in quaternions(s):
+            out[i : i + 4] = [a + b for a, b in zip(q[i : i + 4], change[i : i + 4], strict=True)]
+        return out
+
+    return roll
 
 
 def quaternions(s: System) -> list[int]:

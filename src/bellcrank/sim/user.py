@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank.errors
-from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
+from bellcrank.errors import InputError, TraceError, unknown
 from bellcrank.graph import Node
 from bellcrank.graph.ops import COMPARISONS
 from bellcrank.scalar import Scalar
@@ -24,18 +24,19 @@ ADVICE = (
     f"{ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, sqrt, "
     "tanh, ...) for what depends on a state; if and for may depend on the model only."
 )
+PUZZLING = (TypeError, ValueError, AttributeError, IndexError, KeyError)  # what a symbol raises that is no number
 LONG = 100  # characters of a line of the user's that a message shows
 
 
 def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
-    """function(*args), or an error at the user's line."""
+    """function(*args), or an error that says that it was being traced, and at which line of the user's."""
     _takes(what, function, len(args), expected)
     try:
         return function(*args)
     except InputError as error:
-        raise InputError(f"{what}: {_where(error)}{error}") from error
-    except (BellcrankError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
-        raise TraceError(f"{what}: {_where(error)}{_said(error)}") from error
+        raise InputError(f"{what}, while it was traced: {_where(error)}{error}") from error
+    except Exception as error:  # the user's function may raise anything
+        raise TraceError(f"{what}, while it was traced: {_where(error)}{_said(error)}") from error
 
 
 def _takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
@@ -65,7 +66,10 @@ def _where(error: BaseException) -> str:
 def _said(error: BaseException) -> str:
     if isinstance(error, TraceError):
         return f"{error} {ONCE}"
-    return f"{type(error).__name__}: {error}. {ADVICE}"
+    if isinstance(error, RecursionError):
+        return f"RecursionError: {error}. {ONCE} Nothing that depends on a state can end a recursion: write a loop."
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{said}. {ADVICE if isinstance(error, PUZZLING) else ONCE}"
 
 
 def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:

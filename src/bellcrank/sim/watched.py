@@ -3,7 +3,8 @@
 A tick tries a step. Where the error is too large it is tried again, shorter. A step that is taken leaves its polynomial
 behind; `observe` reads rows from it at the times of the record's grid and of events, one at a time, and `locate` finds
 where in the step an event happened. Where the state at the end is all that is asked for there are no rows to observe,
-and without events nobody needs the polynomial.
+and without events nobody needs the polynomial. A run that tries more steps than it may (`most`) ends there: one that is
+stiff, or a ball that comes to rest in infinitely many bounces, would go on for ever.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
 from bellcrank.sim.fixed import begun, broken, chosen, fed, is_sound, renewed, untroubled
-from bellcrank.sim.layout import EVENT, FINISHED, NEVER, TOO_SMALL, Layout, size
+from bellcrank.sim.layout import EVENT, FINISHED, NEVER, TOO_MANY, TOO_SMALL, Layout, size
 from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 from bellcrank.sim.traced import Traced
@@ -48,8 +49,8 @@ class Watched:
         problem = traced.problem()
         self.nu, self.nd = len(s.inputs), self._degree() + 1
         single = [
-            *("live", "due", "hit", "status", "n", "tried", "h", "step", "begin", "end", "every", "next", "which"),
-            *("rtol", "atol", "t_old", "h_old"),
+            *("live", "due", "hit", "status", "n", "tried", "most", "h", "step", "begin", "end", "every", "next"),
+            *("which", "rtol", "atol", "t_old", "h_old"),
         ]
         # A memory that is of the wrong inputs, or of a step that a switch cut short, begins anew.
         self.renews = integrator.memory(problem) > 0 and (self.nu > 0 or (len(self.events) > 0 and not adaptive))
@@ -163,6 +164,7 @@ class Watched:
         failure = broken(trouble) if not self.adaptive else where(sound, float(TOO_SMALL), broken(trouble))
         outcome = where(go, where(ended, float(FINISHED), trouble), where(stuck > 0.0, failure, 0.0))
         kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
+        kept |= spent(kept["live"], kept["status"], kept["tried"], old["most"])
         kept["next"] = old["next"] if self.grid else where(go, 0.0, old["next"])
         if self.nu:
             kept |= fed(old, kept["t"], old["input_step"], 1e-9 * old["input_step"]) | {"input_old": old["input"]}
@@ -283,15 +285,16 @@ class Watched:
         g_new = list(self.traced.call(self.crossings, t_end, y_new, u)["g"])
         # what happened here is at zero, whatever rounding says
         g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]
+        going = where(over, 0.0, where(ended, 0.0, 1.0))
+        status = where(over, float(EVENT), where(ended, float(FINISHED), 0.0))
         after = {
+            **spent(going, status, now["tried"], now["most"]),
             "t": t_end,
             "y": y_new,
             "g": g_new,
             "which": which,
             "n": n,
             "h": h_next,
-            "live": where(over, 0.0, where(ended, 0.0, 1.0)),
-            "status": where(over, float(EVENT), where(ended, float(FINISHED), 0.0)),
             "end": where(over, t_end, now["end"]),
             "memory": begun(self.integrator, problem, {"t": t_end, "y": y_new, "h": h_next}),
         }
@@ -305,6 +308,12 @@ class Watched:
         kept = {key: chosen(hit, new[key], now[key]) for key in new}
         kept["hit"] = 0.0
         return self._result(now | kept)
+
+
+def spent(live: Scalar, status: Scalar, tried: Scalar, most: Scalar) -> dict[str, Scalar]:
+    """Ends a run that would go on, where all steps it may try are tried."""
+    out = where(live > 0.0, where(tried >= most, 1.0, 0.0), 0.0) > 0.0
+    return {"live": where(out, 0.0, live), "status": where(out, float(TOO_MANY), status)}
 
 
 def _done(which: Scalar, mine: float, pending: Scalar) -> Scalar:

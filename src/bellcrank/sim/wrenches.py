@@ -34,12 +34,11 @@ def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
     return dict(forces)
 
 
-def torques(
+def acting(
     mechanism: Mechanism, wrenches: Mapping[str, Wrench], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
-) -> list[Scalar]:
-    """What all of them do to each element of v."""
-    tree = mechanism.tree
-    tau: list[Scalar] = [0.0] * len(v)
+) -> dict[str, list[Scalar]]:
+    """[force, moment] on each frame, in world axes."""
+    tree, out = mechanism.tree, {}
     for frame, f in wrenches.items():
         what = f'force on "{frame}"'
         given = _array(kinematics.pose(tree, q, frame)), _array(kinematics.velocity(tree, q, v, frame))
@@ -47,8 +46,15 @@ def torques(
         if not isinstance(found, Sequence | np.ndarray) or len(found) != 2:
             raise InputError(f"{what} returned {found!r}; expected the pair (force, moment).")
         force, moment = found
-        wrench = vector(what, force, AXES) + vector(f'moment on "{frame}"', moment, AXES)
-        for row, w in zip(kinematics.jacobian(tree, q, frame), wrench, strict=True):
+        out[frame] = vector(what, force, AXES) + vector(f'moment on "{frame}"', moment, AXES)
+    return out
+
+
+def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
+    """What wrenches on frames do to each element of v."""
+    tau: list[Scalar] = [0.0] * mechanism.nv
+    for frame, wrench in acts.items():
+        for row, w in zip(kinematics.jacobian(mechanism.tree, q, frame), wrench, strict=True):
             tau = [x + j * w for x, j in zip(tau, row, strict=True)]
     return tau
 

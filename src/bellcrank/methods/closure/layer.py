@@ -86,7 +86,8 @@ class Layer:
         more = wrenches(tree, self.rank, lam, q, v)
         step("tau + C^T lam")
         driven = [a + b for a, b in zip(tau, joint_forces(tree, self.rank, lam, q), strict=True)]
-        every = [*frames, *(name for name, _ in more)], [*(wrench or []), *(w for _, w in more)]
+        given = [] if wrench is None else list(wrench)  # no `or`: nobody asks an array or a node for its truth
+        every = [*frames, *(name for name, _ in more)], [*given, *(w for _, w in more)]
         return self.by.function(name)(replace(tree, loops=(), springs=()), q, v, driven, *every)
 
     def inverse_dynamics(self, tree: Tree, q: Vector, v: Vector, a: Vector, **options: object) -> list[Scalar]:

@@ -17,6 +17,7 @@ from bellcrank.errors import ReadError
 from bellcrank.extras import extra
 from bellcrank.model.parts import Array
 from bellcrank.record import meta
+from bellcrank.record.column import FORCES
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 WHAT, MAGIC = "an MCAP file of a bellcrank record", b"\x89MCAP0\r\n"
 KEY = "bellcrank"
-GROUPS = ("q", "v", "a", "tau", "x", "y", "z", "speed")
+GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
 FAR = 2**62  # ns
 
 

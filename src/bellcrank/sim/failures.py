@@ -1,0 +1,79 @@
+"""Why a run failed, in words: which coordinate ran away, and what makes its steps so short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.sim.layout import NOT_FINITE
+from bellcrank.sim.traced import derivative
+
+if TYPE_CHECKING:
+    from bellcrank.sim.recorded import Outcome
+
+Array = np.ndarray[Any, Any]
+STIFF = 1.0  # the step times the fastest rate, from which on an explicit step is as short as stability wants it
+
+
+def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
+    """Names the coordinate that runs away: the first whose rate is not finite, or else that with the largest rate."""
+    line = int(o.of_state("input")[run]) if o.system.inputs else 0
+    given = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
+    h = float(o.of_state("h")[run])
+    start = dy = np.zeros(y.shape)
+    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
+        given |= {"t": t + ahead, "y": y + ahead * start}
+        dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
+        start = dy if ahead == 0.0 else start
+        if not np.isfinite(dy).all():
+            break
+    bad = np.flatnonzero(~np.isfinite(dy))
+    k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
+    own = o.traced.elements
+    names = own + [derivative(element, w) for w in o.traced.wrt for element in own]
+    rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
+    near = o.traced.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
+    near = f"; {near}: close to a singular configuration" if near else ""
+    if code == NOT_FINITE:
+        advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
+        return f'"{names[k]}" runs away after {t:.6g} s ({rate}){near}; {advice}'
+    advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
+    around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
+    return f"{around}{near}; {advice}"
+
+
+def unending(o: Outcome, t: float, y: Array, run: int) -> str:
+    """Of a run that was given up after as many steps as it may try."""
+    tried, h = int(o.of_state("tried")[run]), float(o.of_state("h")[run])
+    said = f"after {tried} steps it is at {t:.6g} s of {o.settings['seconds']:g} s, and the step is {h:.2g} s"
+    if o.settings.get("step") is not None:
+        return (
+            f"{said}: events that change the state follow each other without end. Stop the run, or switch to rest, "
+            "where they become small; or give max_steps=..."
+        )
+    fastest = _fastest(o, t, y, run)
+    near = o.traced.near(y, o.parameters[run])
+    near = f"; {near}: close to a singular configuration" if near else ""
+    if not o.integrator.stiff and h * fastest > STIFF:
+        return (
+            f"{said}{near}. It is stiff: something there settles within {1 / fastest:.1g} s, and {o.integrator.name} "
+            "must take steps as short as that, however smooth the motion is. Take integrator=rodas4, soften what is "
+            "so fast (gains, stiffness, friction, baumgarte), or give max_steps=..."
+        )
+    return (
+        f"{said}{near}. The tolerance may be too tight, or the motion jumps to and fro there: describe jumps as "
+        "events, or give max_steps=..."
+    )
+
+
+def _fastest(o: Outcome, t: float, y: Array, run: int) -> float:
+    """The largest eigenvalue of df/dy in size, 1/s, by differences; 0 where there is none."""
+    line = int(o.of_state("input")[run]) if o.system.inputs else 0
+    e = 1e-7 * np.maximum(np.abs(y), 1.0)
+    given = {"t": t, "u": o.inputs[run, line], "p": o.parameters[run]}
+    there = {name: given[name] for name in o.traced.f.inputs if name != "y"}
+    with np.errstate(all="ignore"):
+        f = o.traced.f.evaluate(y=np.concatenate([[y], y + np.diag(e)]), **there)["dy"]
+        J = (f[1:] - f[:1]).T / e
+    return float(np.abs(np.linalg.eigvals(J)).max()) if np.isfinite(J).all() else 0.0
