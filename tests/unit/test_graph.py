@@ -224,7 +224,7 @@ def test_what_is_no_number_is_not_evaluated() -> None:
 def test_symbols_of_another_trace_are_no_results() -> None:
     kept: list[Any] = []
     g = trace("g", lambda x: {"y": [kept.append(x) or x[0]]}, {"x": (2,)})
-    with pytest.raises(TraceError, match=r'h: output "y" is a symbol of another trace'):
+    with pytest.raises(TraceError, match=r'h: output "y": scalars of two traces'):
         trace("h", lambda x: {"y": [x[0], kept[0][1]]}, {"x": (2,)})
     with pytest.raises(TraceError, match="cannot become a float"):
         g.evaluate(x=kept[0])

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
 from bellcrank.graph import derivative, draw, picture
-from bellcrank.graph.node import PARAMETERS, Node, Tape
+from bellcrank.graph.node import PARAMETERS, Node, Tape, foreign
 from bellcrank.graph.ops import COMPARISONS, KINDS, OPS, PLUMBING
 from bellcrank.parameter import Expression
 from bellcrank.scalar import step
@@ -343,10 +343,7 @@ def trace(
         for index in np.ndindex(*array.shape):
             x = tape.value(array[index]) if isinstance(array[index], Expression) else array[index]
             if isinstance(x, Node) and x.tape is not tape:
-                raise TraceError(
-                    f'{name}: output "{key}" is a symbol of another trace, which has no value here. Something keeps a '
-                    "symbol from one call to the next; a function must make what it returns from what it is given."
-                )
+                foreign(x, f'{name}: output "{key}": ')
             if isinstance(x, Node) and x.op in COMPARISONS:
                 raise TraceError(
                     f'{name}: output "{key}" is a comparison; write where(condition, 1.0, 0.0) for a number.'

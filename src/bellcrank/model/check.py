@@ -68,9 +68,10 @@ def numbers(b: Body) -> None:
 
 def mass(b: Body) -> None:
     """Of a body that moves, with all that is welded to it."""
-    if b.mass < 0.0:
+    kilograms = nominal(b.mass)
+    if kilograms < 0.0:
         raise ModelError(
-            f'body "{b.name}": mass is {b.mass:g} kg; expected a positive number. Correct it, or leave mass and '
+            f'body "{b.name}": mass is {kilograms:g} kg; expected a positive number. Correct it, or leave mass and '
             "inertia out if the body is meant to be massless."
         )
 

@@ -95,6 +95,12 @@ class Traced:
     def f(self) -> Graph:
         """(t, y, u, p) -> dy/dt."""
 
+        def rehearsed(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            return {"command": list(self.system.commanded(t, list(y), u)[0])}
+
+        # A control that keeps a symbol for its next call would pass for one without memory, if there were no next.
+        self.trace("rehearsal", rehearsed, self._plain)
+
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"dy": self.rate(t, self._staged(list(y)), u)}
 
