@@ -25,7 +25,7 @@ simulator = bc.Simulator(bc.zoo.load("puma600")) if how == "simulator" else None
 
 def new(seed):
     "A kernel that nobody has made yet, and what it should give."
-    m = bc.zoo.random_tree(seed, n=4)
+    m = bc.zoo.random_tree(seed, n=3)
     k = bc.kernel(m, "forward_dynamics", method="aba")
     q, v, tau = m.random(0)
     assert not k.from_cache
@@ -39,7 +39,7 @@ def work():
         if how == "kernels":
             new(seed)
         elif how == "properties":
-            m = bc.zoo.random_tree(seed, n=30)
+            m = bc.zoo.random_tree(seed, n=8)
             m.fingerprint, bc.kernel(m, "inverse_dynamics", method="rnea").graph
         else:
             with simulator._lock:
@@ -115,4 +115,4 @@ def test_imports_under_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["kernels", "properties", "simulator"])
 def test_a_child_compiles_and_calls(how: str, tmp_path: Path) -> None:
-    run(how, 6, tmp_path)
+    run(how, 5, tmp_path)
