@@ -164,7 +164,7 @@ def test_count_all_skips_the_hopeless_and_says_so() -> None:
     ("target", "word"),
     [
         ("llvm", "define"),
-        ("c", "void excavator_mass_matrix("),
+        ("c", "void excavator_mass_matrix_float32("),
         ("graph", "mass_matrix[3,3] = "),
         ("dot", "digraph"),
         ("svg", "</svg>"),

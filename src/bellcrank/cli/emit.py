@@ -92,10 +92,10 @@ def emit(
 
 
 def _stem(what: list[str], how: list[str], out: Path | None) -> str:
-    """What files and functions are called. In a folder every request has files of its own."""
+    """What files and functions are called: in a folder, or linked together, every request has names of its own."""
     if out is not None and out.suffix and not out.is_dir():  # a folder may have a dot in its name, too
         return quoting.stem(out.stem)
-    asked = [x for x in how if x not in ("", "auto", "float64")] if out is not None else []
+    asked = [x for x in how if x not in ("", "auto", "float64")]
     return quoting.stem("_".join([*what, *asked]))
 
 

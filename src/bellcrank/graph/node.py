@@ -102,9 +102,9 @@ def foreign(x: Node, where: str = "") -> NoReturn:
     """Two traces met in one expression: their serial numbers mean different things."""
     what = f"{x.args[0]}[{x.args[1]}]" if x.op == "input" else x.label or x.op
     raise TraceError(
-        f"{where}scalars of two traces met: {line(what)} is of another than this one. A function is run on symbols once for "
-        "each graph that needs it, and a symbol ends with its run: an object must not keep one from call to call "
-        "(self.last = q[0]). What a control or an actuator remembers is a state (states=...), what it is told an input."
+        f"{where}scalars of two traces met: {line(what)} is of another than this one. A function is run on symbols "
+        "once for each graph that needs it, and a symbol ends with its run: an object must not keep one from call to "
+        "call (self.last = q[0]). What a control or an actuator remembers is a state (states=...), what it is told an input."
     )
 
 
