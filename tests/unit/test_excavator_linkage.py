@@ -11,7 +11,6 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.control import DiggingCycle, Linkage
-from bellcrank.control.joysticks import functions
 from bellcrank.control.linkage import CYLINDERS, JOINTS
 from bellcrank.control.linkage_machine import hydraulics, parts
 from bellcrank.control.linkage_modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
@@ -218,13 +217,6 @@ def test_the_pump_is_shared() -> None:
     both = control.openings(theta, [1.0, 0.35, -0.6, -0.8], theta)
     demand = sum(abs(o) * q for o, q in zip(both, flows, strict=True))
     assert demand == pytest.approx(control.pump_flow)
-
-
-def test_iso_and_sae_patterns() -> None:
-    assert functions("ISO", 0.1, 0.2, 0.3, 0.4) == [-0.1, -0.4, 0.2, 0.3]
-    assert functions("SAE", 0.1, 0.2, 0.3, 0.4) == [-0.1, -0.2, 0.4, 0.3]
-    with pytest.raises(InputError, match="ISO"):
-        functions("ISA", 0, 0, 0, 0)
 
 
 def test_actuators_in_another_order() -> None:

@@ -58,9 +58,11 @@ def test_held_for_ever(name: str, mode: str) -> None:
     run = held(name, mode, sticks[:, :, None], 20.0, 20.0)
     assert np.abs(np.diff(run.q, axis=1)).max() < 0.05  # in 20 ms
     for desired, joint, start, (low, high) in angles(name):
-        assert run[desired].min() > low - 2e-3
-        assert run[desired].max() < high + 2e-3
-        assert np.abs(run[desired] - run[joint] - start).max() < 0.65
+        actual = run[joint] + start
+        # beyond a stop only with a machine that was pushed there, and by the rest of the leash
+        assert (run[desired] > np.minimum(low, actual) - 0.025).all()
+        assert (run[desired] < np.maximum(high, actual) + 0.025).all()
+        assert np.abs(run[desired] - actual).max() < 0.45
     if name == "excavator_linkage":
         assert run.provenance["loops open by at most"] < 1e-9
         for actuator in machine(name).system.actuators[1:]:

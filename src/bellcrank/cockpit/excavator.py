@@ -2,8 +2,8 @@
 
 Mechanism, hydraulics and control are the paper's (control/wong_experiments.py). Assumed here, for the paper does not
 print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the
-stops, and how fast a full stick asks for: about what the paper's pumps can give, so that the desired angles do not run
-away.
+stops, the leash of the desired angles and the damping by pressures, with which it stops when the sticks are let go,
+and how fast a full stick asks for: about what the paper's pumps can give.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bellcrank.cockpit.pilots import Experiment, Sticks, Tour
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.excavator import JOINTS, EitherMode
 from bellcrank.control.excavator_arm import ExcavatorArm
+from bellcrank.control.leash import Leash
 from bellcrank.control.wong_experiments import hydraulics
 from bellcrank.forces import Soil
 from bellcrank.model import Frame
@@ -32,7 +33,8 @@ STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab
 STIFF = 2e6  # N m/rad: mechanical stops, 0.1 rad beyond those of the desired angles
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
-LEAD = 0.6  # rad: at full speed the joints lag 0.3 behind
+LEASH = Leash(0.015, 1.2, 0.35)  # at rest it is within the spools' dead band; at full speed the joints lag 0.3 behind
+BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi: with more the joints give way to what pushes them
 LAMINAR = 1.0  # psi: so small a drop has no infinite slope, which implicit integrators need; else it is hardly felt
 START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
 DEG = 180.0 / math.pi
@@ -48,7 +50,7 @@ def machine() -> Machine:
         replace(a, low=low - 0.1, high=high + 0.1, stop_stiffness=STIFF)
         for a, (low, high) in zip(hydraulics(LAMINAR), STOPS, strict=True)
     ]
-    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, lead=LEAD, arm=arm)
+    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, leash=LEASH, bleed=BLEED, arm=arm)
 
     def spool(i: int) -> Callable[..., Scalar]:
         def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
@@ -63,7 +65,7 @@ def machine() -> Machine:
     soil = {"tip": Soil(width=WIDTH, ground=GROUND)}
     rest = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
     made = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=soil)
-    hands = Sticks(arm, made.size - 4, SPEEDS, RATES[0])
+    hands = Sticks(arm, range(4), (0.0,) * 4, SPEEDS, RATES[0])
     pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
     return Machine(

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from bellcrank.cockpit.machines import Lever, Machine, Pilot, Plot
 from bellcrank.cockpit.pilots import Experiment, Sticks
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
-from bellcrank.control.linkage import JOINTS, Linkage
+from bellcrank.control.linkage import JOINTS
 from bellcrank.control.linkage_machine import parts
-from bellcrank.control.linkage_modes import RATES, SPEEDS
+from bellcrank.control.linkage_modes import FUNCTIONS, RATES, SPEEDS
 from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
 
@@ -27,7 +27,8 @@ def machine() -> Machine:
     made = system(**found, outputs={"tip.radius": tip(0), "tip.height": tip(2)})
     names = made.inputs[:4]
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
-    hands = Sticks(Linkage.of_zoo().arm, made.size - 4, SPEEDS, RATES[0])
+    joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
+    hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
 
     def experiment() -> Pilot:
         program = Experiment(hands)

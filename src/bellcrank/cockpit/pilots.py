@@ -1,7 +1,6 @@
 """Programs that drive an excavator: the sticks of RESOLVED mode, moved so that the teeth go from place to place.
 
-A program sees what a person sees, sixty times a second, and moves the same levers. It goes by the desired angles, which
-the control integrates: the machine itself lags behind them, as under a hand.
+A program sees what a person sees, sixty times a second, and moves the same levers.
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ class Sticks:
     """Hands on the RESOLVED sticks of one machine."""
 
     arm: ExcavatorArm
-    states: int  # where the desired angles begin in y
+    joints: Sequence[int]  # where the angles of cab, boom, stick and bucket are in y
+    start: Sequence[float]  # rad, what they are where y has zero
     speeds: Sequence[float]  # of full sticks: radius, arc, height, bucket
     turn: float  # rad/s, the cab's fastest
 
     def place(self, shot: Snapshot) -> Four:
-        """Where the teeth are to be now."""
-        desired = [float(x) for x in shot.y[self.states : self.states + 4]]
-        radius, swing, height, bucket = (float(x) for x in self.arm.forward(desired))
+        """Where the teeth are now."""
+        theta = [float(shot.y[i]) + a for i, a in zip(self.joints, self.start, strict=True)]
+        radius, swing, height, bucket = (float(x) for x in self.arm.forward(theta))
         return radius, swing, height, bucket
 
     def moved(self, at: Four, rates: Sequence[float]) -> list[float]:

@@ -9,7 +9,8 @@ RotaryHydraulics, which has the dead band and the limit of the spool.
 
 Departs: dtheta is the joint's true velocity and theta_d is integrated with everything else; the paper takes differences
 and sums at the rate of its display. At the end of the reach and at the stops the desired motion stops or slides along.
-With a `lead`, desired angles wait for a machine that cannot follow, so that it stops when the sticks are let go.
+With a `leash` (leash.py) desired angles wait for a machine that cannot follow, and it stops when the sticks are let go.
+With a `bleed` the spools give way to load pressures that swing about their mean, which damps the arm on its oil.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any, ClassVar
 
 from bellcrank.actuators.actuator import StateVariable, held
 from bellcrank.control.excavator_arm import ExcavatorArm
+from bellcrank.control.leash import Leash
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, clip, fabs, maximum, where
+from bellcrank.scalar import Scalar, maximum, where
 
 JOINTS = ("cab", "boom", "stick", "bucket")
 NEAREST = 1.0  # m; closer to the cab's axis, the arc stick turns the cab as if the tip were there
@@ -39,12 +41,14 @@ class SpoolControl(ABC):
     start: Sequence[float]  # rad, the desired angles at time 0
     profile: Profile | None = None  # of the inputs; without one they come from u, by name
     stops: Sequence[tuple[Scalar, Scalar]] | None = None  # rad, between which the desired angles stay
-    lead: Scalar | None = None  # rad, that a desired angle may be ahead; from half of it on it slows down
+    leash: Leash | None = None  # of the desired angles; none: they are integrated as printed
+    bleed: Sequence[Scalar] | None = None  # V/psi
+    memory: Scalar = 0.2  # s, over which the mean of a load pressure is taken
 
     inputs: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for name in ("kp", "kv", "start", "stops"):
+        for name in ("kp", "kv", "start", "stops", "bleed"):
             given = getattr(self, name)
             if given is not None and len(given) != 4:
                 raise InputError(
@@ -53,7 +57,9 @@ class SpoolControl(ABC):
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        return tuple(StateVariable(f"{j}_d", "rad", q) for j, q in zip(JOINTS, self.start, strict=True))
+        """Mean load pressures, if they are needed, then desired angles."""
+        means = [StateVariable(f"{j}_load", "psi") for j in JOINTS] if self.bleed is not None else []
+        return (*means, *(StateVariable(f"{j}_d", "rad", q) for j, q in zip(JOINTS, self.start, strict=True)))
 
     @abstractmethod
     def rates(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
@@ -61,7 +67,7 @@ class SpoolControl(ABC):
 
     def desired(self, t: Scalar, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
         """theta_d and dtheta_d."""
-        theta_d = [x[s.name] for s in self.states]
+        theta_d = [x[f"{j}_d"] for j in JOINTS]
         sticks = self.profile(t) if self.profile is not None else [u[name] for name in self.inputs]
         rates = self.rates(theta_d, sticks)
         if self.stops is not None:
@@ -70,15 +76,14 @@ class SpoolControl(ABC):
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
         theta_d, rates = self.desired(t, x, u)
-        if self.lead is not None:
-            rates = [waiting(d, w, a, self.lead) for d, w, a in zip(theta_d, rates, q, strict=True)]
-        return [self.kv[i] * (rates[i] - v[i]) + self.kp[i] * (theta_d[i] - q[i]) for i in range(4)], rates  # 5.5
-
-
-def waiting(desired: Scalar, rate: Scalar, actual: Scalar, lead: Scalar) -> Scalar:
-    """The rate of a desired angle that is never further ahead than `lead`; back it may always."""
-    ahead = (desired - actual) / lead
-    return where(rate * ahead > 0.0, rate * clip(2.0 - 2.0 * fabs(ahead), 0.0, 1.0), rate)
+        commands = [self.kv[i] * (rates[i] - v[i]) + self.kp[i] * (theta_d[i] - q[i]) for i in range(4)]  # 5.5
+        if self.leash is not None:
+            rates = [self.leash(d, w, a) for d, w, a in zip(theta_d, rates, q, strict=True)]
+        if self.bleed is None:
+            return commands, rates
+        swings = [x[f"{j}.p_in"] - x[f"{j}.p_out"] - x[f"{j}_load"] for j in JOINTS]
+        commands = [c - b * p for c, b, p in zip(commands, self.bleed, swings, strict=True)]
+        return commands, [*(p / self.memory for p in swings), *rates]
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,8 @@ def foreign(x: Node, where: str = "") -> NoReturn:
     raise TraceError(
         f"{where}scalars of two traces met: {line(what)} is of another than this one. A function is run on symbols "
         "once for each graph that needs it, and a symbol ends with its run: an object must not keep one from call to "
-        "call (self.last = q[0]). What a control or an actuator remembers is a state (states=...), what it is told an input."
+        "call (self.last = q[0]). What a control or an actuator remembers is a state "
+        "(states=...), what it is told an input."
     )
 
 

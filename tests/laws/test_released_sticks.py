@@ -1,0 +1,111 @@
+"""Release means stop: after any program of the sticks, in air or in the ground, both excavators come to rest at once.
+
+The law: half a second after the sticks are let go every joint is at rest, within two degrees of where it was. Nothing
+stops sooner than its brake can make it: the swing drive has the torque of its relief valves and a whole machine to
+stop, so it is given the way v^2 / 2a and the time v / a besides. And the oil behind the bucket of excavator_linkage,
+squeezed while the ground held the teeth, may move it by up to 3.5 degrees as it expands.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import degrees
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.cockpit.known import MACHINES
+from bellcrank.cockpit.machines import Machine
+from bellcrank.zoo import data
+
+JOINTS = {"excavator": ("cab", "boom", "stick", "bucket"), "excavator_linkage": ("swing", "boom", "stick", "bucket")}
+FAR = {("excavator_linkage", "bucket"): 3.5}  # degrees; 2 for all others
+REST, SECONDS = 0.1, 0.5  # rad/s
+AFTER = 4  # s
+
+
+@cache
+def driven(name: str) -> tuple[Machine, bc.Simulator]:
+    machine = MACHINES[name]()
+    return machine, bc.Simulator(machine.system, "rk4", form="projected")
+
+
+def programs(runs: int, lines: int, seed: int) -> Any:
+    """Full sticks, changed every second or held all the time, every other run each."""
+    rng = np.random.default_rng(seed)
+    sticks = rng.choice([-1, 0, 1], size=(runs, 4, lines), p=[0.4, 0.2, 0.4])
+    sticks[::2] = sticks[::2, :, :1]
+    return sticks
+
+
+def released(name: str, mode: str, sticks: Any) -> tuple[bc.Record, Any]:
+    """The run, and its times since the release."""
+    machine, simulator = driven(name)
+    whole = np.concatenate([sticks, np.zeros((*sticks.shape[:2], AFTER))], axis=-1)
+    inputs: dict[str, Any] = {n: whole[:, i] * machine.spans[mode][n] for i, n in enumerate(machine.system.inputs[:4])}
+    inputs |= dict.fromkeys(machine.system.inputs[4:], 0.0) | {"resolved": float(mode == "RESOLVED")}
+    run = simulator.run(
+        float(whole.shape[-1]), machine.start, step=5e-4, every=0.02, inputs=inputs, input_step=1.0, threads=2
+    )
+    assert {s.reason for s in run.stops} == {"end"}
+    return run, np.asarray(run.t).reshape(-1, run.q.shape[-2])[0] - sticks.shape[-1]
+
+
+def brake(name: str) -> float:
+    """N m, what stops the cab."""
+    if name == "excavator":
+        given = data(name)["hydraulics"]
+        return float(given["P_s"][0] * given["D_m"] / 8.0 * given["G"][0])
+    given = data(name)["swing"]
+    return float(given["relief"] * given["displacement"])
+
+
+def late(name: str, run: bc.Record, t: Any) -> list[str]:
+    """What breaks the law."""
+    machine, found = driven(name)[0], []
+    at = int(np.argmin(np.abs(t)))
+    inertia = np.asarray(machine.mechanism.mass_matrix(run.q[:, at]))[:, 0, 0]
+    for i, joint in enumerate(JOINTS[name]):
+        q, v = run[f"{joint}.q"], run[f"{joint}.v"]
+        most = brake(name) / inertia if i == 0 else np.full(len(q), np.inf)
+        way = np.degrees(v[:, at] ** 2 / (2.0 * most)) + FAR.get((name, joint), 2.0)
+        for k in range(len(q)):
+            rest = t > SECONDS + abs(v[k, at]) / most[k]
+            off, speed = degrees(np.abs(q[k, at:] - q[k, at]).max()), np.abs(v[k, rest]).max()
+            if off > way[k] or speed > REST:
+                found.append(f"{joint} in run {k}: {off:.2f} of {way[k]:.2f} degrees, then {speed:.3f} rad/s")
+    return found
+
+
+@pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
+@pytest.mark.parametrize("name", JOINTS)
+def test_random_programs(name: str, mode: str) -> None:
+    run, t = released(name, mode, programs(48, 8, 1))
+    dug = run["tip.height"][:, t < 0.0].min(axis=1) < driven(name)[0].ground - 0.1  # type: ignore[operator]
+    assert 8 < dug.sum() < 48  # some in the ground, some not
+    assert late(name, run, t) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 10))
+@pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
+@pytest.mark.parametrize("name", JOINTS)
+def test_many_random_programs(name: str, mode: str, seed: int) -> None:
+    run, t = released(name, mode, programs(96, 8, seed))
+    assert late(name, run, t) == []
+
+
+@pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
+@pytest.mark.parametrize("name", JOINTS)
+def test_twelve_seconds_in_the_ground(name: str, mode: str) -> None:
+    """Boom (or teeth) down into the soil for as long as it takes to stall, one more stick of each at the end of it."""
+    down = {"JOINT": 1, "RESOLVED": 2}[mode]
+    sticks = np.zeros((9, 4, 12), dtype=int)
+    sticks[:, down] = -1
+    for run, (other, way) in enumerate((o, w) for o in range(4) for w in (-1, 1) if o != down):
+        sticks[run + 1, other, -5:] = way
+    run, t = released(name, mode, sticks)
+    assert (run["tip.height"][:, t < 0.0].min(axis=1) < driven(name)[0].ground - 0.5).all()  # type: ignore[operator]
+    assert late(name, run, t) == []
