@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,10 @@ def actuated(**how: Any) -> Case:
     return s, 0.2, {"q0": np.random.default_rng(2).normal(size=(4, 3)), "every": 0.02, **how}
 
 
-def rod(**how: Any) -> Case:
+def rod(at: Sequence[float] = (0.1, 1.0, 2.5), **how: Any) -> Case:
     """Closed loops that ask for other dependent coordinates on their way."""
     m = bc.zoo.rod_pendulum()
-    q = np.array([m.assemble([1 - np.cos(a), -np.sin(a), 0.0])[0] for a in (0.1, 1.0, 2.5)])
+    q = np.array([m.assemble([1 - np.cos(a), -np.sin(a), 0.0])[0] for a in at])
     return m, 1.5, {"q0": q, "every": 0.1, **how}
 
 
@@ -130,6 +130,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "actuated rk4": lambda: actuated(step=1e-3),
     "actuated rodas4": lambda: actuated(integrator="rodas4", tolerance=1e-8),
     "rod rk4": lambda: rod(step=1e-3),
+    "rod in pairs": lambda: rod((0.1, 0.12, 1.0, 1.03, 2.5, 2.55), step=1e-3),
     "rod alone": lambda: (*rod()[:2], {"step": 1e-3, "every": 0.1}),
     "rod dopri5": lambda: rod(**CHOSEN),
     "rod event": lambda: rod_event(step=1e-3),

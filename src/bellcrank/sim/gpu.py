@@ -140,7 +140,8 @@ def run_gpu(
     def taken(by: Traced, made: GpuProgram, here: Array, few: Any) -> tuple[Any, list[tuple[Array, Array]]]:
         """Some runs to their ends: their states on the GPU, and pieces of their record."""
         if begun:
-            state = cupy().asarray(final[:, few], made.dtype)
+            # What numpy takes by a list of columns lies column by column, and the kernel sees memory, not strides.
+            state = cupy().asarray(np.ascontiguousarray(final[:, few]), made.dtype)
         else:
             starts = first["y"][:1] if same(first["y"]) else first["y"][few]
             state = places.array(len(here), {**first, "y": starts}, cupy(), made.dtype)
