@@ -11,7 +11,7 @@ traced, compiled and solved shrinks with them, and the values are the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def product(traced: Traced, tree: Tree, mass: forms.Dynamics, part: forms.Partit
         q, v, x = s.split(list(y))
         found = forms.reduced(tree, mass, part, list(q))
         allowed = found.moved([v[i] for i in free], [0.0] * m.nv)
-        momenta = [[forms.inner(e, column) for e in found.E.values()] for column in zip(*found.M, strict=True)]
+        momenta = [[along(e, column) for e in found.E.values()] for column in zip(*found.M, strict=True)]
         nearest = [solve(found.small, momentum, [str(i) for i in free]) if k else [] for momentum in momenta]
         return {
             "dy": traced.rate(t, [*q, *allowed, *x, *y[s.size :]], u),
@@ -106,6 +106,10 @@ def wide(traced: Traced, N: Array, A: Array, bent: Array, rest: int) -> Array:
 
 def unit(i: int, n: int) -> State:
     return [1.0 if j == i else 0.0 for j in range(n)]
+
+
+def along(e: Mapping[int, Scalar], x: Sequence[Scalar]) -> Scalar:
+    return dot(list(e.values()), [x[i] for i in e])
 
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

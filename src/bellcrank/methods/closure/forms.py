@@ -178,7 +178,7 @@ class Reduced:
 
     def freedoms(self, force: Vector) -> State:
         """x with E^T M E x = E^T force."""
-        right = [inner(column, force) for column in self.E.values()]
+        right = [_inner(column, force) for column in self.E.values()]
         return solve(self.small, right, [str(k) for k in self.E]) if right else []
 
     def moved(self, x: Vector, start: Vector) -> State:
@@ -202,7 +202,7 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
     products = {k: _times(M, column) for k, column in E.items()}
     small: list[dict[int, Scalar]] = []
     for i, k in enumerate(free):
-        entries = {j: inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
+        entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
         small.append({j: x for j, x in entries.items() if j == i or not is_zero(x)})
     return Reduced(
         E,
@@ -256,7 +256,7 @@ def _times(M: Sequence[Vector], column: dict[int, Scalar]) -> State:
     return out
 
 
-def inner(column: dict[int, Scalar], x: Sequence[Scalar]) -> Scalar:
+def _inner(column: dict[int, Scalar], x: Vector) -> Scalar:
     total: Scalar = 0.0
     for k, e in column.items():
         total = total + e * x[k]
