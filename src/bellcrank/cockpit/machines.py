@@ -10,10 +10,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bellcrank.actuators import PD, IdealTorque
-from bellcrank.actuators.actuator import Actuator
+import numpy as np
+
+from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit.driven import Snapshot
-from bellcrank.cockpit.servos import gains, met, movable
+from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
+from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.record.column import RATES, units
@@ -23,6 +25,8 @@ from bellcrank.sim.systems import System, system
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]
 BY = ("position", "torque")
+POSES = 8  # tried, to see what weight and inertia a joint meets
+EACH = 4  # of the steps to the end of a slider, for which its servo is made
 
 
 @dataclass(frozen=True)
@@ -99,36 +103,55 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
     """Sliders for a mechanism that nobody has described."""
     if by not in BY:
         raise InputError(unknown("way to drive", by, BY))
-    start = m.assemble(m.neutral())[0] if m.loops else m.neutral()
+    start = np.asarray(m.assemble(m.neutral())[0] if m.loops else m.neutral(), float)
     moved = movable(m, start)
     if not moved:
-        why = "the loops leave it no freedom" if m.loops else "it has no joint with a single coordinate"
         raise InputError(
-            f'"{m.name}": {why}, so there is nothing for a slider to move; '
+            f'"{m.name}": {_why(m)}, so there is nothing for a slider to move; '
             "give bellcrank.cockpit a Machine of your own."
         )
     measured = dict(zip(m.columns[1], units(m)[1], strict=True))
-    joints = {j.name: j for j in m.own_joints}
-    held, free, weight = met(m, moved)
-    levers, actuators = [], []
-    for name in moved:
-        i, limits, unit = m.columns[1].index(name), joints[name].limits, measured[name]
-        size = math.pi if unit == "rad" else typical_length(m)
-        if by == "position":
-            kp, kd = gains(held[i], free[i], weight[i], 1.0 if unit == "rad" else size)
-            low, high = max(limits.lower, -size), min(limits.upper, size)
-            levers.append(Lever(name, unit, low, high, None))
-            actuators.append(_servo(name, kp, kd))
-        else:
-            most = limits.effort if math.isfinite(limits.effort) else 2.0 * max(weight[i], held[i])
-            levers.append(Lever(name, RATES[unit][2], -most, most))
-            actuators.append(IdealTorque(name, most))
-    made = system(m, actuators=actuators, control=lambda t, q, v, x, u: list(u), inputs=dict.fromkeys(moved, 0.0))
+    sizes = [math.pi if measured[name] == "rad" else typical_length(m) for name in moved]
+    inertia, hold = (x[0] for x in met(m, start[None], moved))
+    actuators = [IdealTorque(name) for name in moved]
+    if by == "torque":
+        levers = [_forced(m, name, measured[name], k) for name, k in zip(moved, np.diag(inertia), strict=True)]
+        made = system(m, actuators=actuators, control=lambda t, q, v, x, u: list(u), inputs=dict.fromkeys(moved, 0.0))
+    else:
+        at = [m.columns[0].index(name) for name in moved]
+        limits = [{j.name: j for j in m.own_joints}[name].limits for name in moved]
+        ends = [(max(l.lower, -x), min(l.upper, x)) for l, x in zip(limits, sizes, strict=True)]
+        ends = [(min(low, start[i]), max(high, start[i])) for (low, high), i in zip(ends, at, strict=True)]
+        ways = reach(m, start, moved, ends)
+        pairs = [(float(ways[-1, 2 * k, i]), float(ways[-1, 2 * k + 1, i])) for k, i in enumerate(at)]
+        levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, pairs, strict=True)]
+        poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
+        found = gains(m, np.concatenate([start[None], *ways[EACH - 1 :: EACH], *(p[None] for p in poses)]), moved)
+        speeds = tuple(x / 2.0 for x in sizes)
+        places = tuple(float(start[i]) for i in at)
+        whole = not m.loops and len(moved) == m.nv == m.nq
+        tree = InverseDynamics(m, lambda t: (places,) * 3) if whole else None
+        servos = Servos(tuple(moved), places, speeds, found, hold, tree)
+        made = system(m, actuators=actuators, control=servos, inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
 
 
-def _servo(name: str, kp: float, kd: float) -> Actuator:
-    return PD(name, kp, kd)
+def _why(m: Mechanism) -> str:
+    """Why nothing can be moved."""
+    if m.loops and m.loop_analysis.mobility == 0:
+        return "the loops leave it no freedom"
+    kinds = ", ".join(f"{j.name} ({j.kind})" for j in m.own_joints)
+    free = " that the loops leave free" if m.loops and any(n in m.columns[0] for n in m.columns[1]) else ""
+    return f"no joint{free} has a single coordinate; it has {kinds}"
+
+
+def _forced(m: Mechanism, name: str, unit: str, inertia: float) -> Lever:
+    """A slider for the force itself: as far as the joint is made for, or some times what it meets."""
+    effort = {j.name: j for j in m.own_joints}[name].limits.effort
+    q = np.stack([m.neutral(), *(m.random(seed)[0] for seed in range(POSES))])
+    weight = np.abs(m.gravity_torque(q))[:, m.columns[1].index(name)].max()
+    most = effort if math.isfinite(effort) else 2.0 * max(float(weight), float(inertia))
+    return Lever(name, RATES[unit][2], -most, most)
 
 
 def plots_of(m: Mechanism) -> tuple[Plot, ...]:

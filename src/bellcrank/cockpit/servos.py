@@ -1,18 +1,42 @@
-"""Servos for a mechanism that nobody has described: which joints get one, and how stiff and damped it is."""
+"""Servos for a mechanism that nobody has described: which joints get one, what holds them, and how they go to a target.
+
+    a = w^2 e + w^2 c integral(e) + 2 w (dq_d - dq),   e = q_d - q
+    tau = hold + D a                          or, where every coordinate of a tree is driven,
+    tau = hold + ID(q, dq, a) - ID(start)     computed torque, as in control/inverse_dynamics.py
+
+D is diagonal, and made for the inertia Lambda that the driven coordinates meet on the way from the start to the ends of
+the sliders, with closed loops and with all that gives way: the inverse of Lambda is what their accelerations gain from
+forces on them, by the mechanism's own dynamics. hold is what keeps the start at rest, against gravity and springs;
+elsewhere the integral makes up for what has changed. w is faster than anything that wants to fall. The desired place
+q_d begins where the mechanism is, goes to the target at a bounded speed, and is on a leash (control/leash.py).
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi
 from typing import Any
 
 import numpy as np
 
+from bellcrank.actuators import StateVariable
+from bellcrank.control.inverse_dynamics import InverseDynamics
+from bellcrank.control.leash import Leash
+from bellcrank.methods.closure.assembly import CLOSED, assembled
 from bellcrank.model import Mechanism
+from bellcrank.scalar import Scalar, clip
 
-SWING = 2.0 * math.pi * 1.5  # rad/s, how fast a servo is
-FIRM = 20.0  # a servo sags under the weight by a radian over this, at most
-QUICK = 600.0  # 1/s: nothing faster, for an explicit method at 1 kHz is stable up to some 2700
-POSES = 8  # tried, to see what weight and inertia a joint meets
+SWING = 2.0 * pi * 1.5  # rad/s, the least w
+CATCH_UP = 2.0  # 1/s, c
+ARRIVE = 6.0  # 1/s, how fast a desired place comes to a target that is near
+FASTEST = 2400.0  # 1/s; rk4 is stable up to 2785 with a step of 1 ms
+NUDGE = 1e-5  # rad or m, to see where a mechanism falls
+STEPS = 24  # from the start to where a slider ends
+SHARE = 0.25  # of the loops' least singular value at the start: nearer to a dead point no slider goes
+LEAP = 8.0  # times its last step: a dependent coordinate that moves further has changed to another branch
+
+Array = np.ndarray[Any, Any]
 
 
 def movable(m: Mechanism, q: Any) -> list[str]:
@@ -35,30 +59,121 @@ def movable(m: Mechanism, q: Any) -> list[str]:
     return [name for name in names if name in found]
 
 
-def met(m: Mechanism, moved: list[str]) -> tuple[Any, Any, Any]:
-    """What each joint meets in a few poses: the largest inertia with all others held, the smallest with all others
-    free (a floating base gives way), and the largest weight. In loops what one joint of the tree carries hangs on all
-    that are moved: each is made for the most that any of its kind meets.
+def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
+    """Lambda, and the forces that hold the moved coordinates, at each of some places q (places, nq)."""
+    at = [m.columns[1].index(name) for name in moved]
+    forces = np.zeros((len(at) + 1, m.nv))
+    forces[range(1, len(at) + 1), at] = 1.0
+    a = np.asarray(m.forward_dynamics(q[:, None], np.zeros(m.nv), forces))[..., at]
+    inertia = np.linalg.inv(np.swapaxes(a[:, 1:] - a[:, :1], -1, -2))
+    inertia = (inertia + np.swapaxes(inertia, -1, -2)) / 2.0
+    return inertia, -np.einsum("pij,pj->pi", inertia, a[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    inertia: Array  # D
+    quick: float  # rad/s, w
+
+
+def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
+    """For mechanisms held at any of these places.
+
+    D is diagonal and more than any Lambda there. w is twice as fast as the mechanism would run away from there, were it
+    let go (an upright pendulum, a spring over its dead point), and never slower than SWING. But where there is least
+    inertia nothing is faster than a step of 1 ms can bear.
     """
-    q = np.stack([m.neutral(), *(m.random(seed)[0] for seed in range(POSES))])
-    M = np.asarray(m.mass_matrix(q))
-    held = np.diagonal(M, axis1=-2, axis2=-1).max(axis=0)
-    free = 1.0 / np.diagonal(np.linalg.inv(M), axis1=-2, axis2=-1).max(axis=0)
-    weight = np.abs(m.gravity_torque(q)).max(axis=0)
-    if m.loops:
-        kinds = {j.name: j.kind for j in m.own_joints}
-        for kind in set(kinds.values()):
-            same = [m.columns[1].index(name) for name in moved if kinds[name] == kind]
-            if same:
-                held[same], weight[same], free[same] = (
-                    held[same].max(),
-                    weight[same].max(),
-                    free[same].max() / len(same),
-                )
-    return held, free, weight
+    at = [m.columns[1].index(name) for name in moved]
+    inertia, hold = met(m, places, moved)
+    D = np.diagonal(inertia, axis1=-2, axis2=-1).max(axis=0)
+    D = D * np.linalg.eigvals(inertia / D[:, None]).real.max()
+    forces = np.zeros((len(places), m.nv))
+    forces[:, at] = hold
+    slopes = []
+    for name in moved:
+        aside = np.zeros(m.nq)
+        aside[m.columns[0].index(name)] = NUDGE
+        pair = [closed(m, places + way * aside, moved)[0] for way in (-1.0, 1.0)]
+        a = [np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces))[:, at] for q in pair]
+        slopes.append((a[1] - a[0]) / (2.0 * NUDGE))
+    away = np.linalg.eigvals(inertia @ np.stack(slopes, axis=-1) / D[:, None]).real.max()
+    w = max(SWING, 2.0 * float(np.sqrt(max(away, 0.0))))
+    lightest = np.linalg.eigvals(np.linalg.inv(inertia) * D).real.max()
+    return Gains(D * min(1.0, FASTEST / (2.0 * w * float(lightest))), w)
 
 
-def gains(held: float, free: float, weight: float, size: float) -> tuple[float, float]:
-    """kp and kd; size: of a radian, or what is large for a slide, m."""
-    kp = min(max(held * SWING**2, weight * FIRM / size), free * QUICK**2)
-    return kp, min(2.0 * math.sqrt(kp * held), free * QUICK)
+def closed(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
+    """The configurations nearest to q in which the loops are closed and the moved coordinates as they are; whether."""
+    if not m.loops:
+        return q, np.ones(len(q), bool)
+    plain = m.at() if m.parameters else m
+    found, residual = assembled(plain.tree, q, np.array([name not in moved for name in m.columns[1]], float))
+    return found, np.abs(residual).max(axis=-1) < CLOSED
+
+
+def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> Array:
+    """The way of each coordinate to its low and its high end, the other moved ones at rest: (steps, 2 moved, nq).
+
+    As far as `ends`, or as the loops let it go: they stay closed, on their branch and away from dead points.
+    """
+    at = np.repeat([m.columns[0].index(name) for name in moved], 2)
+    lanes = np.arange(len(at))
+    places = np.tile(q, (len(at), 1))
+    steps = np.linspace(q[at], np.ravel(ends), STEPS + 1)[1:]
+    going = np.ones(len(at), bool)
+    least, way = SHARE * _freedom(m, places, moved), []
+    for step in steps:
+        guess = places.copy()
+        guess[lanes, at] = step
+        then, good = closed(m, guess, moved)
+        near = np.abs(then - places).max(axis=-1) <= LEAP * np.abs(step - places[lanes, at])
+        going &= good & near & (_freedom(m, then, moved) >= least)
+        places[going] = then[going]
+        way.append(places.copy())
+    return np.array(way)
+
+
+def _freedom(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
+    """The least singular value of the loops' Jacobian without the moved coordinates: 0 at a dead point."""
+    rest = [k for k, name in enumerate(m.columns[1]) if name not in moved]
+    if not m.loops or not rest:
+        return np.ones(len(q))
+    values = np.linalg.svd(np.asarray(m.closure_jacobian(q))[..., rest], compute_uv=False)
+    rank = int((values[0] > 1e-9 * values[0, 0]).sum())
+    return np.asarray(values[:, rank - 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Servos:
+    """The control: call it with (t, q, v, x, u), u being the targets; it gives the forces on the moved coordinates."""
+
+    moved: tuple[str, ...]
+    start: tuple[float, ...]
+    speeds: tuple[float, ...]  # of the desired places
+    gains: Gains
+    hold: Array
+    tree: InverseDynamics | None = None  # of a mechanism with all its coordinates driven
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        places = [StateVariable(f"{n}.desired", "", x) for n, x in zip(self.moved, self.start, strict=True)]
+        return (*places, *(StateVariable(f"{n}.error", "") for n in self.moved))
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
+        w, accelerations, forces = self.gains.quick, list[Scalar](), list[Scalar]()
+        rates, errors = list[Scalar](), list[Scalar]()
+        for name, most, inertia, held in zip(self.moved, self.speeds, self.gains.inertia, self.hold, strict=True):
+            desired = x[f"{name}.desired"]
+            leash = Leash(0.02 * most, 0.3, 0.3 * most)
+            rate = leash(desired, clip(ARRIVE * (u[name] - desired), -most, most), q[name])
+            error = desired - q[name]
+            wanted = w * w * (error + CATCH_UP * x[f"{name}.error"]) + 2.0 * w * (rate - v[name])
+            accelerations.append(wanted)
+            forces.append(float(held) + float(inertia) * wanted)
+            rates.append(rate)
+            errors.append(error)
+        if self.tree is not None:
+            still = [0.0] * len(self.moved)
+            now, first = self.tree.torque(list(q), list(v), accelerations), self.tree.torque(self.start, still, still)
+            forces = [float(h) + a - b for h, a, b in zip(self.hold, now, first, strict=True)]
+        return forces, [*rates, *errors]

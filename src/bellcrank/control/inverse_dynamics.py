@@ -59,14 +59,15 @@ class InverseDynamics:
                     f"InverseDynamics: {name} has {len(gains)} numbers; expected one, or {m.nv}: "
                     f"{', '.join(m.columns[1])}."
                 )
-        _ = self._torque  # is there such a method?
+        _ = self.torque  # is there such a method?
 
     @property
     def open_loop(self) -> bool:
         return all(isinstance(k, (int, float)) and k == 0 for k in (*self._each(self.kp), *self._each(self.kv)))
 
     @cached_property
-    def _torque(self) -> Callable[..., list[Scalar]]:
+    def torque(self) -> Callable[..., list[Scalar]]:
+        """Of (q, v, a), over any scalar."""
         tree = regrouped(self.mechanism.tree)  # the same forces from emptier bodies
         found = able(NAME, tree)[0] if self.method == "auto" else method(self.method, NAME, tree)
         function: Any = found.function(NAME)
@@ -78,7 +79,7 @@ class InverseDynamics:
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any = (), u: Any = ()) -> list[Scalar]:
         q_d, v_d, a_d = self.trajectory(t)
         if self.open_loop:
-            return self._torque(q_d, v_d, a_d)
+            return self.torque(q_d, v_d, a_d)
         n = range(self.mechanism.nv)
         q, v, kp, kv = [q[i] for i in n], [v[i] for i in n], self._each(self.kp), self._each(self.kv)
-        return self._torque(q, v, [a_d[i] + kv[i] * (v_d[i] - v[i]) + kp[i] * (q_d[i] - q[i]) for i in n])
+        return self.torque(q, v, [a_d[i] + kv[i] * (v_d[i] - v[i]) + kp[i] * (q_d[i] - q[i]) for i in n])

@@ -1,0 +1,70 @@
+"""Any mechanism under sliders: left alone it stays where it is, and each slider takes it to a place and back again."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.cockpit.machines import Machine, generic
+
+TREES = ("pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "chain:8", "tree:12")
+LOOPS = ("slider_fourbar", "four_bar", "n_four_bar", "parallel_cranks", "andrews", "bricard", "double_wishbone")
+LARGE = ("stewart", "delta", "excavator_linkage")
+SHARES = (-0.95, -0.4, 0.5, 0.95)  # of the way to an end of a slider
+SECONDS = 5.0
+
+
+@cache
+def driven(name: str) -> tuple[Machine, bc.Simulator]:
+    machine = generic(bc.zoo.load(name))
+    return machine, bc.Simulator(machine.system, machine.integrator)
+
+
+def run(name: str, seconds: float, targets: Any, every: float = 0.05) -> bc.Record:
+    """targets: (runs, levers, lines)."""
+    machine, simulator = driven(name)
+    inputs = {n: targets[:, i] for i, n in enumerate(machine.system.inputs)}
+    return simulator.run(
+        seconds, machine.start, step=1e-3, every=every, inputs=inputs, input_step=seconds / targets.shape[-1]
+    )
+
+
+def test_every_mechanism_of_the_zoo_is_here() -> None:
+    known = {name.partition(":")[0] for name in (*TREES, *LOOPS, *LARGE)}
+    assert set(bc.zoo.TABLE) - known == {"rod_pendulum", "random_tree", "excavator"}  # no sliders; falls; sticks
+
+
+@pytest.mark.parametrize("name", [*TREES, *LOOPS, *LARGE])
+def test_left_alone(name: str) -> None:
+    """Ten seconds: against gravity and springs, however stiff and however near to falling."""
+    machine = driven(name)[0]
+    found = run(name, 10.0, np.array(machine.first())[None, :, None])
+    assert {s.reason for s in found.stops} == {"end"}
+    assert np.abs(found.q - np.array(machine.start)).max() < 1e-6
+    assert np.abs(found.v).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", [*TREES, *LOOPS, *LARGE])
+def test_there_and_back(name: str) -> None:
+    """Each slider alone, to places within its ends: it gets there, nothing whirls, and back it is as it was before."""
+    machine = driven(name)[0]
+    first, places = np.array(machine.first()), []
+    for i, lever in enumerate(machine.levers):
+        for share in SHARES:
+            place = first.copy()
+            place[i] += share * (lever.high - first[i] if share > 0 else first[i] - lever.low)
+            places.append(place)
+    targets = np.stack([np.array(places), np.tile(first, (len(places), 1))], axis=-1)
+    found = run(name, 2.0 * SECONDS, targets)
+    assert {s.reason for s in found.stops} == {"end"}
+    at = [machine.mechanism.columns[0].index(lever.name) for lever in machine.levers]
+    middle = int(np.argmin(np.abs(np.asarray(found.t).reshape(-1, found.q.shape[-2])[0] - SECONDS)))
+    np.testing.assert_allclose(found.q[:, middle][:, at], np.array(places), atol=0.02)
+    np.testing.assert_allclose(found.q[:, -1], np.tile(machine.start, (len(places), 1)), atol=0.02)  # the same branch
+    speeds = [abs(lever.high - lever.low) for lever in machine.levers]
+    moving = [machine.mechanism.columns[1].index(lever.name) for lever in machine.levers]
+    assert np.abs(found.v[..., moving]).max() < 2.0 * max(speeds)
