@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from websockets.asyncio.client import ClientConnection, connect
 
-from bellcrank.cockpit.messages import HEADER
-from bench.rough import CASES, LEVERS, url
+from bellcrank.cockpit.messages import HEADER, STATE
+from bench.rough import CASES, KEY, LEVERS, TOKEN, url
 
 CORE, LATE = 0.05, 0.020  # promised
 
@@ -34,13 +34,16 @@ CORE, LATE = 0.05, 0.020  # promised
 def serve() -> None:
     """In a process of its own, so that its processor time is the server's alone."""
     from bellcrank.cli.drive import maker
+    from bellcrank.cockpit.guard import Guard
     from bellcrank.cockpit.known import MACHINES
     from bellcrank.cockpit.serve import bound
     from bellcrank.cockpit.serve import serve as run
     from bellcrank.cockpit.session import Session
 
     session = Session(MACHINES["excavator_linkage"](), maker())
-    run(session, bound("127.0.0.1", 0), browser=False, ready=lambda address: print(address, flush=True))
+    listening = bound("127.0.0.1", 0)
+    print(listening.getsockname()[1], flush=True)
+    run(session, listening, browser=False, ready=lambda address: None, guard=Guard(token=TOKEN))
 
 
 def spent(process: int) -> float:
@@ -72,6 +75,8 @@ class Page:
             if isinstance(got, str):
                 said = json.loads(got)
                 self.report = said if said["type"] == "report" else self.report
+                continue
+            if got[0] != STATE:
                 continue
             _, _, _, number, *_, serial = HEADER.unpack_from(got)
             self.states += 1
@@ -126,7 +131,7 @@ async def measured(port: str, process: int, seconds: float) -> bool:
     cost = Table("pages", "of a core", "of which pages", "states/s", "input to state, median", "99 %")
     rough = Table("company", "late before", "with", "skipped before", "with", "wake-up p99 before", "with", "of a core")
     cost.add_row("none", f"{idle:.1%}", "", "", "", "")
-    async with connect(url(port), compression=None) as socket:
+    async with connect(url(port), additional_headers=KEY, compression=None) as socket:
         page = Page(socket)
         jobs = [asyncio.create_task(page.eyes()), asyncio.create_task(page.hand())]
         await asyncio.sleep(2.0)
@@ -168,7 +173,7 @@ def main() -> int:
     seconds = asked.parse_args().seconds
     server = subprocess.Popen([sys.executable, "-m", "bench.cockpit", "serve"], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
-    port = server.stdout.readline().strip().rstrip("/").rpartition(":")[2]
+    port = server.stdout.readline().strip()
     try:
         return 0 if asyncio.run(measured(port, server.pid, seconds)) else 1
     finally:

@@ -24,7 +24,8 @@ def main(path: str) -> None:
     listening, end = bound("127.0.0.1", 0), threading.Event()
     session = Session(linkage.machine(), drive.maker())
     session.fly("dig")
-    job = serving(session, Guard(), listening, lambda: not end.is_set())
+    guard = Guard()
+    job = serving(session, guard, listening, lambda: not end.is_set())
     thread = threading.Thread(target=lambda: asyncio.run(job))
     thread.start()
     try:
@@ -32,7 +33,7 @@ def main(path: str) -> None:
             found = shutil.which("chromium") or p.chromium.executable_path
             browser = p.chromium.launch(executable_path=found, args=FLAGS)
             page = browser.new_page(viewport=SIZE)
-            page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?quality=high")
+            page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/?quality=high#token={guard.token}")
             while session.drive.snapshot().t < SECONDS:
                 page.wait_for_timeout(50)
             session.pause()

@@ -14,6 +14,9 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
+STATE = 1  # kind of a binary message
+TOKEN = "bench"
+KEY = {"Authorization": f"Bearer {TOKEN}"}
 LEVERS = 6  # of excavator_linkage
 SMALL = '{"type": "input", "values": [0, 0, 0, 0, 0, 0], "n": 0}'
 MALFORMED: tuple[str | bytes, ...] = (
@@ -45,7 +48,7 @@ async def again(port: str, end: float, talk: Callable[[ClientConnection], Awaita
     """Comes back whenever the line is cut, and reads what it is sent."""
     while time.monotonic() < end:
         with suppress(ConnectionClosed, InvalidHandshake, OSError):
-            async with connect(url(port), compression=None, max_size=None) as s:
+            async with connect(url(port), additional_headers=KEY, compression=None, max_size=None) as s:
 
                 async def read(s: ClientConnection = s) -> None:
                     with suppress(ConnectionClosed):
@@ -96,7 +99,8 @@ async def flood(port: str, end: float) -> None:
 async def deaf(port: str, end: float) -> None:
     """Five that open a line and never read from it."""
     head = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    head += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    head += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+    head += f"Authorization: {KEY['Authorization']}\r\n\r\n"
     writers = []
     for _ in range(5):
         reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=1024)
@@ -113,13 +117,14 @@ async def fifty(port: str, end: float) -> None:
 
     async def one() -> None:
         with suppress(ConnectionClosed):
-            async with connect(url(port), compression=None) as s:
+            async with connect(url(port), additional_headers=KEY, compression=None) as s:
                 seen = 0
                 async for got in s:
                     if time.monotonic() > end:
                         return
-                    seen += isinstance(got, bytes)
-                    if isinstance(got, bytes) and seen % 2 == 0:
+                    state = isinstance(got, bytes) and got[0] == STATE
+                    seen += state
+                    if state and seen % 2 == 0:
                         await s.send(json.dumps({"type": "seen", "serial": int.from_bytes(got[28:32], "little")}))
 
     await asyncio.gather(*(one() for _ in range(50)))
@@ -129,7 +134,7 @@ async def fickle(port: str, end: float) -> None:
     """Comes and goes."""
     while time.monotonic() < end:
         with suppress(ConnectionClosed, InvalidHandshake, OSError):
-            async with connect(url(port), compression=None):
+            async with connect(url(port), additional_headers=KEY, compression=None):
                 pass
 
 

@@ -19,12 +19,13 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from bellcrank.cli.drive import maker
+from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.known import MACHINES
-from bellcrank.cockpit.messages import HEADER
+from bellcrank.cockpit.messages import HEADER, STATE
 from bellcrank.cockpit.serve import bound, serve
 from bellcrank.cockpit.session import Session
 from bellcrank.sim.deadline_text import line, whole
-from bench.rough import url
+from bench.rough import KEY, TOKEN, url
 
 MACHINE = "excavator_linkage"
 
@@ -33,9 +34,9 @@ async def watch(port: str) -> None:
     """Until the server goes; then how many states it saw."""
     states, began = 0, time.monotonic()
     with suppress(ConnectionClosed):
-        async with connect(url(port), compression=None) as s:
+        async with connect(url(port), additional_headers=KEY, compression=None) as s:
             async for got in s:
-                if isinstance(got, bytes):
+                if isinstance(got, bytes) and got[0] == STATE:
                     states += 1
                     if states % 2 == 0:
                         await s.send(json.dumps({"type": "seen", "serial": HEADER.unpack_from(got)[-1]}))
@@ -64,7 +65,15 @@ def main() -> int:
             print(f"{session.drive.snapshot().t:.0f} s: {line(session.drive.report())}", flush=True)
 
     began = os.times()
-    serve(session, listening, browser=False, seconds=given.seconds, ready=lambda address: None, each=each)
+    serve(
+        session,
+        listening,
+        browser=False,
+        seconds=given.seconds,
+        ready=lambda address: None,
+        each=each,
+        guard=Guard(token=TOKEN),
+    )
     ended = os.times()
     page.wait()
     report = session.drive.report()

@@ -1,4 +1,7 @@
-"""A headless Chromium for the tests of our pages, or a skip where there is none."""
+"""A headless Chromium for the tests of our pages, or a skip where there is none.
+
+With BELLCRANK_BROWSER=required, as in CI, what is missing is a failure: a page that nobody looked at is not tested.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,22 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
+def missing(what: str) -> None:
+    if os.environ.get("BELLCRANK_BROWSER") == "required":
+        pytest.fail(f"{what}, and BELLCRANK_BROWSER is required")
+    pytest.skip(what)
+
+
 @contextmanager
 def launched(*flags: str) -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    try:
+        import playwright.sync_api as playwright
+    except ImportError:
+        missing("playwright is not installed")
     with playwright.sync_playwright() as p:
         path = next((found for name in NAMES if (found := shutil.which(name))), p.chromium.executable_path)
         if not os.path.exists(path):
-            pytest.skip("no Chromium is installed")
+            missing("no Chromium is installed")
         made = p.chromium.launch(executable_path=path, args=["--no-sandbox", *flags])
         yield made
         made.close()

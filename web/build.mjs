@@ -1,4 +1,4 @@
-// Bundles the page into the Python package: one script, one style sheet, one HTML file. Nothing is fetched from elsewhere.
+// Bundles the page into the Python package: two scripts (the line to the server has a thread of its own), one style sheet, one HTML file. Nothing is fetched from elsewhere.
 import { build } from "esbuild";
 import { copyFile, mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const target = `${here}../src/bellcrank/cockpit/static`;
 await mkdir(target, { recursive: true });
 await build({
-  entryPoints: { cockpit: `${here}src/main.ts` },
+  entryPoints: { cockpit: `${here}src/main.ts`, line: `${here}src/line.ts` },
   outdir: target,
   bundle: true,
   minify: true,

@@ -118,7 +118,8 @@ def test_the_page_has_the_same_protocol() -> None:
         assert line is not None
         assert re.findall(r"(\w+)\??: ", line[1]) == list(kind.__dataclass_fields__)
     assert f"PROTOCOL = {messages.PROTOCOL};" in text
-    assert f"HEADER = {messages.HEADER.size};" in text
+    assert f"const HEADER = {messages.HEADER.size};" in text
+    assert f"GROUND_HEADER = {messages.GROUND_HEADER.size};" in text
     flags = f"RUNNING = {messages.RUNNING}, NEUTRAL = {messages.NEUTRAL}, DRIVEN = {messages.DRIVEN};"
     assert flags in text
 
@@ -203,38 +204,69 @@ def test_dead_man() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "origin", "peer", "welcome"),
+    ("host", "origin", "welcome"),
     [
-        ("127.0.0.1:8731", "http://127.0.0.1:8731", "127.0.0.1", True),
-        ("localhost:8731", "http://localhost:8731", "127.0.0.1", True),
-        ("[::1]:8731", "http://[::1]:8731", "::1", True),
-        ("127.0.0.1:8731", None, "127.0.0.1", True),  # no browser
-        ("127.0.0.1:8731", None, "192.168.1.9", False),
-        ("127.0.0.1:8731", "https://evil.example", "127.0.0.1", False),
-        ("127.0.0.1:8731", "http://127.0.0.1:9999", "127.0.0.1", False),  # another program's page
-        ("127.0.0.1:8731", "null", "127.0.0.1", False),
-        ("127.0.0.1:8731", "file://127.0.0.1:8731", "127.0.0.1", False),
-        ("127.0.0.1:8731", "http://[", "127.0.0.1", False),
-        ("evil.example:8731", "http://evil.example:8731", "127.0.0.1", False),  # a name that points here
-        ("192.168.1.5:8731", "http://192.168.1.5:8731", "192.168.1.9", False),
-        ("", None, "127.0.0.1", False),
-        ("[", "http://[", "127.0.0.1", False),
+        ("127.0.0.1:8731", "http://127.0.0.1:8731", True),
+        ("localhost:8731", "http://localhost:8731", True),
+        ("[::1]:8731", "http://[::1]:8731", True),
+        ("127.0.0.1:8731", None, True),  # no browser
+        ("127.0.0.1:8731", "https://evil.example", False),
+        ("127.0.0.1:8731", "http://127.0.0.1:9999", False),  # another program's page
+        ("127.0.0.1:8731", "null", False),
+        ("127.0.0.1:8731", "file://127.0.0.1:8731", False),
+        ("127.0.0.1:8731", "http://[", False),
+        ("evil.example:8731", "http://evil.example:8731", False),  # a name that points here
+        ("192.168.1.5:8731", "http://192.168.1.5:8731", False),
+        ("", None, False),
+        ("[", "http://[", False),
     ],
 )
-def test_hosts_and_origins(host: str, origin: str | None, peer: str, welcome: bool) -> None:
-    guard = Guard()
-    assert (guard.host(host) and guard.origin(origin, host, peer)) is welcome
+def test_hosts_and_origins(host: str, origin: str | None, welcome: bool) -> None:
+    guard, headers = Guard(), {"host": host} | ({} if origin is None else {"origin": origin})
+    assert (guard.host(host) and guard.origin(headers)) is welcome
 
 
-def test_other_computers_need_the_token() -> None:
-    guard = Guard("0.0.0.0", "secret")
+@pytest.mark.parametrize(
+    ("site", "mode", "origin", "arrives", "asks"),
+    [
+        ("none", "navigate", None, True, True),  # typed
+        ("same-origin", "cors", None, True, True),
+        ("cross-site", "navigate", None, True, False),  # a link to the page, and a link to a record
+        ("cross-site", "no-cors", None, False, False),  # <img src="http://127.0.0.1:8731/record.csv">
+        ("same-site", "no-cors", None, False, False),  # the same from another port
+        ("cross-site", "navigate", "https://evil.example", False, False),  # a form
+    ],
+)
+def test_what_browsers_say_of_who_asks(site: str, mode: str, origin: str | None, arrives: bool, asks: bool) -> None:
+    headers = {"host": "127.0.0.1:8731", "sec-fetch-site": site, "sec-fetch-mode": mode}
+    headers |= {} if origin is None else {"origin": origin}
+    assert Guard().origin(headers, arrival=True) is arrives
+    assert Guard().origin(headers) is asks
+
+
+def test_other_computers_by_number_or_name() -> None:
+    guard = Guard("0.0.0.0")
     assert guard.host("192.168.1.5:8731")
     assert not guard.host("evil.example")
-    assert guard.drives("127.0.0.1", "")
-    assert not guard.drives("192.168.1.9", "")
-    assert not guard.drives("192.168.1.9", "guess")
-    assert guard.drives("192.168.1.9", "secret")
-    assert not Guard("0.0.0.0", "").drives("192.168.1.9", "")
+
+
+def test_every_guard_has_a_token_of_its_own() -> None:
+    one, other = Guard(), Guard()
+    assert one.token != other.token
+    assert len(one.token) >= 32
+    assert one.token not in repr(one)
+    assert one.knows({"authorization": f"Bearer {one.token}"})
+    assert one.knows({"sec-websocket-protocol": f"bellcrank, token.{one.token}"})
+    for headers in (
+        {},
+        {"authorization": one.token},
+        {"authorization": "Bearer \udcff\xe9"},
+        {"sec-websocket-protocol": "token."},
+    ):
+        assert not one.knows(headers)
+    assert not one.knows({"authorization": f"Bearer {other.token}"})
+    with pytest.raises(ValueError, match="needs a token"):
+        Guard(token="")
 
 
 def test_pace() -> None:
@@ -415,9 +447,10 @@ def test_reset_keeps_the_mode(session: Session) -> None:
 
 def test_replay_is_thinned(session: Session) -> None:
     data = session.replay(2.0, 9.5)
-    rows, width = np.frombuffer(data, "<u4", 2)
-    t = np.frombuffer(data, "<f8", rows, 8)
-    values = np.frombuffer(data, "<f4", offset=8 + 8 * rows).reshape(rows, width)
+    rows, width, changes, cells = (int(n) for n in np.frombuffer(data, "<u4", 4))
+    t = np.frombuffer(data, "<f8", rows, 16)
+    values = np.frombuffer(data, "<f4", rows * width, 16 + 8 * (rows + changes)).reshape(rows, width)
+    assert len(data) == 16 + 8 * (rows + changes) + 4 * (rows * width + cells + 4 * changes)
     assert 2.0 <= t[0] <= t[-1] <= 9.5
     assert ROWS / 2 < rows <= ROWS
     np.testing.assert_allclose(values[:, 0], np.cos(t), atol=1e-6)  # the cab turns by t
@@ -495,9 +528,11 @@ def test_the_autopilot_ends_with_its_program() -> None:
     session = Session(linkage.machine(), FakeDrive)
     session.fly("dig")
     session.piloted()
-    assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+    levers = session.drive.snapshot().u.tolist()
+    assert any(levers[:4])  # by the sticks, in RESOLVED mode
+    assert levers[4:] == [1.0, 0.0]
     session.fly("")
-    assert session.drive.snapshot().u[5] == 0.0
+    assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
 
 
 def test_a_hand_takes_over_from_the_program(session: Session) -> None:

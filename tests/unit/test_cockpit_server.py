@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
 import time
@@ -26,12 +27,16 @@ from bellcrank.cockpit import app as web  # noqa: E402
 from bellcrank.cockpit import excavator, messages  # noqa: E402
 from bellcrank.cockpit.guard import Guard  # noqa: E402
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
+from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402
 from bellcrank.cockpit.serve import bound, serving  # noqa: E402
 from bellcrank.cockpit.session import Session  # noqa: E402
 
 HOME = "http://127.0.0.1:8731"
 LIVE = "ws://127.0.0.1:8731/live"
 HERE = ("127.0.0.1", 40000)
+TOKEN = "of-this-server"
+KEY_LINE = f"Authorization: Bearer {TOKEN}\r\n"
+KEY = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Clock:
@@ -60,7 +65,7 @@ class Page:
                 raise WebSocketDisconnect(got["code"])
             if got.get("text") is not None:
                 self.told.append(json.loads(got["text"]))
-            else:
+            elif got["bytes"][0] == messages.STATE:
                 head = messages.HEADER.unpack_from(got["bytes"])
                 self.frames.append(head)
                 self.send("seen", serial=head[7])
@@ -80,6 +85,14 @@ class Page:
         return self.until(lambda p: next((f for f in p.frames[start:] if f[1] & mask == value), None))
 
 
+class Ticking(FakeDrive):
+    """One that runs: there is always a new picture."""
+
+    def snapshot(self) -> Any:
+        self.n += 1
+        return super().snapshot()
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -87,8 +100,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def client(clock: Clock) -> Iterator[TestClient]:
-    made = web.application(Session(excavator.machine(), FakeDrive), Guard(), clock)
-    with TestClient(made, base_url=HOME, client=HERE) as client:
+    made = web.application(Session(excavator.machine(), Ticking), Guard(token=TOKEN), clock)
+    with TestClient(made, base_url=HOME, client=HERE, headers=KEY) as client:
         yield client
 
 
@@ -112,6 +125,19 @@ def test_welcome_state_and_report(client: TestClient) -> None:
         assert (report["jitter"], report["status"]) == ({"max": "inf"}, "running")
         page.until(lambda p: len(p.frames) > 3)
         assert page.roles(driver=welcome["you"])["viewers"] == 1
+
+
+def test_what_stands_still_is_shown_twice_a_second(clock: Clock) -> None:
+    async def looks(make: Any) -> int:
+        hub = Hub(Session(excavator.machine(), make), Guard(), clock)
+        hub.viewers[1] = Viewer(1)
+        for _ in range(60):
+            hub.look()
+            clock.now += 1 / 60
+        return hub._serial
+
+    assert asyncio.run(looks(Ticking)) == 60
+    assert asyncio.run(looks(FakeDrive)) == 2
 
 
 def test_levers_and_dead_man(client: TestClient, clock: Clock, drive: Any) -> None:
@@ -257,19 +283,29 @@ def test_names_that_point_here_get_nothing(client: TestClient) -> None:
         pass
 
 
-def test_from_another_computer_only_the_token_drives() -> None:
-    made = web.application(Session(excavator.machine(), FakeDrive), Guard("192.168.1.5", "secret"))
-    home, there_too, there = "http://192.168.1.5:8731", "ws://192.168.1.5:8731", ("192.168.1.9", 4000)
-    with TestClient(made, base_url=home, client=there) as client:
-        with client.websocket_connect(f"{there_too}/live", headers={"origin": home}) as s:
-            page = Page(s)
-            assert page.roles(driver=None)["may_drive"] is False
-            page.send("ask")
-            assert "token" in page.until(lambda p: p.last("note"))["text"]
-            page.roles(driver=None)
-        with client.websocket_connect(f"{there_too}/live?token=secret", headers={"origin": home}) as s:
-            page = Page(s)
-            assert page.roles(may_drive=True)["driver"] is not None
+def test_a_websocket_without_the_token_hears_nothing(client: TestClient) -> None:
+    wrong = (
+        {"Authorization": ""},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": TOKEN},
+    )
+    for headers in wrong:
+        with client.websocket_connect(LIVE, headers={"origin": HOME, **headers}) as s:
+            assert s.receive() == {"type": "websocket.close", "code": 4401, "reason": ""}
+    assert client.app.state.hub.viewers == {}  # type: ignore[attr-defined]
+
+
+def test_a_page_brings_the_token_as_a_subprotocol(client: TestClient) -> None:
+    for offered, said in (
+        (["bellcrank", f"token.{TOKEN}"], "welcome"),
+        (["bellcrank", "token.guess"], None),
+        (["bellcrank"], None),
+    ):
+        with client.websocket_connect(LIVE, subprotocols=offered, headers={"origin": HOME, "Authorization": ""}) as s:
+            assert s.accepted_subprotocol == "bellcrank"
+            first = s.receive()
+            assert (json.loads(first["text"])["type"] if "text" in first else None) == said
 
 
 def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,13 +340,13 @@ def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def address() -> Iterator[tuple[str, int]]:
     """A server on a port of its own, in a thread."""
     listening = bound("127.0.0.1", 0)
-    session, end, ready = Session(excavator.machine(), FakeDrive), threading.Event(), threading.Event()
+    session, end, ready = Session(excavator.machine(), Ticking), threading.Event(), threading.Event()
 
     def goes_on() -> bool:
         ready.set()
         return not end.is_set()
 
-    thread = threading.Thread(target=lambda: asyncio.run(serving(session, Guard(), listening, goes_on)))
+    thread = threading.Thread(target=lambda: asyncio.run(serving(session, Guard(token=TOKEN), listening, goes_on)))
     thread.start()
     ready.wait(10)
     yield listening.getsockname()
@@ -324,11 +360,13 @@ def test_too_large_a_message_ends_the_line(address: tuple[str, int]) -> None:
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
 
-    with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20) as s:
+    with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20, additional_headers=KEY) as s:
         s.send("x" * 5000)
         with pytest.raises(ConnectionClosed):
             all(s.recv(timeout=10) for _ in range(1000))
-    with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20) as s:  # and nobody else's
+    with connect(
+        f"ws://127.0.0.1:{address[1]}/live", open_timeout=20, additional_headers=KEY
+    ) as s:  # and nobody else's
         assert json.loads(s.recv(timeout=10))["type"] == "welcome"
 
 
@@ -337,12 +375,14 @@ def test_a_page_that_reads_nothing_does_not_hold_up_the_others(address: tuple[st
 
     with socket.create_connection(address) as deaf:
         head = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        deaf.sendall(f"{head}Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
-        with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20) as s:
+        deaf.sendall(
+            f"{head}Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n{KEY_LINE}\r\n".encode()
+        )
+        with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20, additional_headers=KEY) as s:
             frames, start = 0, time.monotonic()
             while frames < 30 and time.monotonic() - start < 20:
                 got = s.recv(timeout=10)
-                if isinstance(got, bytes):
+                if isinstance(got, bytes) and got[0] == messages.STATE:
                     frames += 1
                     s.send(json.dumps({"type": "seen", "serial": messages.HEADER.unpack_from(got)[7]}))
             assert frames == 30
@@ -365,7 +405,7 @@ def run(*args: str) -> Any:
 def test_the_command_says_where_and_ends_with_the_report(fake: None) -> None:
     done = run("excavator", "--port", "0", "--seconds", "0.3", "--rate", "500", "--method", "aba")
     assert done.exit_code == 0, done.output
-    assert "drive it at http://127.0.0.1:" in done.output
+    assert re.search(r"drive it at http://127\.0\.0\.1:\d+/#token=[\w-]{32}\b", done.output)
     assert "0 periods ended late: 0 caught up; 0 periods skipped" in done.output
     done = run("pendulum", "--port", "0", "--seconds", "0.3", "--by", "torque")
     assert done.exit_code == 0, done.output

@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.schedule import Schedule, Tasks
 from chromium import launched, opening, settled
+from page_measures import contrasts
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +185,13 @@ def test_a_step_can_be_picked_out(shown: Any, s: Schedule) -> None:
     assert page.evaluate("view.step") == "Ic"
     page.click("#legend button:has-text('Ic')")
     assert page.evaluate("view.step") is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_word_can_be_read(shown: Any, s: Schedule, scheme: str) -> None:
+    found = contrasts(shown(s, scheme=scheme))
+    assert len(found) > 20
+    assert {name: ratio for name, ratio in found if ratio < 4.5} == {}
 
 
 def test_light_and_dark(shown: Any, s: Schedule) -> None:

@@ -238,7 +238,7 @@ def test_a_part_of_it(run: Record, batch: Record) -> None:
     assert 0 < len(part) < len(run)
     for name in ("t", "boom.q", "energy", "bucket.z"):
         np.testing.assert_array_equal(part[name], run[name][inside])
-    assert part.provenance == run.provenance
+    assert part.provenance == {**run.provenance, "part": "0.1 to 0.2 s of a longer run"}
     made = Record({"t": run.column("t")}, derived=lambda name: Column(name, "", 2.0 * run.t), derivable=("twice",))
     np.testing.assert_array_equal(made.between(0.1, 0.2)["twice"], 2.0 * part.t)
     assert batch.between(0.0, 0.02)["boom.q"].shape == (*batch.batch, 3)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank.cli import app
+from bellcrank.forces import Soil
 from bellcrank.model import Body, Frame, Joint, Mechanism, assemble
 from bellcrank.record import Column, Record, Stop, page, state_columns
 from bellcrank.record.page import contents, thinned
@@ -155,7 +156,70 @@ def test_without_a_mechanism() -> None:
     columns["t"] = Column("t", "s", np.arange(3.0))
     data = data_of(Record(columns, stops=[Stop("not finite", np.nan, "p")]).html())
     assert data["replay"] is None
-    assert [p["title"] for p in data["panels"]] == ["Others"]
+    assert [(p["title"], p["unit"]) for p in data["panels"]] == [("Pressures", "Pa")]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "title"),
+    [
+        ("boom.q", "rad", "Positions"),
+        ("base.qw.q", "1", "Orientation"),
+        ("input.first", "", "Inputs"),
+        ("parameter.mass", "kg", "Parameters"),
+        ("boom.p_in", "psi", "Pressures"),
+        ("boom_d", "rad", "Angles"),
+        ("boom.spool", "", "Spool"),
+        ("q", "", "Q"),
+    ],
+)
+def test_every_panel_has_a_name(name: str, unit: str, title: str) -> None:
+    run = Record({"t": Column("t", "s", np.arange(2.0)), name: Column(name, unit, np.zeros(2))})
+    assert contents(run, (), "x")["panels"] == [{"title": title, "unit": unit, "columns": [0]}]
+
+
+def labels(run: Record) -> dict[str, str]:
+    return {label: value for value, _, label in page.facts(run, ())}
+
+
+def test_degrees_of_freedom_are_those_that_loops_leave() -> None:
+    m = bc.zoo.load("excavator_linkage")
+    q = np.tile(m.neutral(), (3, 1))
+    run = Record(state_columns(m, np.arange(3.0), q=q, v=np.zeros((3, m.nv))), mechanism=m)
+    assert m.nv > m.loop_analysis.mobility == 4
+    assert labels(run)["degrees of freedom"] == "4"
+    assert (
+        labels(
+            Record(state_columns(bc.zoo.planar3r(), [0.0], q=[[0.0] * 3], v=[[0.0] * 3]), mechanism=bc.zoo.planar3r())
+        )["degrees of freedom"]
+        == "3"
+    )
+
+
+def test_energy_drifts_only_where_nothing_feeds_or_eats_it() -> None:
+    m = bc.zoo.planar3r()
+    assert "energy drift" in labels(bc.simulate(m, 0.05, q0=[0.3, 0.2, 0.1], step=1e-3, progress=False))
+    driven = bc.system(m, control=lambda t, q, v, x, u: [1.0, 0.0, 0.0])
+    assert "energy drift" not in labels(bc.simulate(driven, 0.05, step=1e-3, progress=False))
+    motor = bc.system(m, actuators=[bc.actuators.PD("joint1", 1.0, 1.0)])
+    assert "energy drift" not in labels(bc.simulate(motor, 0.05, step=1e-3, progress=False))
+    soil = bc.system(m, forces={m.bodies[-1].name: Soil()})
+    assert "energy drift" not in labels(bc.simulate(soil, 0.05, step=1e-3, progress=False))
+
+
+def test_a_part_does_not_tell_the_end_of_the_whole(run: Record) -> None:
+    broken = Record(
+        {name: run.column(name) for name in run.columns},
+        mechanism=run.mechanism,
+        stops=[Stop("not finite", 0.1, "boom.q is not finite")],
+    )
+    first, last = broken.between(0.02, 0.05), broken.between(0.05, 0.2)
+    assert [s.reason for s in first.stops] == ["end"]
+    assert first.stops[0].time == pytest.approx(0.05)
+    assert last.stops == broken.stops
+    assert labels(first)["shown"] == "0.03"
+    assert "not finite" not in str(contents(first, (), "x")["stops"])
+    assert "0.02 to 0.05 s of a longer run" in str(contents(first, (), "x")["provenance"])
+    assert broken.between(0.0, 1.0) is broken
 
 
 def test_names_cannot_break_out() -> None:

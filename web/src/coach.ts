@@ -64,11 +64,12 @@ export class Coach {
     this.mark();
   }
 
-  see(s: Site): void {
+  see(s: Site, replaying: boolean): void {
     by("site-height").textContent = s.height < 0 ? `${(-s.height).toFixed(2)} m deep` : `${s.height.toFixed(2)} m up`;
     by("site-share").textContent = `${Math.round(100 * Math.min(1, s.share))} %`;
     by("site-fill").style.width = `${Math.min(100, 100 * s.share)}%`;
     by("site-dug").textContent = `${s.dug.toFixed(2)} m³`;
+    if (replaying) return;
     if (this.step <= DUG) this.from.bearing = s.bearing;
     if (this.step <= SWUNG) this.from.reach = s.reach;
     // Empty again before it was dumped: it has to be filled anew.

@@ -1,7 +1,7 @@
 // The deadline report: what a step costs, how late the loop wakes up, what it missed.
 
 import { Histogram, Late, Report, Times } from "./messages";
-import { by, make } from "./dom";
+import { by, css, make } from "./dom";
 
 const us = (x: unknown) => (typeof x !== "number" ? "–" : x < 1e-3 ? `${(1e6 * x).toPrecision(3)} µs` : `${(1e3 * x).toPrecision(3)} ms`);
 
@@ -49,7 +49,7 @@ function draw(canvas: HTMLCanvasElement, h: Histogram | undefined, colour: strin
   canvas.width = x * scale; canvas.height = y * scale;
   const c = canvas.getContext("2d")!;
   c.scale(scale, scale);
-  c.font = "10px system-ui"; c.fillStyle = "#868e96";
+  c.font = "10px system-ui"; c.fillStyle = css("--dim");
   if (!h || !h.counts.some((n) => n > 0)) { c.fillText("nothing yet", 4, y / 2); return; }
   // Counts by their logarithm: the rare late ones are what one looks for.
   const first = h.counts.findIndex((n) => n > 0), last = h.counts.length - 1 - [...h.counts].reverse().findIndex((n) => n > 0);
@@ -60,11 +60,11 @@ function draw(canvas: HTMLCanvasElement, h: Histogram | undefined, colour: strin
     c.fillStyle = colour;
     c.beginPath(); c.roundRect((i - from) * wide + 1, room - size, Math.max(1, wide - 2), size, [2, 2, 0, 0]); c.fill();
   }
-  c.fillStyle = "#868e96";
+  c.fillStyle = css("--dim");
   const step = Math.max(1, Math.ceil(n / 4));
   for (let i = from; i <= to; i += step) c.fillText(us(h.edges[i]), (i - from) * wide, y - 2);
   if (mark) {
     const k = h.edges.findIndex((e) => e > mark);
-    if (k > from && k <= to + 1) { c.strokeStyle = "#212529"; c.setLineDash([3, 2]); c.beginPath(); c.moveTo((k - from - 0.5) * wide, 0); c.lineTo((k - from - 0.5) * wide, room); c.stroke(); }
+    if (k > from && k <= to + 1) { c.strokeStyle = css("--ink"); c.setLineDash([3, 2]); c.beginPath(); c.moveTo((k - from - 0.5) * wide, 0); c.lineTo((k - from - 0.5) * wide, room); c.stroke(); }
   }
 }

@@ -9,7 +9,7 @@ import { stretched } from "./shapes";
 import { house, tracks } from "./undercarriage";
 
 const ARM = -0.16; // m, the plane of boom, stick and bucket in the cab's y
-const TIP: Pair = [1.35, -0.05], EAR: Pair = [-0.02, 0.42], WIDE = 1.0, CAPACITY = 0.7; // m, m3
+const TIP: Pair = [1.35, -0.05], EAR: Pair = [-0.02, 0.42], WIDE = 1.0; // m
 
 function boom(): THREE.Group {
   const g = new THREE.Group();
@@ -70,6 +70,6 @@ export function build(bodies: THREE.Group[], fixed: THREE.Group, ground: number)
   return {
     update: () => cylinders.forEach((c) => c.update()),
     eye: [1.02, 0.86, 1.62], ahead: [6.2, -0.05, -0.35], heart: [2.6, 0, 0.9], reach: 4.5,
-    tool: { body: 3, across: new THREE.Vector3(0, 0, 1), mouth: new THREE.Vector3(0, -1, 0), width: WIDE, capacity: CAPACITY, fill: shovel.fill },
+    fill: shovel.fill,
   };
 }

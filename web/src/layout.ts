@@ -3,12 +3,14 @@
 import { by } from "./dom";
 import { View } from "./view";
 
+const SHORT = 560; // px, as in the style sheet: the step that is next lies between the sticks
+
 export class Layout {
   private readonly header = document.querySelector("header")!;
 
   constructor(private readonly view: () => View | null) {
     by("panel-toggle").onclick = () => this.panel(by("panel").classList.contains("away"));
-    this.panel(innerWidth > 900);
+    this.panel(innerWidth > 900 && innerHeight >= SHORT);
     addEventListener("resize", () => this.fit());
     const watch = new ResizeObserver(() => this.fit());
     watch.observe(this.header);
@@ -24,12 +26,10 @@ export class Layout {
   }
 
   fit(): void {
-    const top = this.header.getBoundingClientRect().bottom;
-    document.body.style.setProperty("--header", `${top}px`);
-    const open = !by("panel").classList.contains("away"), panel = by("panel").getBoundingClientRect(), coach = by("coach").getBoundingClientRect();
-    const right = open && panel.width < innerWidth / 2, beside = coach.width < innerWidth / 2; // else they lie across, below
-    const sliders = by("sliders").hidden ? innerHeight : by("sliders").getBoundingClientRect().top;
-    const below = open && !right ? innerHeight - Math.min(panel.top, sliders) : !beside ? innerHeight - coach.top : Math.max(innerHeight - sliders, 0.1 * innerHeight);
-    this.view()?.cover({ left: beside ? coach.right : 0, right: right ? innerWidth - panel.left : 0, top, below });
+    const top = this.header.getBoundingClientRect().bottom, box = (id: string) => by(id).getBoundingClientRect();
+    const panel = box("panel"), coach = box("coach"), beside = panel.width > 0 && panel.left > innerWidth / 2, left = coach.width > 0 && coach.top < top + 40 && coach.right < innerWidth / 2;
+    // What lies across, below.
+    const tops = [beside || !panel.width ? Infinity : panel.top, left || !coach.width || innerHeight < SHORT ? Infinity : coach.top, by("sliders").hidden ? Infinity : box("sliders").top];
+    this.view()?.cover({ left: left ? coach.right : 0, right: beside ? innerWidth - panel.left : 0, top, below: Math.max(0.1 * innerHeight, innerHeight - Math.min(...tops)) });
   }
 }

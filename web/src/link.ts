@@ -1,62 +1,43 @@
-// The line to the server. It mends itself: after a break it tries again, soon at first and then every two seconds.
+// The page's end of the line (line.ts), which is in a thread of its own.
 
-import { Message, State, state, Told } from "./messages";
+import type { Heard, Said } from "./line";
+import { Message, Patch, patch, State, state, Told } from "./messages";
+import { token } from "./token";
+
+export interface Ears { told(message: Told): void; seen(s: State): void; dug(p: Patch): void; changed(how: Heard["is"]): void }
 
 export class Link {
   open = false;
-  private socket: WebSocket | null = null;
-  private tries = 0;
-  private heard = 0;
+  private readonly line = new Worker("/line.js", { type: "module" });
   private count = 0;
-  private looked = performance.now();
 
-  constructor(
-    private readonly told: (message: Told) => void,
-    private readonly seen: (s: State) => void,
-    private readonly changed: (open: boolean) => void,
-  ) {
-    this.connect();
-    setInterval(() => this.watch(), 1000);
+  constructor(private readonly ears: Ears) {
+    this.line.onmessage = ({ data }: MessageEvent<string | ArrayBuffer | Heard>) => this.heard(data);
+    this.tell({ is: "open", url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`, token });
   }
 
-  send(message: Message): void {
-    // What has piled up in the browser is old: better to skip than to arrive late.
-    if (this.socket?.readyState === WebSocket.OPEN && (message.type !== "input" || this.socket.bufferedAmount < 4096)) {
-      this.socket.send(JSON.stringify(message));
+  send(message: Message): void { this.tell({ is: "say", message }); }
+
+  // Where the levers are; null: no hand is on them.
+  hands(values: number[] | null, n: number): void { this.tell({ is: "hands", values, n }); }
+
+  private tell(said: Said): void { this.line.postMessage(said); }
+
+  private heard(data: string | ArrayBuffer | Heard): void {
+    if (typeof data === "string") this.ears.told(JSON.parse(data) as Told);
+    else if (data instanceof ArrayBuffer) {
+      const s = state(data), p = s ? null : patch(data);
+      if (s) this.arrived(s);
+      else if (p) this.ears.dug(p);
+    } else {
+      this.open = data.is === "open";
+      this.ears.changed(data.is);
     }
-  }
-
-  // A server that vanished without a word, as when a computer sleeps. A page that was busy itself has not listened.
-  private watch(): void {
-    const now = performance.now(), busy = now - this.looked > 1500;
-    this.looked = now;
-    if (busy) this.heard = now;
-    if (this.open && now - this.heard > 4000) this.socket?.close();
   }
 
   // Every second answer will do: it speaks for all before it.
   private arrived(s: State): void {
     if (++this.count % 2 === 0) this.send({ type: "seen", serial: s.serial });
-    this.seen(s);
-  }
-
-  private connect(): void {
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live${location.search}`);
-    socket.binaryType = "arraybuffer";
-    this.socket = socket;
-    socket.onopen = () => { this.tries = 0; this.heard = performance.now(); this.set(true); };
-    socket.onmessage = (event) => {
-      this.heard = performance.now();
-      if (typeof event.data === "string") this.told(JSON.parse(event.data) as Told);
-      else { const s = state(event.data as ArrayBuffer); if (s) this.arrived(s); }
-    };
-    socket.onclose = () => {
-      this.set(false);
-      setTimeout(() => this.connect(), Math.min(2000, 200 * 2 ** this.tries++));
-    };
-  }
-
-  private set(open: boolean): void {
-    if (open !== this.open) { this.open = open; this.changed(open); }
+    this.ears.seen(s);
   }
 }

@@ -7,7 +7,7 @@ import { Scene, Vec3 } from "./messages";
 import { bar, box, CHROME, DARK, LAMP, Look, outline, Pair, pin, plate, STEEL, YELLOW } from "./parts";
 import { house, tracks } from "./undercarriage";
 
-const BEARING = 1.02, WIDE = 1.2, CAPACITY = 1.0; // m, m, m3
+const BEARING = 1.02, WIDE = 1.2; // m
 
 class Side {
   readonly group = new THREE.Group();
@@ -115,6 +115,6 @@ export function build(scene: Scene, bodies: THREE.Group[], fixed: THREE.Group): 
   return {
     update: () => {},
     eye: [0.2, 1.02, BEARING + 1.6], ahead: [6.4, 0.05, 0.4], heart: [2.4, 0, 2.1], reach: 5.2,
-    tool: { body: scene.bodies.indexOf("bucket"), across: new THREE.Vector3(0, 1, 0), mouth: k.direction(0, -1), width: WIDE, capacity: CAPACITY, fill: shovel.fill },
+    fill: shovel.fill,
   };
 }

@@ -5,34 +5,36 @@ import { calibrating } from "./calibrate";
 import { Coach } from "./coach";
 import { deadline } from "./deadline";
 import { by, choice } from "./dom";
+import { Seat } from "./eye";
 import { AXES, Four, Hands, typing } from "./hands";
 import { History } from "./history";
 import { Layout } from "./layout";
 import { Link } from "./link";
 import { Marks } from "./marks";
-import { Axes, NEUTRAL, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told, Welcome } from "./messages";
+import { Axes, NEUTRAL, Patch, PROTOCOL, Report, Roles, RUNNING, Settings, State, Told, Welcome } from "./messages";
 import { chip, compiling, note } from "./notices";
 import * as pilots from "./pilots";
 import { Plots } from "./plots";
 import { Replay } from "./replay";
 import { Sliders } from "./sliders";
 import { Stick } from "./sticks";
-import { Seat, View } from "./view";
+import { View } from "./view";
 
-const HEARTBEAT = 33; // ms; the server's dead-man waits 200
+const HEARTBEAT = 33; // ms between two looks at the hands; what is found is repeated by the line while drawing takes long
 const hands = new Hands();
 let welcome: Welcome | null = null, settings: Settings | null = null, roles: Roles | null = null, report: Report | null = null;
 let view: View | null = null, plots: Plots | null = null, history: History | null = null, sliders: Sliders | null = null, coach: Coach | null = null;
 let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
-let pictures = 0, steps = -1, epoch = -1, last = 0;
+let pictures = 0, steps = -1, epoch = -1, last = 0, fresh = false, held = true, asked = 0;
 const marks = new Marks(), layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
 let showMode = (_: string) => {}, showPattern = (_: string) => {};
 
-const link = new Link(told, seen, (open) => {
-  chip(open ? "live" : "no line, trying again", open ? "" : "bad");
-  if (!open) { roles = null; newest = null; }
-});
+const link = new Link({ told, seen, dug, changed: (how) => {
+  chip(how === "open" ? "live" : how === "stranger" ? "no entry" : "no line, trying again", how === "open" ? "" : "bad");
+  if (how === "stranger") note("This page does not know this server's token. Open the address that the terminal shows.", false);
+  if (how !== "open") { roles = null; newest = null; held = true; }
+} });
 const driving = () => roles !== null && roles.driver === roles.you;
 
 function told(message: Told): void {
@@ -55,13 +57,14 @@ function meet(w: Welcome): void {
   by("name").textContent = w.name.replaceAll("_", " ");
   const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
+  if (ground) dug(ground);
   history = new History(rest.reduce((a, b) => a + b, 0));
   plots = new Plots(by("tab-Plots"), w);
-  const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.seats, (s) => sit(s as Seat));
+  const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.eye.seats, (s) => sit(s as Seat));
   const sit = (s: Seat) => { view!.sit(s); show(s); localStorage.setItem("seat", s); };
-  sit(view.seats.includes(seat) ? seat : "Orbit");
+  sit(view.eye.seats.includes(seat) ? seat : "Orbit");
   layout.fit();
-  addEventListener("keydown", (e) => { if (e.code === "KeyV" && !typing(e.target)) sit(view!.seats[(view!.seats.indexOf(view!.seat) + 1) % view!.seats.length]!); });
+  addEventListener("keydown", (e) => { if (e.code === "KeyV" && !typing(e.target)) { const { seats, seat } = view!.eye; sit(seats[(seats.indexOf(seat) + 1) % seats.length]!); } });
   mode = w.modes[0] ?? "";
   by("modes").hidden = w.modes.length < 2;
   showMode = choice(by("modes"), w.modes, (name) => { mode = name; relabel(); });
@@ -79,6 +82,7 @@ function meet(w: Welcome): void {
   } else {
     sliders = new Sliders(by("sliders"), w.levers, w.first);
     by("sliders").hidden = false;
+    by("sliders").addEventListener("input", () => takeOver());
   }
   for (const key of ["rate", "integrator", "method"] as const) {
     const select = by<HTMLSelectElement>(key);
@@ -89,6 +93,13 @@ function meet(w: Welcome): void {
   pilot.hidden = !w.pilots.length;
   pilot.replaceChildren(new Option("by hand", ""), ...w.pilots.map((p) => new Option(pilots.listed(p), p)));
   pilot.onchange = () => link.send({ type: "pilot", name: pilot.value });
+}
+
+// Both changes in one; all of the ground once all of it was told.
+function merged(a: Patch, b: Patch): Patch {
+  const all = new Map([...a.cells].map((cell, i) => [cell, a.heights[i]!]));
+  b.cells.forEach((cell, i) => all.set(cell, b.heights[i]!));
+  return { ...b, whole: a.whole, heights: Float32Array.from(all.values()), cells: Uint16Array.from(all.keys()) };
 }
 
 function axesNow(): Axes | null {
@@ -116,11 +127,24 @@ function levers(): number[] {
 
 function beat(): void {
   axes = hands.now();
-  if (!welcome || !attentive || !driving() || replay) return;
+  if (AXES.some((a) => axes[a] !== 0)) takeOver();
+  if (!welcome || !attentive || !driving() || replay) {
+    if (held) link.hands(null, number);
+    held = false;
+    return;
+  }
+  held = true;
   number = (number + 1) % 2 ** 32;
   sentAt.set(number, performance.now());
   if (sentAt.size > 100) sentAt.delete(sentAt.keys().next().value!);
-  link.send({ type: "input", values: levers(), n: number });
+  link.hands(levers(), number);
+}
+
+// Where nobody drives, a hand on the levers does.
+function takeOver(): void {
+  if (!roles || roles.driver !== null || replay || performance.now() - asked < 500) return;
+  asked = performance.now();
+  link.send({ type: "ask" });
 }
 setInterval(beat, HEARTBEAT);
 
@@ -136,8 +160,8 @@ addEventListener("pointerdown", () => attention(true));
 
 function seen(s: State): void {
   pictures++;
-  if (s.epoch !== epoch) view?.clearTrace();
-  else if (s.t < last) view?.heal();
+  if (s.epoch !== epoch || s.t < last) view?.clearTrace();
+  fresh ||= !newest || s.n !== newest.n || s.epoch !== newest.epoch || s.t !== newest.t;
   if (s.epoch !== epoch || s.t < last) marks.restart();
   epoch = s.epoch; last = s.t;
   newest = s;
@@ -149,20 +173,30 @@ function seen(s: State): void {
   }
   if (!welcome) return;
   history!.add(s.t, s.values, 12 * welcome.sizes[0]);
-  if (!replay) view?.trail(s.values, s.t, true);
+  if (!replay) view?.trail(s.values);
+}
+
+// The ground that is drawn. A replay has its own; what happens meanwhile waits in `ground`.
+let ground: Patch | null = null;
+function dug(p: Patch): void {
+  if (p !== ground) ground = p.whole || !ground ? p : merged(ground, p);
+  if (!replay) view?.dug(p);
 }
 
 function frame(): void {
   requestAnimationFrame(frame);
   if (!view) return;
   if (replay) {
-    replay.step(1);
-    view.place(replay.row());
-    view.trail(replay.row(), replay.t, false);
+    if (replay.step(1)) {
+      const soil = replay.ground();
+      if (soil) view.dug(soil);
+      view.place(replay.row());
+      view.trail(replay.row());
+    }
     by<HTMLInputElement>("time").value = String(replay.t);
     by("time-text").textContent = `${(replay.t - replay.begin).toFixed(2)} / ${(replay.end - replay.begin).toFixed(1)} s`;
     by("play").textContent = replay.playing ? "❚❚" : "▶";
-  } else if (newest) view.place(newest.values);
+  } else if (newest && fresh) { view.place(newest.values); fresh = false; }
   view.draw();
   for (const s of sticks) s.show(axes, driving() && attentive && !replay);
 }
@@ -172,8 +206,8 @@ setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
-  const site = newest && !replay && view?.site();
-  if (site) coach?.see(site);
+  const site = newest && view?.site();
+  if (site) coach?.see(site, replay !== null);
   dead();
 }, 80);
 
@@ -197,8 +231,9 @@ function live(): void {
 }
 
 function dead(): void {
-  const why = replay || !newest ? "" : settings?.pilot ? `it ${pilots.told(settings.pilot)}; move a stick to take over`
-    : !driving() ? (roles?.driver == null ? "nobody drives" : "you are watching")
+  const free = driving() || roles?.driver == null, move = sliders ? "move a slider" : "move a stick";
+  const why = replay || !newest ? "" : settings?.pilot ? `it ${pilots.told(settings.pilot)}; ${free ? `${move} to take over` : "you are watching"}`
+    : !driving() ? (free ? `nobody drives: ${move} to take over` : "you are watching")
     : newest.flags & NEUTRAL ? (attentive ? "dead-man: sticks are neutral" : "click here to drive: sticks are neutral") : "";
   by("dead-man").textContent = why;
   by("dead-man").hidden = !why;
@@ -213,7 +248,7 @@ function showRoles(): void {
   if (!roles) return;
   by("viewers").textContent = String(roles.viewers);
   by("role").textContent = driving() ? "you drive" : roles.driver == null ? "nobody drives" : "you are watching";
-  by("ask").hidden = driving() || !roles.may_drive;
+  by("ask").hidden = driving();
   by("release").hidden = !driving();
   by<HTMLButtonElement>("ask").disabled = roles.asking === roles.you;
   by("asked").hidden = !(driving() && roles.asking !== null);
@@ -243,16 +278,27 @@ addEventListener("keydown", (e) => {
 by("reset").onclick = () => { sliders?.reset(); hands.drop(); link.send({ type: "reset" }); history?.clear(); };
 by<HTMLSelectElement>("slow").onchange = (e) => link.send({ type: "slow", factor: Number((e.target as HTMLSelectElement).value) });
 by("ask").onclick = () => link.send({ type: "ask" });
-by("release").onclick = () => link.send({ type: "release" });
+by("release").onclick = () => { hands.drop(); link.send({ type: "release" }); };
 by("grant").onclick = () => link.send({ type: "answer", grant: true });
 by("refuse").onclick = () => link.send({ type: "answer", grant: false });
 by("pads").onclick = () => calibrating(hands.pads);
 
 by("record").onclick = () => { if (marks.press(newest?.t ?? 0)) void startReplay(); };
 by("replay").onclick = () => void startReplay();
-by("live").onclick = () => { replay = null; by("timeline").hidden = true; view?.clearTrace(); };
+by("live").onclick = () => {
+  replay = null;
+  showReplay();
+  view?.clearTrace();
+  fresh = true;
+  if (ground) view?.dug({ ...ground, whole: true });
+};
 by("play").onclick = () => replay?.toggle();
-by<HTMLInputElement>("time").oninput = (e) => { if (replay) { replay.playing = false; replay.t = Number((e.target as HTMLInputElement).value); } };
+by<HTMLInputElement>("time").oninput = (e) => { replay?.seek(Number((e.target as HTMLInputElement).value)); };
+
+function showReplay(): void {
+  by("timeline").hidden = replay === null;
+  document.body.classList.toggle("replaying", replay !== null);
+}
 
 async function startReplay(): Promise<void> {
   if (!welcome) return;
@@ -262,7 +308,7 @@ async function startReplay(): Promise<void> {
     replay = found;
     view?.clearTrace();
     Object.assign(by<HTMLInputElement>("time"), { min: String(found.begin), max: String(found.end) });
-    by("timeline").hidden = false;
+    showReplay();
     plots?.replay(found.table, found.t, true);
   } catch (error) { note(String(error), true); }
 }

@@ -1,6 +1,8 @@
 // The part of the record that is marked, from Record to Stop. It is what is replayed and saved; without one, all is.
 
 import { by, make } from "./dom";
+import { note } from "./notices";
+import { authorized } from "./token";
 
 const FORMATS = ["csv", "npz", "parquet"];
 
@@ -41,8 +43,23 @@ export class Marks {
     by("save").replaceChildren(...FORMATS.map((suffix) => {
       const a = make("a", "", suffix);
       a.href = `/record.${suffix}${span ? `?${Marks.query(...span)}` : ""}`;
-      a.download = ""; // whatever comes, this page stays
+      a.onclick = (e) => { e.preventDefault(); void save(a.href); };
       return a;
     }));
   }
+}
+
+// A link would not bring the token.
+async function save(address: string): Promise<void> {
+  note("Writing the record …", false);
+  try {
+    const answer = await fetch(address, authorized);
+    if (!answer.ok) throw new Error(await answer.text());
+    const a = make("a"), url = URL.createObjectURL(await answer.blob());
+    a.href = url;
+    a.download = /filename="([^"]*)"/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "record";
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    note("", false);
+  } catch (error) { note(error instanceof Error ? error.message : String(error), true); }
 }

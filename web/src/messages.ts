@@ -1,7 +1,8 @@
 // The protocol, as src/bellcrank/cockpit/messages.py has it.
 
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 export const HEADER = 32;
+export const GROUND_HEADER = 24;
 export const RUNNING = 1, NEUTRAL = 2, DRIVEN = 4;
 
 // From the page.
@@ -32,6 +33,7 @@ export interface Scene {
   up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean;
 }
 export interface Lever { name: string; label: string; unit: string; low: number; high: number; neutral: number | null }
+export interface Tool { across: Vec3; mouth: Vec3; width: number; capacity: number } // in the axes of the trace's body; m and m3
 export interface Plot { title: string; unit: string; columns: string[]; scale: number }
 export type Axis = "left.x" | "left.y" | "right.x" | "right.y";
 export type Axes = Record<Axis, [string, number]>;
@@ -40,11 +42,11 @@ export interface Welcome {
   sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[];
   patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
-  look: string; ground: number | null; trace: [string, Vec3] | null; pilots: string[];
+  look: string; ground: number | null; trace: [string, Vec3] | null; tool: Tool | null; pilots: string[];
   choices: { rate: number[]; integrator: string[]; method: string[] };
 }
 export interface Roles {
-  type: "roles"; driver: number | null; asking: number | null; viewers: number; you: number; may_drive: boolean;
+  type: "roles"; driver: number | null; asking: number | null; viewers: number; you: number;
 }
 export interface Settings {
   type: "settings"; rate: number; integrator: string; method: string; running: boolean; slow: number; pilot: string;
@@ -69,5 +71,18 @@ export function state(data: ArrayBuffer): State | null {
     flags: head.getUint8(1), epoch: head.getUint16(2, true), input: head.getUint32(4, true),
     n: Number(head.getBigUint64(8, true)), t: head.getFloat64(16, true), slow: head.getFloat32(24, true), serial: head.getUint32(28, true),
     values: new Float32Array(data, HEADER),
+  };
+}
+
+// What has changed of the ground that is drawn. whole: all other cells are level.
+export interface Patch { whole: boolean; t: number; load: number; dug: number; heights: Float32Array; cells: Uint16Array }
+
+export function patch(data: ArrayBuffer): Patch | null {
+  const head = new DataView(data);
+  if (data.byteLength < GROUND_HEADER || head.getUint8(0) !== 2) return null;
+  const n = head.getUint32(4, true);
+  return {
+    whole: head.getUint8(1) !== 0, t: head.getFloat64(8, true), load: head.getFloat32(16, true), dug: head.getFloat32(20, true),
+    heights: new Float32Array(data, GROUND_HEADER, n), cells: new Uint16Array(data, GROUND_HEADER + 4 * n, n),
   };
 }

@@ -56,6 +56,5 @@ export function standing(...parts: THREE.Object3D[]): THREE.Group {
   return g;
 }
 
-// What the page knows about a machine beyond the places of its bodies.
-export interface Tool { body: number; across: THREE.Vector3; mouth: THREE.Vector3; width: number; capacity: number; fill(share: number): void }
-export interface Look { update(): void; eye: Vec3; ahead: Vec3; tool: Tool; heart: Vec3; reach: number }
+// What the page knows about a machine beyond the places of its bodies. fill: shows a share of the bucket's load.
+export interface Look { update(): void; eye: Vec3; ahead: Vec3; heart: Vec3; reach: number; fill(share: number): void }

@@ -4,9 +4,10 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { History } from "./history";
 import { Welcome } from "./messages";
-import { make } from "./dom";
+import { css, dark, make } from "./dom";
 
-const COLOURS = ["#e8590c", "#1971c2", "#2f9e44", "#9c36b5", "#f08c00", "#0c8599", "#c2255c", "#5f3dc4", "#66a80f", "#495057"];
+// On white, and on black.
+const COLOURS = ["#e8590c #ff8f50", "#1971c2 #6cb4ff", "#2f9e44 #69db7c", "#9c36b5 #e08cf5", "#b36a00 #ffc24d", "#0c8599 #3bc9db", "#c2255c #ff8fb4", "#5f3dc4 #b197fc", "#5c940d #a9e34b", "#495057 #ced4da"];
 export const SPAN = 12; // s
 const LEAST = 0.02; // of the y axis, in the unit shown
 
@@ -26,7 +27,7 @@ export class Plots {
       head.append(make("span", "unit", p.unit));
       names.slice(0, 10).forEach((name, i) => {
         const item = make("span", "", short(name, names));
-        item.style.setProperty("--c", COLOURS[i % COLOURS.length]!);
+        item.style.setProperty("--c", `light-dark(${COLOURS[i % COLOURS.length]!.replace(" ", ", ")})`);
         legend.append(item);
       });
       el.append(head, legend);
@@ -35,10 +36,10 @@ export class Plots {
         width: 280, height: 112, pxAlign: false, legend: { show: false }, cursor: { show: false },
         scales: { x: { time: false }, y: { range: (_u, lo, hi) => (hi - lo > 1e-9 ? [lo - 0.06 * (hi - lo), hi + 0.06 * (hi - lo)] : [lo - 1, hi + 1]) } },
         axes: [
-          { size: 22, font: "10px system-ui", stroke: "#868e96", grid: { stroke: "#edf0f3", width: 1 }, ticks: { show: false }, values: (_u, v) => v.map((x) => `${x} s`) },
-          { size: 42, font: "10px system-ui", stroke: "#868e96", grid: { stroke: "#edf0f3", width: 1 }, ticks: { show: false }, space: 26 },
+          { size: 22, font: "10px system-ui", stroke: () => css("--dim"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, values: (_u, v) => v.map((x) => `${x} s`) },
+          { size: 42, font: "10px system-ui", stroke: () => css("--dim"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, space: 26 },
         ],
-        series: [{}, ...columns.map((_, i) => ({ stroke: COLOURS[i % COLOURS.length], width: 1.6, points: { show: false } }))],
+        series: [{}, ...columns.map((_, i) => ({ stroke: () => COLOURS[i % COLOURS.length]!.split(" ")[dark()]!, width: 1.6, points: { show: false } }))],
         hooks: { draw: [(self) => this.mark(self)] },
       }, [[], ...columns.map(() => [])], el);
       this.plots.push({ u, columns, scale: p.scale, el });
@@ -84,7 +85,7 @@ export class Plots {
     if (this.cursor === null) return;
     const x = u.valToPos(this.cursor, "x", true), { ctx } = u;
     ctx.save();
-    ctx.strokeStyle = "#212529"; ctx.lineWidth = devicePixelRatio;
+    ctx.strokeStyle = css("--ink"); ctx.lineWidth = devicePixelRatio;
     ctx.beginPath(); ctx.moveTo(x, u.bbox.top); ctx.lineTo(x, u.bbox.top + u.bbox.height); ctx.stroke();
     ctx.restore();
   }

@@ -24,7 +24,7 @@ def drive(
     name: MechanismArg,
     port: Annotated[int, typer.Option(metavar="N", help="Of the page; 0 takes a free one.")] = PORT,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="To serve; others than this computer need the token.")
+        str, typer.Option(metavar="ADDRESS", help="To serve; this computer alone unless given.")
     ] = "127.0.0.1",
     rate: Annotated[float | None, typer.Option(metavar="HZ", help="Steps per second, 100 to 10000.")] = None,
     integrator: Annotated[str | None, typer.Option(metavar="NAME", help="How to step.")] = None,

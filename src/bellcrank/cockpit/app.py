@@ -5,30 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import tempfile
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocketClose
 
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.hub import Hub, tell_failure
+from bellcrank.cockpit.hub import Hub, log, tell_failure
+from bellcrank.cockpit.saving import BusyError, Saving, pieces
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 
 STATIC = Path(__file__).with_name("static")
 BUILD = "make page"
-FILES = {"cockpit.js": "text/javascript", "cockpit.css": "text/css"}
+FILES = {"cockpit.js": "text/javascript", "line.js": "text/javascript", "cockpit.css": "text/css"}
 FORMATS = ("csv", "npz", "parquet", "mcap")
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:"
+OWN = "; ".join(f"{what}-src 'self'" for what in ("script", "worker", "style", "connect"))
+POLICY = f"default-src 'none'; {OWN}; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
-    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -40,11 +44,11 @@ NOT_BUILT = f"""<!doctype html><title>Bellcrank</title><h1>The page is not built
 
 
 class Files:
-    """What a browser may fetch."""
+    """What a browser may fetch. The page itself is for everybody: there is nothing in it but what is on the net."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self._one = asyncio.Semaphore(1)  # a record is large: one at a time
+    def __init__(self, session: Session, guard: Guard, saving: Saving) -> None:
+        self.session, self.guard, self.saving = session, guard, saving
+        self._one = asyncio.Semaphore(1)  # a replay is large: one at a time
 
     async def index(self, request: Request) -> Response:
         page = STATIC / "index.html"
@@ -57,32 +61,40 @@ class Files:
         return FileResponse(STATIC / name, media_type=FILES[name])
 
     async def replay(self, request: Request) -> Response:
+        if not self.guard.knows(request.headers):
+            return _stranger()
         span = _span(request)
         async with self._one:
             content = await run_in_threadpool(self.session.replay, *span)
         return Response(content, media_type="application/octet-stream")
 
     async def record(self, request: Request) -> Response:
+        if not self.guard.knows(request.headers):
+            return _stranger()
         suffix = request.path_params["suffix"]
         if suffix not in FORMATS:
             return PlainTextResponse(f"There is no such format; there are {', '.join(FORMATS)}.\n", 404)
-        span = _span(request)
+        try:
+            stream = await self.saving.file(suffix, *_span(request))
+        except BellcrankError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        except BusyError:
+            return PlainTextResponse("Too many records are being written; try again.\n", 429, {"Retry-After": "5"})
         name = f"{self.session.machine.mechanism.name}.{suffix}"
-
-        def saved() -> bytes:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / f"record.{suffix}"
-                self.session.recorded(*span).save(path)
-                return path.read_bytes()
-
-        async with self._one:
-            try:
-                content = await run_in_threadpool(saved)
-            except BellcrankError as error:
-                return PlainTextResponse(f"{error}\n", 400)
         safe = "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else "_" for c in name)
-        headers = {"Content-Disposition": f'attachment; filename="{safe}"'}
-        return Response(content, media_type="application/octet-stream", headers=headers)
+        headers = {
+            "Content-Disposition": f'attachment; filename="{safe}"',
+            "Content-Length": str(os.fstat(stream.fileno()).st_size),
+        }
+        closed = BackgroundTask(stream.close)  # of a HEAD nobody reads the pieces
+        return StreamingResponse(
+            pieces(stream), media_type="application/octet-stream", headers=headers, background=closed
+        )
+
+
+def _stranger() -> Response:
+    text = "The token is missing or not this server's: open the address that the terminal shows.\n"
+    return PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})
 
 
 def _span(request: Request) -> tuple[float, float]:
@@ -98,18 +110,25 @@ def _span(request: Request) -> tuple[float, float]:
 
 
 class Checked:
-    """Around the whole application: the Host header, and headers on every answer."""
+    """Around the whole application: who asks, by Host and Origin, and headers on every answer."""
 
     def __init__(self, app: Any, guard: Guard) -> None:
         self.app, self.guard = app, guard
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+        refusal = None
         if not self.guard.host(headers.get("host")):
-            await PlainTextResponse("This computer does not answer to that name.\n", 421)(scope, receive, send)
+            refusal = PlainTextResponse("This computer does not answer to that name.\n", 421)
+        elif not self.guard.origin(headers, arrival=scope["type"] == "http" and scope["path"] == "/"):
+            refusal = PlainTextResponse("Not for pages of other sites.\n", 403)
+        if refusal is not None:
+            log.warning("refused %s, origin %s, host %s", scope["path"], headers.get("origin"), headers.get("host"))
+            refused: Any = refusal if scope["type"] == "http" else WebSocketClose(1008)
+            await refused(scope, receive, send)
             return
 
         async def with_headers(message: Any) -> None:
@@ -123,7 +142,8 @@ class Checked:
 def application(session: Session, guard: Guard | None = None, clock: Callable[[], float] = time.monotonic) -> Starlette:
     """The whole of it, to be served; the session is started by it and stopped with it."""
     guard = guard or Guard()
-    hub, files = Hub(session, guard, clock), Files(session)
+    hub, saving = Hub(session, guard, clock), Saving(session, clock)
+    files = Files(session, guard, saving)
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
@@ -137,6 +157,7 @@ def application(session: Session, guard: Guard | None = None, clock: Callable[[]
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             session.stop()
+            saving.close()
 
     routes = [
         Route("/", files.index),
@@ -146,6 +167,6 @@ def application(session: Session, guard: Guard | None = None, clock: Callable[[]
         WebSocketRoute("/live", hub.meet),
     ]
     app = Starlette(routes=routes, lifespan=life)
-    app.state.hub = hub
+    app.state.hub, app.state.saving = hub, saving
     app.add_middleware(Checked, guard=guard)
     return app

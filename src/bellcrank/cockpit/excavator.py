@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from bellcrank.cockpit.ground import Tool
 from bellcrank.cockpit.machines import Lever, Machine, Plot
-from bellcrank.cockpit.pilots import Experiment, Sticks, Tour
+from bellcrank.cockpit.pilots import DIG, Experiment, Sticks, Tour
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
 from bellcrank.control.excavator import JOINTS, EitherMode
 from bellcrank.control.excavator_arm import ExcavatorArm
@@ -27,7 +28,7 @@ from bellcrank.sim.systems import system
 from bellcrank.zoo import data, excavator
 
 TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
-WIDTH = 1.0  # m, of the bucket
+WIDTH, CAPACITY = 1.0, 0.7  # m and m3, of the bucket
 GROUND = -1.0  # m, below the cab's bearing
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
 STIFF = 2e6  # N m/rad: mechanical stops, 0.1 rad beyond those of the desired angles
@@ -90,5 +91,6 @@ def machine() -> Machine:
         look="excavator",
         ground=GROUND,
         trace=("bucket", (*TIP, 0.0)),
-        pilots={"dig": lambda: Tour(hands), "resolved": lambda: Experiment(hands)},
+        tool=Tool(across=(0.0, 0.0, 1.0), mouth=(0.0, -1.0, 0.0), width=WIDTH, capacity=CAPACITY),
+        pilots={"dig": lambda: Tour(hands, DIG), "resolved": lambda: Experiment(hands)},
     )

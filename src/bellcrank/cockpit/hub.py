@@ -19,17 +19,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
-from bellcrank.cockpit.guard import ENOUGH, Guard, Pace
+from bellcrank.cockpit.guard import ENOUGH, PROTOCOL, Guard, Pace
 from bellcrank.cockpit.helm import Helm
 from bellcrank.cockpit.outbox import FullError, Outbox
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.plain import plain
 
-RATE = 60.0  # pictures per second
+RATE = 60.0  # looks per second, and pictures of what moves
+SAME = 0.5  # s between pictures of what stands still
 REPORTS = 0.5  # s between deadline reports
 LATE = 8  # of the newest late periods are in one
 VIEWERS = 64  # at once
+STRANGER = 4401  # why a line ends: no token, or not this server's
 LINE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
 log = logging.getLogger("bellcrank.cockpit")
 
@@ -37,7 +39,6 @@ log = logging.getLogger("bellcrank.cockpit")
 @dataclass(eq=False)
 class Viewer:
     id: int
-    may_drive: bool
     outbox: Outbox = field(default_factory=Outbox)
     pace: Pace = field(default_factory=Pace)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -51,6 +52,8 @@ class Hub:
         self.helm, self.viewers = Helm(), dict[int, Viewer]()
         self._next, self._serial, self._roles, self._settings = 1, 0, "", dict[str, Any]()
         self._was_neutral = True
+        self._shown: tuple[Any, ...] = ()
+        self._shown_at = -1e9  # what the newest picture was of
         self._changes = set[asyncio.Task[None]]()
 
     # -- the picture
@@ -85,14 +88,24 @@ class Hub:
         elif not held and not self._was_neutral:
             s.let_go()
         self._was_neutral = not held
-        if self.viewers:
-            flags = (0 if held else m.NEUTRAL) | (m.DRIVEN if self.helm.driver is not None else 0)
+        flags = (0 if held else m.NEUTRAL) | (m.DRIVEN if self.helm.driver is not None else 0)
+        if patch := s.dig():
+            for viewer in self.viewers.values():
+                viewer.outbox.ground(patch)
+        if self.viewers and self._fresh((flags, len(self.viewers), *s.shown()), now):
             self._serial = (self._serial + 1) % 2**32
             frame = s.frame(flags, self._serial)
             for viewer in self.viewers.values():
                 viewer.outbox.state(frame, self._serial)
         self.tell_roles()
         self.tell_settings()
+
+    def _fresh(self, what: tuple[Any, ...], now: float) -> bool:
+        """Whether there is something new to be seen, or it is time to say that there is not."""
+        if what == self._shown and now - self._shown_at < SAME:
+            return False
+        self._shown, self._shown_at = what, now
+        return True
 
     # -- words
 
@@ -116,7 +129,7 @@ class Hub:
         if str(roles) != self._roles:
             self._roles = str(roles)
             for viewer in self.viewers.values():
-                self.say(viewer, "roles", **roles, you=viewer.id, may_drive=viewer.may_drive)
+                self.say(viewer, "roles", **roles, you=viewer.id)
 
     def tell_settings(self) -> None:
         """To everybody, when they have changed."""
@@ -128,22 +141,23 @@ class Hub:
     # -- one page
 
     async def meet(self, socket: WebSocket) -> None:
-        peer = socket.client.host if socket.client else ""
-        host, origin = socket.headers.get("host"), socket.headers.get("origin")
-        if not self.guard.host(host) or not self.guard.origin(origin, host, peer):
-            log.warning("refused a websocket from %s, origin %s, host %s", peer, origin, host)
-            await socket.close(1008)
+        """Host and Origin were looked at before (app.Checked)."""
+        if not self.guard.knows(socket.headers):
+            await socket.accept(_protocol(socket))  # a browser tells a page nothing about a line that was refused
+            await socket.close(STRANGER)
             return
         if len(self.viewers) >= VIEWERS:
             await socket.close(1013)
             return
-        await socket.accept()
-        viewer = Viewer(self._next, self.guard.drives(peer, socket.query_params.get("token", "")))
+        await socket.accept(_protocol(socket))
+        viewer = Viewer(self._next)
         self._next += 1
         self.say(viewer, "welcome", **plain(self.session.welcome()), you=viewer.id)
         self.say(viewer, "settings", **self.session.now())
+        if self.session.ground is not None:
+            viewer.outbox.ground(self.session.ground.whole())
         self.viewers[viewer.id] = viewer
-        if self.helm.driver is None and viewer.may_drive:
+        if self.helm.driver is None:
             self.helm.ask(viewer.id, self.clock())
         self.tell_roles()
         jobs: list[asyncio.Task[Any]] = [
@@ -191,10 +205,7 @@ class Hub:
             case m.Blur():
                 helm.let_go(viewer.id)
             case m.Ask():
-                if viewer.may_drive:
-                    helm.ask(viewer.id, now)
-                else:
-                    self.say(viewer, "note", text="To drive from here, open the address with the token.", bad=True)
+                helm.ask(viewer.id, now)
             case m.Answer():
                 helm.answer(viewer.id, message.grant, now)
             case m.Release():
@@ -224,6 +235,11 @@ class Hub:
         except BellcrankError as error:
             self.say(viewer, "note", text=str(error), bad=True)
             self.say(viewer, "settings", **self.session.now())  # for it shows what it asked for
+
+
+def _protocol(socket: WebSocket) -> str | None:
+    """A page that offers ours wants to hear it back."""
+    return PROTOCOL if PROTOCOL in socket.scope.get("subprotocols", ()) else None
 
 
 def tell_failure(task: asyncio.Task[Any]) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from bellcrank.cockpit.ground import Tool
 from bellcrank.cockpit.machines import Lever, Machine, Pilot, Plot
-from bellcrank.cockpit.pilots import Experiment, Sticks
+from bellcrank.cockpit.pilots import Experiment, Sticks, Tour
 from bellcrank.cockpit.sticks import MODES, PATTERNS, WORDS
+from bellcrank.control.digging_cycle import CYCLE
 from bellcrank.control.linkage import JOINTS
 from bellcrank.control.linkage_machine import parts
 from bellcrank.control.linkage_modes import FUNCTIONS, RATES, SPEEDS
@@ -15,6 +17,7 @@ from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
 
 DEG = 180.0 / math.pi
+CAPACITY = 1.0  # m3, of the bucket
 
 
 def machine() -> Machine:
@@ -30,9 +33,12 @@ def machine() -> Machine:
     joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
 
-    def experiment() -> Pilot:
-        program = Experiment(hands)
+    def by_sticks(program: Pilot) -> Pilot:
+        """The control's own cycle, which digs in one place for ever, stays off."""
         return lambda shot: [*program(shot), 0.0]
+
+    tip_at = made.mechanism.frame("tip").point
+    turn = math.atan2(tip_at[2], tip_at[0])  # the mouth looks from the teeth's line to the side of the stick
 
     angles = (JOINTS[0], "boom", "stick", "bucket")
     states = [s.name for s in made.states]
@@ -54,10 +60,11 @@ def machine() -> Machine:
         spans={"JOINT": dict(zip(names, RATES, strict=True)), "RESOLVED": dict(zip(names, SPEEDS, strict=True))},
         look="linkage",
         ground=0.0,
-        trace=("bucket", tuple(made.mechanism.frame("tip").point)),
+        trace=("bucket", tuple(tip_at)),
+        tool=Tool((0.0, 1.0, 0.0), (math.sin(turn), 0.0, -math.cos(turn)), linkage.given["bucket"]["width"], CAPACITY),
         pilots={
-            "dig": lambda: lambda shot: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],  # its control knows the cycle
-            "resolved": experiment,
+            "dig": lambda: by_sticks(Tour(hands, tuple(move.place for move in CYCLE))),
+            "resolved": lambda: by_sticks(Experiment(hands)),
         },
         integrator="rodas4",  # oil in the cylinders is stiff: implicit, so that no stop or stone is too hard
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit.driven import Snapshot
+from bellcrank.cockpit.ground import Tool
 from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
@@ -67,6 +68,7 @@ class Machine:
     look: str = ""  # shapes that the page has for it; else they are made from its joints
     ground: float | None = None  # m, height of the ground; None: below everything
     trace: tuple[str, tuple[float, float, float]] | None = None  # body and point that leave a trace
+    tool: Tool | None = None  # what digs, at the trace's point
     pilots: Mapping[str, Callable[[], Pilot]] = field(default_factory=dict)
     integrator: str = "rk4"
     rate: float = 1000.0
@@ -130,7 +132,7 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
         speeds = tuple(x / 2.0 for x in sizes)
         places = tuple(float(start[i]) for i in at)
         whole = not m.loops and len(moved) == m.nv == m.nq
-        tree = InverseDynamics(m, lambda t: (places,) * 3) if whole else None
+        tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if whole else None
         servos = Servos(tuple(moved), places, speeds, found, hold, tree)
         made = system(m, actuators=actuators, control=servos, inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))

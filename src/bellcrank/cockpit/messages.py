@@ -1,7 +1,7 @@
 """The whole protocol between page and server. web/src/messages.ts says the same in TypeScript; a test compares them.
 
 From the page: JSON objects with a "type", the classes below. From the server: JSON objects (welcome, roles, settings,
-report, note) and one kind of binary message, the state:
+report, note) and two kinds of binary messages. The state:
 
     u8 kind = 1, u8 flags, u16 epoch, u32 input, u64 n, f64 t, f32 slow, u32 serial
     f32: poses (12 numbers of each body, the rows of a 3x4 matrix), y, u, outputs
@@ -10,6 +10,11 @@ Little-endian. `epoch` counts changes of the running drive, `input` is the numbe
 page can measure how old its own hand is in what it sees. There is nothing to queue: a newer state replaces an older one
 that has not been sent. The page answers every second one with "seen" and its serial number, and while more than a few
 are on their way none is sent: so a slow page gets fewer pictures, not older ones.
+
+And what has changed of the ground that is drawn (ground.py), all of it for a page that has just come:
+
+    u8 kind = 2, u8 whole (cells that are not named are level), u16 0, u32 cells, f64 t, f32 load, f32 dug
+    f32: heights, u16: which cells
 """
 
 from __future__ import annotations
@@ -23,15 +28,17 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.cockpit.ground import Patch
 from bellcrank.errors import InputError, unknown
 
 Array = np.ndarray[Any, Any]
-PROTOCOL = 1
+PROTOCOL = 2
 LARGEST = 4096  # bytes of a message from a page
 VALUES = 256  # numbers in one
 TEXT = 64  # characters of a name in one
-STATE = 1  # kind of a binary message
+STATE, GROUND = 1, 2  # kinds of binary messages
 HEADER = struct.Struct("<BBHIQdfI")
+GROUND_HEADER = struct.Struct("<BBHIdff")
 RUNNING, NEUTRAL, DRIVEN = 1, 2, 4  # flags: it runs; the dead-man holds the input; somebody drives
 
 
@@ -198,6 +205,11 @@ def state(
     """numbers: poses, y, u, outputs."""
     head = HEADER.pack(STATE, flags, epoch % 2**16, number, n, t, slow, serial)
     return head + np.concatenate([x.ravel() for x in numbers]).astype("<f4").tobytes()
+
+
+def ground(patch: Patch) -> bytes:
+    head = GROUND_HEADER.pack(GROUND, patch.whole, 0, len(patch.cells), patch.t, patch.load, patch.dug)
+    return head + np.array(list(patch.cells.values()), "<f4").tobytes() + np.array(list(patch.cells), "<u2").tobytes()
 
 
 def said(kind: str, /, **content: Any) -> str:

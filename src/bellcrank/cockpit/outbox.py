@@ -1,4 +1,5 @@
-"""What is on its way to one page. A slot each for the newest state and report, and a short line for the rest.
+"""What is on its way to one page. A slot each for the newest state and report, one for what has changed of the ground,
+and a short line for the rest.
 
 What the computer has taken over from us is out of our hands, and it takes a lot: hundreds of states can wait in the
 buffers of a socket. So a page says which state has arrived, and only WINDOW of them are on their way at a time.
@@ -10,6 +11,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+
+from bellcrank.cockpit.ground import Patch
+from bellcrank.cockpit.messages import ground
 
 WINDOW = 4  # states on their way: enough for 60 a second over a line of 60 ms
 ANYWAY = 0.5  # s after which a state is sent to a page that says nothing
@@ -27,6 +31,7 @@ class Outbox:
         self.dropped = 0  # states that a newer one replaced
         self._state: bytes | None = None
         self._report: str | None = None
+        self._ground: Patch | None = None
         self._rest: deque[str] = deque()
         self._some = asyncio.Event()
 
@@ -50,6 +55,10 @@ class Outbox:
         self._report = text
         self._some.set()
 
+    def ground(self, patch: Patch) -> None:
+        self._ground = patch if self._ground is None else self._ground.then(patch)
+        self._some.set()
+
     def say(self, text: str) -> None:
         if len(self._rest) >= WAITING:
             raise FullError
@@ -68,6 +77,9 @@ class Outbox:
             if self._report is not None:
                 text, self._report = self._report, None
                 await send_text(text)
+            if self._ground is not None:
+                patch, self._ground = self._ground, None
+                await send_bytes(ground(patch))
             if self._state is not None and self.free:
                 frame, self._state = self._state, None
                 self._sent.append(self._serial)

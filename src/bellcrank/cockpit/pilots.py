@@ -21,8 +21,8 @@ DIG: tuple[Four, ...] = (
     (5.0, 0.0, -1.5, -2.2),  # drag
     (4.8, 0.0, -0.6, -2.9),  # curl
     (5.0, 0.0, 1.3, -3.0),  # lift
-    (5.6, 1.2, 1.3, -3.0),  # swing
-    (6.2, 1.2, 1.2, -1.2),  # dump
+    (5.6, 1.25, 1.3, -3.0),  # swing
+    (6.2, 1.25, 1.2, -1.2),  # dump
     (6.2, 0.0, 1.0, -1.3),  # back
 )
 GAIN = 1.2  # 1/s
@@ -56,20 +56,34 @@ class Sticks:
 
 @dataclass
 class Tour:
-    """Goes round `places` for ever. Call it with a snapshot: five levers, the last of which is the mode."""
+    """Goes round `places` for ever, each time a bucket's width further round, where the ground is still whole: what it
+    dumps goes, a few rounds later, into its first holes, so that after a whole circle there is ground again. Call it
+    with a snapshot: five levers, the last of which is the mode.
+    """
 
     hands: Sticks
     places: Sequence[Four] = DIG
+    further: float = -0.25  # rad
     at: int = 0
+    _turned: float | None = field(default=None)  # where the round began
     _since: float = field(default=-math.inf)
+
+    @property
+    def goal(self) -> Four:
+        radius, swing, height, bucket = self.places[self.at]
+        return radius, swing + (self._turned or 0.0), height, bucket
 
     def __call__(self, shot: Snapshot) -> list[float]:
         now = self.hands.place(shot)
+        if self._turned is None:
+            self._turned = now[1]
         if not 0.0 <= shot.t - self._since < math.inf:
             self._since = shot.t
-        error = [goal - x for goal, x in zip(self.places[self.at], now, strict=True)]
+        error = [goal - x for goal, x in zip(self.goal, now, strict=True)]
         if max(map(abs, error)) < NEAR or shot.t - self._since > PATIENCE:
             self.at, self._since = (self.at + 1) % len(self.places), shot.t
+            if self.at == len(self.places) - 1:
+                self._turned += self.further  # the way back leads there
         return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
 
 

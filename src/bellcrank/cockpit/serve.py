@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import secrets
 import socket
 import sys
 import threading
@@ -94,13 +93,15 @@ def serve(
     seconds: float | None = None,
     ready: Callable[[str], None] = print,
     each: Callable[[Session], None] = lambda session: None,
+    guard: Guard | None = None,
 ) -> None:
-    """Blocks. listening: from `bound`. `ready` is told the address; `each` is called four times a second."""
-    near = loopback(host)
-    guard = Guard(host, "" if near else secrets.token_urlsafe(12))
-    shown = host if near else socket.gethostname() if host in ("0.0.0.0", "::") else host
+    """Blocks. listening: from `bound`. `ready` is told the address, with the token in it; `each` is called four times a
+    second.
+    """
+    guard = guard or Guard(host)
+    shown = host if loopback(host) else socket.gethostname() if host in ("0.0.0.0", "::") else host
     shown = f"[{shown}]" if ":" in shown else shown
-    address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={guard.token}" if guard.token else "")
+    address = f"http://{shown}:{listening.getsockname()[1]}/#token={guard.token}"
 
     began: float | None = None
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from bellcrank.cockpit import messages, stage
 from bellcrank.cockpit.driven import Driven, Make
+from bellcrank.cockpit.ground import Ground, Patch
 from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS
@@ -55,7 +56,7 @@ class Session:
     def __init__(self, machine: Machine, make: Make, settings: Settings | None = None) -> None:
         self.machine, self.make = machine, make
         self.settings = self.checked(settings or Settings(machine.rate, machine.integrator))
-        self.epoch, self.slowness, self.running = 0, 1.0, False
+        self.epoch, self.resets, self.slowness, self.running = 0, 0, 1.0, False
         self.compiling = ""  # what for, while it takes
         self.pilot = ""
         self._pilot: Pilot | None = None
@@ -64,6 +65,7 @@ class Session:
         self.poses = stage.pose_kernel(machine.mechanism)
         # Once: it takes long, and whoever comes and goes a hundred times a second must not hold up the others.
         self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
+        self.ground = Ground(machine.tool, machine.ground or 0.0) if machine.tool and machine.trace else None
         self._switching, self._swap, self._over = threading.Lock(), threading.RLock(), False
         self.drive: Driven = self._made(self.settings)
         self.drive.reset(q0=self._start())
@@ -95,8 +97,11 @@ class Session:
         pairs = zip(self.machine.levers, self.levers, self.machine.first(), strict=True)
         self.levers = [now if lever.name == self.machine.mode else first for lever, now, first in pairs]
         with self._swap:
+            self.resets += 1
             self.drive.input(self.levers)
             self.drive.reset(q0=self._start())
+            if self.ground is not None:
+                self.ground.heal()
 
     def slow(self, factor: float) -> None:
         if not SLOWEST <= factor <= FASTEST:
@@ -157,6 +162,8 @@ class Session:
         made.slow(self.slowness)
         made.input(self.levers)
         self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
+        if self.ground is not None:
+            self.ground.begin()
         made.start()
         if not self.running:
             made.pause()
@@ -201,6 +208,7 @@ class Session:
             "look": m.look,
             "ground": m.ground,
             "trace": m.trace,
+            "tool": asdict(m.tool) if m.tool else None,
             "pilots": list(m.pilots),
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
@@ -220,6 +228,25 @@ class Session:
         numbers = poses, y, np.asarray(shot.u), outputs
         return messages.state(flags, self.epoch, self.number, shot.n, shot.t, self.slowness, serial, numbers)
 
+    def shown(self) -> tuple[object, ...]:
+        """Two equal ones give the same picture."""
+        return self.epoch, self.resets, self.number, self.running, self.slowness, self.drive.snapshot().n
+
+    def dig(self) -> Patch | None:
+        """Lets the teeth work on the ground that is drawn; what has changed of it."""
+        if self.ground is None or self.machine.tool is None or self.machine.trace is None:
+            return None
+        with self._swap:
+            shot = self.drive.snapshot()
+            body, point = self.machine.trace
+            index = [b.name for b in self.machine.mechanism.bodies].index(body)
+            X = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: self.machine.mechanism.nq]))[index].reshape(3, 4)
+            tip, tool = X[:, :3] @ point + X[:, 3], self.machine.tool
+            if np.isfinite(X).all():
+                middle = X[:, 3] + 0.7 * (tip - X[:, 3])
+                self.ground.work(shot.t, tip, X[:, :3] @ tool.across, float(X[2, :3] @ tool.mouth), middle)
+            return self.ground.news()
+
     def piloted(self) -> None:
         """Lets the program at the levers move them."""
         if self._pilot is not None and self.pilot:
@@ -231,16 +258,35 @@ class Session:
         run = self.drive.record()
         return run if (begin, end) == (-math.inf, math.inf) else run.between(begin, end)
 
+    def state_of_record(self, end: float) -> tuple[object, ...]:
+        """Two equal ones have the same rows up to `end`, but for those that the record has forgotten meanwhile."""
+        with self._swap:
+            shot = self.drive.snapshot()
+            return self.epoch, self.resets, shot.n if end >= shot.t else None
+
     def replay(self, begin: float, end: float) -> bytes:
-        """What was recorded between two times, thinned out: u32 rows, u32 width; t as f64; rows as f32."""
+        """What was recorded between two times, thinned out, and the ground with it: u32 rows, width, changes of the
+        ground, heights of it; f64 t, times of the changes; f32 rows, the first heights, and height, load and dug of
+        each change; u32 its cell. A change without a cell (2^32 - 1) is one of the load alone.
+        """
         run = self.recorded(begin, end)
         kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
         t = np.ascontiguousarray(run.t[kept], "<f8")
         poses = self.poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
         columns = [run[name][kept] for name in self.machine.names if name in run.names]
         rows = np.concatenate([poses, np.stack(columns, -1)], axis=1) if len(kept) else poses
-        head = np.array([len(kept), rows.shape[1]], "<u4").tobytes()
-        return head + t.tobytes() + np.ascontiguousarray(rows, "<f4").tobytes()
+        span = (float(t[0]), float(t[-1])) if len(kept) else (0.0, 0.0)
+        base, patches = self.ground.between(*span) if self.ground is not None else (np.empty(0), [])
+        changes = [
+            (p.t, height, p.load, p.dug, cell)
+            for p in patches
+            for cell, height in (p.cells or {2**32 - 1: 0.0}).items()
+        ]
+        when, *numbers, cells = zip(*changes, strict=True) if changes else ([], [], [], [], [])
+        head = np.array([len(kept), rows.shape[1], len(changes), base.size], "<u4")
+        floats = [rows.ravel(), base.ravel(), *numbers]
+        parts = [head, t, np.array(when, "<f8"), *(np.asarray(x, "<f4") for x in floats), np.array(cells, "<u4")]
+        return b"".join(part.tobytes() for part in parts)
 
     # -- inside
 

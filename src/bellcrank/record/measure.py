@@ -139,6 +139,17 @@ def integrated(t: Array, x: Array) -> Array:
     return out
 
 
+def conservative(run: Record) -> bool:
+    """Whether nothing is known to feed or eat energy: no actuator, control, force from outside, damper or friction.
+    Of a run that does not say what drove it, nobody knows.
+    """
+    made, m = run.provenance, run.mechanism
+    if m is None or "actuators" not in made or made["actuators"] or made.get("forces") or made.get("control"):
+        return False
+    losses = [x for j in m.own_joints for x in (j.damping, j.friction)] + [s.damping for s in m.springs]
+    return not any(not isinstance(x, (int, float)) or x for x in losses)
+
+
 def quaternions(run: Record) -> dict[str, list[str]]:
     """Joint -> its four columns, of the joints that have them and where they are stored."""
     if run.mechanism is None or not run.has_state("q"):

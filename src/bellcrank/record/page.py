@@ -20,7 +20,7 @@ from bellcrank.model.parts import Array
 from bellcrank.quoting import script, xml
 from bellcrank.record import scene
 from bellcrank.record.derive import ENERGIES
-from bellcrank.record.measure import residuals
+from bellcrank.record.measure import conservative, residuals
 from bellcrank.record.plain import plain
 from bellcrank.record.summary import shown
 from bellcrank.version import __version__
@@ -35,6 +35,12 @@ NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
 TITLES = {
     "q": "Positions", "v": "Velocities", "a": "Accelerations",
     "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
+}  # fmt: skip
+PREFIXES = {"input": "Inputs", "parameter": "Parameters"}
+BY_UNIT = {
+    "rad": "Angles", "deg": "Angles", "m": "Lengths", "rad/s": "Rates", "m/s": "Speeds", "N": "Forces",
+    "N m": "Torques", "Pa": "Pressures", "psi": "Pressures", "bar": "Pressures", "J": "Energies", "W": "Powers",
+    "s": "Times", "A": "Currents",
 }  # fmt: skip
 # Lines on white and on black.
 LINES = (
@@ -144,14 +150,16 @@ def about(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
 
 def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
     m, made = run.mechanism, run.provenance
-    out = [[f"{np.nanmax(run.t[lane]):.6g}", "s", "simulated"]]
+    out = [[f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}", "s", "shown" if "part" in made else "simulated"]]
     if m is not None:
-        out += [[str(len(m.bodies)), "", "moving bodies"], [str(m.nv), "", "degrees of freedom"]]
+        freedom = m.loop_analysis.mobility if m.loops else m.nv
+        out += [[str(len(m.bodies)), "", "moving bodies"], [str(freedom), "", "degrees of freedom"]]
     out += [[str(made["integrator"]), "", "integrator"]] if "integrator" in made else []
     out += [[shown(made["step"]), "s", "step"]] if isinstance(made.get("step"), (int, float)) else []
     worst: dict[str, float] = {}
     for key, value in residuals(run).items():
-        label = "energy drift" if key == "energy" else f"{key.split()[0]} error"
+        drift = "energy drift" if conservative(run) else "energy balance"  # what was fed or eaten is taken off
+        label = drift if key == "energy" else f"{key.split()[0]} error"
         worst[label] = max(worst.get(label, 0.0), float(np.asarray(value)[lane]))
     return out + [[f"{size:.1e}" if size else "0", "", label] for label, size in worst.items()]
 
@@ -177,18 +185,25 @@ def panels(run: Record) -> list[dict[str, Any]]:
     """Columns that belong together: the same kind (the end of the name) in the same unit; then the energies."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in run.columns[1:]:
-        if name in ENERGIES:
-            continue
-        kind = name.rpartition(".")[2] if "." in name else ""
-        unit = run.column(name).unit
-        title = "Orientation" if (kind, unit) == ("q", "1") else TITLES.get(kind, "Others")
-        found.setdefault((title, unit), []).append(name)
+        if name not in ENERGIES:
+            unit = run.column(name).unit
+            found.setdefault((title_of(name, unit), unit), []).append(name)
     out = [{"title": title, "unit": unit, "columns": names} for (title, unit), names in found.items()]
     if "energy" in run:
         parts = [n for n in reversed(ENERGIES) if n in run]
         out.append({"title": "Energies", "unit": "J", "columns": parts})
         out.append({"title": "Change of energy", "unit": "J", "columns": [CHANGE]})
     return out
+
+
+def title_of(name: str, unit: str) -> str:
+    """What columns like this one are called together."""
+    kind = name.rpartition(".")[2]
+    if (kind, unit) == ("q", "1"):
+        return "Orientation"
+    prefix = name.partition(".")[0] if "." in name else ""
+    known = PREFIXES.get(prefix) or (TITLES.get(kind) if prefix else None) or BY_UNIT.get(unit)
+    return known or f"{kind[:1].upper()}{kind[1:]}"
 
 
 CHANGE = "energy - energy(0)"

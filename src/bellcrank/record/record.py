@@ -16,7 +16,7 @@ from bellcrank.model.parts import Array
 from bellcrank.record import derive, measure
 from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
 from bellcrank.record.plain import plain
-from bellcrank.record.stops import Stops
+from bellcrank.record.stops import Stops, stop_of_part
 
 
 class Record:
@@ -115,7 +115,9 @@ class Record:
         )
 
     def between(self, begin: float, end: float) -> Record:
-        """The rows from one time to another; of a batch, those in which any run is there."""
+        """The rows from one time to another; of a batch, those in which any run is there. A run whose end is not among
+        them ends with the last that is: why the whole of it stopped is no fact about a part.
+        """
         inside = ((self.t >= begin) & (self.t <= end)).reshape(-1, len(self)).any(axis=0)
 
         def part(column: Column) -> Column:
@@ -125,11 +127,17 @@ class Record:
             found = self._derived(name) if self._derived is not None else None
             return None if found is None else part(found)
 
+        if inside.all():
+            return self
+        kept = self.t.reshape(-1, len(self))[:, inside]
+        stops = [stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, self.t.reshape(-1, len(self)), kept)]
+        seen = kept[np.isfinite(kept)]
+        span = f"{seen.min():.6g} to {seen.max():.6g} s of a longer run" if seen.size else "no rows of a longer run"
         return Record(
             {name: part(column) for name, column in self._stored.items()},
             mechanism=self.mechanism,
-            provenance=self.provenance,
-            stops=self.stops,
+            provenance={**self.provenance, "part": span},
+            stops=stops,
             states=self.states,
             derived=derived,
             derivable=self._derivable,

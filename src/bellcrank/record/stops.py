@@ -51,3 +51,13 @@ class Stops(Sequence[Stop]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (tuple(self),)
+
+
+def stop_of_part(whole: Stop, t: Array, part: Array) -> Stop:
+    """Of a run with these times, why its rows in `part` end: as the run does if its last row is there."""
+    times, kept = t[np.isfinite(t)], part[np.isfinite(part)]
+    if not kept.size:
+        return Stop("end", float("nan"), "none of its rows is in this part")
+    if kept[-1] == times[-1]:
+        return whole
+    return Stop("end", float(kept[-1]), "the end of this part; the run went on")

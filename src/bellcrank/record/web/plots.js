@@ -8,7 +8,7 @@ let marked = null; // [from, to] while a stretch is being chosen
 function buildPlots() {
   for (const plot of plots) {
     const card = made("div", "", { className: "card plot" }), head = made("h2", plot.title);
-    head.append(made("span", plot.unit === "1" ? "" : plot.unit));
+    head.append(made("span", { "1": "", "": "no unit" }[plot.unit] ?? plot.unit));
     const legend = made("div", "", { className: "legend" });
     plot.canvas = made("canvas", "", { tabIndex: 0 });
     plot.canvas.setAttribute("aria-label", `${plot.title} over time`);

@@ -1,0 +1,168 @@
+"""The ground that is drawn: nothing is won or lost, nothing changes at rest, the autopilot never digs air."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_cockpit import FakeDrive
+
+from bellcrank.cockpit import excavator, linkage
+from bellcrank.cockpit.ground import CELL, HALF, Ground, Patch, Tool
+from bellcrank.cockpit.machines import Machine
+from bellcrank.cockpit.session import Session
+from trees import few
+
+TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)
+LEVEL = -1.0
+PLACES = st.tuples(st.floats(-12, 12), st.floats(-12, 12), st.floats(-2.5, 1.5))
+
+
+def missing(g: Ground) -> float:
+    """m3 that the heights lack."""
+    return -float(g.heights.sum()) * CELL * CELL
+
+
+def moved(g: Ground, t: float, a: Any, b: Any, mouth: float, turn: float = 0.0, looks: int = 15) -> float:
+    """From a to b, seen so often; the time then."""
+    across = (-math.sin(turn), math.cos(turn), 0.0)
+    for k in range(looks):
+        t += 1 / 60
+        p = np.asarray(a) + (np.asarray(b) - a) * (k / (looks - 1))
+        g.work(t, p, across, mouth, p)
+    return t
+
+
+@few(12)
+@given(
+    places=st.lists(PLACES, min_size=2, max_size=8),
+    mouths=st.lists(st.floats(-1, 1), min_size=8, max_size=8),
+    turn=st.floats(-4, 4),
+)
+def test_nothing_is_won_or_lost(places: list[Any], mouths: list[float], turn: float) -> None:
+    g, t, poured, load = Ground(TOOL, LEVEL), 0.0, 0.0, 0.0
+    for a, b, mouth in zip(places, places[1:], mouths, strict=False):
+        before = g.dug
+        t = moved(g, t, a, b, mouth, turn)
+        poured += load + (g.dug - before) - g.load
+        load = g.load
+        assert 0.0 <= g.load <= TOOL.capacity + 1e-12
+        assert missing(g) == pytest.approx(g.load, abs=1e-9)
+    assert g.dug == pytest.approx(poured + g.load, abs=1e-9)
+    assert g.dug <= poured + TOOL.capacity + 1e-9  # never more than a bucketful that was not poured out
+
+
+@few(12)
+@given(start=PLACES, end=PLACES, mouth=st.floats(0.45, 1))
+def test_one_pass_is_one_bucket_at_most_and_rest_changes_nothing(start: Any, end: Any, mouth: float) -> None:
+    g = Ground(TOOL, LEVEL)
+    t = 0.0
+    for _ in range(2):  # to and fro, as deep as it will
+        t = moved(g, t, start, end, mouth)
+        t = moved(g, t, end, start, mouth)
+    assert g.dug <= TOOL.capacity + 1e-9
+    g.news()
+    before, dug = g.heights.copy(), g.dug
+    for k in range(60):  # a second, in which it trembles by a millimetre
+        g.work(t + k / 60, np.asarray(start) + 1e-3 * math.sin(k), (0.0, 1.0, 0.0), mouth, start)
+    np.testing.assert_array_equal(g.heights, before)
+    assert g.dug == dug
+    assert g.news() is None
+
+
+def test_a_hole_and_a_heap() -> None:
+    g = Ground(TOOL, LEVEL)
+    t = moved(g, 0.0, (7, 0, LEVEL - 0.4), (5, 0, LEVEL - 0.4), 0.0)
+    assert g.heights.min() == pytest.approx(-0.4, abs=0.05)
+    assert g.load > 0.4
+    t = moved(g, t, (5, 0, LEVEL - 0.4), (5, 0, 1.0), 1.0)
+    t = moved(g, t, (5, 0, 1.0), (0, 5, 1.0), 1.0, looks=40)
+    held = g.load
+    t = moved(g, t, (0, 5, 1.0), (0, 5.1, 1.0), -1.0, looks=120)
+    assert g.load == 0.0
+    assert held > 0.4
+    i, j = round(HALF / CELL), round((5 + HALF) / CELL)
+    assert g.heights[j, i] > 0.1
+
+
+def test_a_replay_has_the_ground_of_its_time() -> None:
+    """Laying every change that was told on the beginning gives what is there; at any time in between, too."""
+    g, shown, seen = Ground(TOOL, LEVEL), np.zeros(0), []
+    t = 0.0
+    for k in range(3):
+        for a, b, mouth in (((7, k, LEVEL - 0.4), (5, k, LEVEL - 0.4), 0.5), ((5, k, 1.0), (5, -3, 1.0), -1.0)):
+            for leg in range(4):
+                t = moved(g, t, a, np.asarray(a) + (np.asarray(b) - a) * (leg + 1) / 4, mouth, looks=8)
+                g.news()
+                shown = _laid(g.between(-1.0, math.inf))
+                seen.append((t, shown))
+                np.testing.assert_allclose(shown, g.heights, atol=1e-4)
+    for t, then in seen:
+        np.testing.assert_array_equal(g.between(t, math.inf)[0], then)  # at once
+        np.testing.assert_array_equal(_laid(g.between(min(0.5, t), t)), then)  # or step by step
+    whole = Patch(0, 0, 0).then(g.whole())
+    assert whole.whole
+    assert {k: g.heights.flat[k] for k in whole.cells} == pytest.approx(whole.cells, abs=1e-4)
+
+
+def _laid(found: tuple[Any, list[Patch]]) -> Any:
+    heights, patches = found
+    for patch in patches:
+        for cell, height in patch.cells.items():
+            heights.flat[cell] = height
+    return heights
+
+
+@pytest.mark.parametrize("machine", [excavator.machine, linkage.machine], ids=["excavator", "linkage"])
+def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
+    """Once round and further. The teeth go where the sticks send them; what the machine makes of it is not asked."""
+    m: Machine = machine()
+    assert m.tool is not None
+    tour = _tour(m)
+    g, t, hands = Ground(m.tool, m.ground or 0.0), 0.0, tour.hands
+    at, fullest, loads = list(tour.places[-1]), 0.0, list[float]()
+    step = 0.1
+    while len(loads) < 27:
+        was = tour.at
+        shot = SimpleNamespace(t=t, y=at)
+        object.__setattr__(hands, "place", lambda shot: tuple(shot.y))
+        radius, arc, height, bucket, _ = tour(shot)
+        for i, rate in enumerate((radius, arc / max(at[0], 1.0), height, bucket)):
+            at[i] += rate * step
+        t += step
+        swing = at[1]
+        tip = (at[0] * math.cos(swing), at[0] * math.sin(swing), at[2])
+        # The mouth looks across the line from pin to teeth, which is what the bucket's angle is of.
+        g.work(t, tip, (-math.sin(swing), math.cos(swing), 0.0), -math.cos(at[3]), (0.9 * tip[0], 0.9 * tip[1], at[2]))
+        g.news()
+        fullest = max(fullest, g.load)
+        if tour.at == 0 and was != 0:
+            loads.append(fullest / m.tool.capacity)
+            fullest = g.load
+    assert min(loads) > 0.4, loads
+
+
+def _tour(m: Machine) -> Any:
+    made: Any = m.pilots["dig"]()
+    return made if hasattr(made, "places") else made.__closure__[0].cell_contents
+
+
+def test_a_session_digs_and_heals_and_tells_it() -> None:
+    session = Session(excavator.machine(), FakeDrive)
+    assert session.dig().whole  # type: ignore[union-attr]
+    assert session.dig() is None  # nothing moves
+    arm = session.machine.pilots["dig"]().hands.arm  # type: ignore[attr-defined]
+    for k in range(40):
+        session.drive.y[:4] = arm.inverse((6.5 - 0.04 * k, 0.0, -1.35, -2.2))  # type: ignore[attr-defined]
+        session.dig()
+    assert session.ground is not None
+    assert session.ground.dug > 0.2
+    assert len(session.replay(0, 10)) > 4 * session.ground.heights.size
+    session.reset()
+    assert session.dig().whole  # type: ignore[union-attr]
+    assert (session.ground.dug, float(np.abs(session.ground.heights).max())) == (0.0, 0.0)

@@ -1,0 +1,66 @@
+"""The cockpit's page at every size, light and dark, at work and in its rarer states: nothing lies on anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from test_cockpit import FakeDrive
+
+import bellcrank as bc
+from chromium import settled
+from page_measures import boxes, contrasts
+
+pytest.importorskip("starlette", reason="the extra cockpit is not installed")
+
+from bellcrank.cockpit import excavator, linkage
+from bellcrank.cockpit.machines import generic
+from cockpit_page import chromium, opening, serving_machines
+
+# A zoom of 200 % is half as many pixels of the page on either side.
+SIZES = [(390, 844), (844, 390), (1024, 768), (1440, 900), (1440 // 2, 900 // 2), (1024 // 2, 768 // 2)]
+BLOCKS = (
+    ".title, #groups > *, #help, #panel-toggle, #words > *, #coach, #panel, .pad, #dead-man, #timeline, #site, #sliders"
+)
+MACHINES = {"excavator": excavator.machine, "linkage": linkage.machine, "sliders": lambda: generic(bc.zoo.puma600())}
+LONG = "The record of excavator cannot be written: there is no space left on the device. Make room and try again."
+STATES = {
+    "as it comes": """
+        for (const id of ['notice', 'compiling', 'asked', 'timeline']) document.getElementById(id).hidden = true;
+        document.body.classList.remove('replaying');
+        document.querySelector('#tabs button').click();
+        const open = innerWidth > 900 && innerHeight >= 560, toggle = document.getElementById('panel-toggle');
+        if (document.body.classList.contains('with-panel') !== open) toggle.click()""",
+    "the panel open or closed": "document.getElementById('panel-toggle').click()",
+    "all that can be said": f"""
+        for (const id of ['notice', 'compiling', 'asked']) document.getElementById(id).hidden = false;
+        document.getElementById('notice').textContent = {LONG!r}""",
+    "a replay": """document.getElementById('timeline').hidden = false; document.body.classList.add('replaying');
+        document.getElementById('time-text').textContent = '123.45 / 600.0 s'""",
+    "the other tabs": "document.querySelectorAll('#tabs button')[1].click()",
+    "setup": "document.querySelectorAll('#tabs button')[2].click()",
+}
+
+
+@pytest.fixture(scope="module", params=MACHINES)
+def page(request: Any) -> Iterator[Any]:
+    """One page for all sizes: nobody loads it anew to turn a telephone."""
+    with chromium() as browser, serving_machines() as served, opening(browser) as opened:
+        yield opened(served(MACHINES[request.param](), make=FakeDrive))
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_nothing_lies_on_anything_else(page: Any, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for state, script in STATES.items():
+            page.evaluate(f"{{ {script} }}")
+            settled(page)
+            found = boxes(page, BLOCKS)
+            assert found["problems"] == [], (state, scheme)
+            assert found["blocks"] > 5
+            assert found["words"] > 10
+            faint = {name: ratio for name, ratio in contrasts(page) if ratio < 4.5}
+            assert faint == {}, (state, scheme)

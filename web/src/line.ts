@@ -1,0 +1,65 @@
+// The line to the server, in a thread of its own: however long drawing takes, the server hears of the levers. It mends
+// itself: after a break it tries again, soon at first and then every two seconds.
+//
+// A page that hangs must not hold the levers, though: what it last said is repeated for STALL and no longer.
+
+import { Message } from "./messages";
+
+export type Said = { is: "open"; url: string; token: string } | { is: "say"; message: Message } | { is: "hands"; values: number[] | null; n: number };
+export type Heard = { is: "open" | "shut" | "stranger" };
+
+const BEAT = 33; // ms between two words about the levers; the server's dead-man waits 200
+const STALL = 600; // ms without a word from the page, after which its hands are no more
+const SILENT = 4000; // ms without a word from the server, which says something twice a second
+const STRANGER = 4401; // why a line ends: not this server's token
+
+const page = self as unknown as { postMessage(message: Heard | string | ArrayBuffer, transfer?: Transferable[]): void; onmessage: ((e: MessageEvent<Said>) => void) | null };
+let socket: WebSocket | null = null, url = "", token = "", tries = 0, heard = 0;
+let hands: { values: number[]; n: number } | null = null, told = 0, sent = 0;
+
+function send(message: Message): void {
+  // What has piled up here is old: better to skip than to arrive late.
+  if (socket?.readyState === WebSocket.OPEN && (message.type !== "input" || socket.bufferedAmount < 4096)) socket.send(JSON.stringify(message));
+}
+
+function beat(now: number): void {
+  if (!hands || now - sent < BEAT - 5) return;
+  if (now - told > STALL) { hands = null; send({ type: "blur" }); return; }
+  sent = now;
+  send({ type: "input", ...hands });
+}
+
+setInterval(() => {
+  const now = performance.now();
+  beat(now);
+  // A server that vanished without a word, as when a computer sleeps.
+  if (socket?.readyState === WebSocket.OPEN && now - heard > SILENT) socket.close();
+}, BEAT);
+
+function connect(): void {
+  const mine = new WebSocket(url, ["bellcrank", `token.${token}`]);
+  mine.binaryType = "arraybuffer";
+  socket = mine;
+  mine.onopen = () => { tries = 0; heard = performance.now(); page.postMessage({ is: "open" }); };
+  mine.onmessage = (event) => {
+    heard = performance.now();
+    const data = event.data as string | ArrayBuffer;
+    page.postMessage(data, typeof data === "string" ? [] : [data]);
+  };
+  mine.onclose = (event) => {
+    hands = null;
+    if (event.code === STRANGER) { page.postMessage({ is: "stranger" }); return; }
+    page.postMessage({ is: "shut" });
+    setTimeout(connect, Math.min(2000, 200 * 2 ** tries++));
+  };
+}
+
+page.onmessage = ({ data }) => {
+  if (data.is === "open") { ({ url, token } = data); connect(); }
+  else if (data.is === "say") send(data.message);
+  else {
+    told = performance.now();
+    hands = data.values && { values: data.values, n: data.n };
+    beat(told);
+  }
+};
