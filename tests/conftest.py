@@ -26,8 +26,10 @@ settings.load_profile(os.environ.get("BELLCRANK_HYPOTHESIS", "fixed"))
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Object code of the tests, out of the user's own cache. Every xdist worker has a session: this holds in each."""
-    folder = tmp_path_factory.mktemp("cache")
+    """Object code of the tests, out of the user's own cache: one for the run, whichever xdist worker compiles it."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BELLCRANK_CACHE", str(folder))
         yield folder

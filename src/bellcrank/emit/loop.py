@@ -3,6 +3,12 @@
     i64 @run(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
              i64 capacity, ptr counts, ptr ws)
     void @begin(ptr s, ptr spare, ptr p, ptr u, ptr ws)     the state in s, completed in spare, before the first tick
+    void @sweep(i64 blocks, i64 ticks, ptr first, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
+                i64 capacity, ptr counts, ptr codes, ptr ws)
+
+`sweep` runs one block of lanes after the other, so that a batch of short runs is one call. A block is its s, spare, p
+and u, one behind the other; the next lies behind it, and so do its inputs, rows and counts. `codes` has what `run` said
+of each: nothing is done where that is DONE, and where it is NEW the block is begun first.
 
 The state `s` is all that one tick tells the next, for every lane its own. Some of its elements are signs to this loop:
 
@@ -30,8 +36,8 @@ from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment
 
-DONE, PAUSE, FULL, SWAPPED = 0, 1, 2, 16
-NEW = "\n"
+DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
+LINE = "\n"
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,10 @@ class Program:
     def inputs(self) -> int:
         return math.prod(self.tick.inputs["u"]) if "u" in self.tick.inputs else 0
 
+    @property
+    def parameters(self) -> int:
+        return max((math.prod(g.inputs["p"]) for g in self.graphs.values() if "p" in g.inputs), default=0)
+
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
     """The module, and the slots of the workspace that `run` wants."""
@@ -76,6 +86,7 @@ def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64"
         made.text,
         _begin(program),
         _run(program, w),
+        _sweep(program, w),
         "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
     ]
     return "\n".join(parts), made.slots
@@ -102,6 +113,61 @@ def _begin(program: Program) -> str:
     arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
     return f"""define void @begin({arguments}) nounwind {{
 {call_of(program.start, "start", "%s", "%spare")}  ret void
+}}"""
+
+
+def _sweep(program: Program, w: Writer) -> str:
+    n, free = program.size * w.align, program.parameters * w.align
+    return f"""define void @sweep(
+  i64 %blocks, i64 %ticks, ptr %first, ptr %inputs, i64 %inputs_lane, ptr %row, ptr %rows, i64 %rows_lane,
+  i64 %capacity, ptr %counts, ptr %codes, ptr %ws
+) nounwind {{
+begin:
+  %inputs.block = mul i64 %inputs_lane, {w.lanes}
+  %rows.block = mul i64 %rows_lane, {w.lanes}
+  %any = icmp ne i64 %blocks, 0
+  br i1 %any, label %block, label %end
+block:
+  %k = phi i64 [0, %begin], [%k.next, %on]
+  %codes.at = getelementptr i64, ptr %codes, i64 %k
+  %old = load i64, ptr %codes.at, align 8
+  %why = and i64 %old, {SWAPPED - 1}
+  %done = icmp eq i64 %why, {DONE}
+  br i1 %done, label %on, label %open
+open:
+  %s.o = mul i64 %k, {2 * n + free + program.inputs * w.align}
+  %s = getelementptr i8, ptr %first, i64 %s.o
+  %spare = getelementptr i8, ptr %s, i64 {n}
+  %p = getelementptr i8, ptr %s, i64 {2 * n}
+  %u = getelementptr i8, ptr %s, i64 {2 * n + free}
+  %new = icmp eq i64 %why, {NEW}
+  br i1 %new, label %start, label %go
+start:
+  call void @begin(ptr %s, ptr %spare, ptr %p, ptr %u, ptr %ws)
+  br label %go
+go:
+  %flag = phi i64 [%old, %open], [0, %start]
+  %turned = and i64 %flag, {SWAPPED}
+  %is = icmp ne i64 %turned, 0
+  %here = select i1 %is, ptr %s, ptr %spare
+  %there = select i1 %is, ptr %spare, ptr %s
+  %inputs.o = mul i64 %k, %inputs.block
+  %inputs.k = getelementptr i8, ptr %inputs, i64 %inputs.o
+  %rows.o = mul i64 %k, %rows.block
+  %rows.k = getelementptr i8, ptr %rows, i64 %rows.o
+  %counts.o = mul i64 %k, {8 * w.lanes}
+  %counts.k = getelementptr i8, ptr %counts, i64 %counts.o
+  %code = call i64 @run(i64 %ticks, ptr %here, ptr %there, ptr %p, ptr %u, ptr %inputs.k, i64 %inputs_lane, ptr %row,
+    ptr %rows.k, i64 %rows_lane, i64 %capacity, ptr %counts.k, ptr %ws)
+  %now = xor i64 %code, %turned
+  store i64 %now, ptr %codes.at, align 8
+  br label %on
+on:
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %blocks
+  br i1 %more, label %block, label %end
+end:
+  ret void
 }}"""
 
 
@@ -235,7 +301,7 @@ def _together(program: Program, w: Writer, observe: str, source_row: str) -> str
     for tile in tiles("row", R, (2 * TILE, TILE)):
         copied.store(copy, tile, "%all.to", "%rows_lane", copied.load(copy, tile, source_row, ""))
     return f"""even:
-{"".join(f"  {line}{NEW}" for line in head)}  %all.same = icmp eq {counts} %all.n, {turned}
+{"".join(f"  {line}{LINE}" for line in head)}  %all.same = icmp eq {counts} %all.n, {turned}
   %all.same.bits = bitcast {w.mask} %all.same to {bits}
   %all.bits = and {bits} %all.same.bits, %due.bits
   %all.is = icmp eq {bits} %all.bits, -1
@@ -247,7 +313,7 @@ all.put:
   %all.to = getelementptr i8, ptr %rows, i64 %all.o
   %all.n1 = add {counts} %all.n, {one}
   store {counts} %all.n1, ptr %counts, align 8
-{"".join(f"  {line}{NEW}" for line in copy.lines)}  br label %stored
+{"".join(f"  {line}{LINE}" for line in copy.lines)}  br label %stored
 """
 
 

@@ -16,11 +16,13 @@ import numpy as np
 from bellcrank.sim import ferry
 from bellcrank.sim.layout import NEVER, NOT_CLOSED, REPARTITION, RUNNING, Layout
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.runner import Block, Compiled, run_all
+from bellcrank.sim.runner import Blocks, Compiled, run_all
 from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
 Code = Callable[[Traced], Compiled]
+TOGETHER = 256  # blocks of lanes: a million runs are many, and few are there at once
+SHARE = 4  # of a thread: as many parts, for not all take equally long
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ def run_lanes(
     memory: Memory,
     threads: int,
     tell: Callable[[float], None] | None,
-    share: Callable[[Block], float],
+    share: Callable[[Blocks], float],
 ) -> Done:
     """capacity: rows of each run to begin with, or 0 where its state at the end is all; `state` becomes that."""
     runs = state.shape[1]
@@ -88,7 +90,7 @@ def run_lanes(
     passes, waiting = Passes(runs), np.arange(runs)
     while len(waiting) and finished:
         groups = traced.grouped(final[y, waiting].T, p[waiting])
-        blocks: list[tuple[Callable[[], Block], Array]] = []
+        blocks: list[tuple[Callable[[], Blocks], Array]] = []
         rows: dict[int, tuple[Array, Array]] = {}  # of each block, and how many there are
         for by, members in groups.items():
             mine, made = waiting[members], code(by)
@@ -97,9 +99,10 @@ def run_lanes(
                 final[places.place("bound"), mine] = by.bounds(final[y, mine].T, p[mine])
             # One array for all, and lanes that nobody asked for have rows that nobody touches.
             kept = memory.rows((-(-len(mine) // made.lanes) * made.lanes, capacity, made.program.row))
-            for k in range(0, len(mine), made.lanes):
-                part, room = mine[k : k + made.lanes], kept[k : k + made.lanes]
-                blocks.append((partial(_block, made, places, final, table, p, part, room), part))
+            some = _some(len(mine), made.lanes, threads)
+            for k in range(0, len(mine), some):
+                part, room = mine[k : k + some], kept[k : min(k + some, len(kept))]
+                blocks.append((partial(_blocks, made, places, final, table, p, part, room), part))
 
         parts = [part for _, part in blocks]
         ended = partial(_keep, final, parts, rows if capacity else None)
@@ -128,33 +131,38 @@ def run_lanes(
     return Done(final, pieces if capacity else None, whole, passes.switched, finished)
 
 
-def _alone(
-    code: Callable[[Traced], Compiled], places: Layout, table: Array, p: Array, by: Traced, state: Array
-) -> Array:
+def _alone(code: Code, places: Layout, table: Array, p: Array, by: Traced, state: Array) -> Array:
     """One run to its end."""
     made = code(by)
     rows = np.empty((made.lanes, 4, made.program.row))
-    block = _block(made, places, state[:, None], table, p, np.arange(1), rows)
-    while not block.done:
-        block.advance(1)
-    return block.state[:, 0].copy()
+    one = _blocks(made, places, state[:, None], table, p, np.arange(1), rows)
+    while not one.done:
+        one.advance()
+    return one.state[:, 0].copy()
 
 
-def _keep(final: Array, parts: list[Array], rows: dict[int, tuple[Array, Array]] | None, k: int, block: Block) -> None:
-    """What is left of block k: its states, and its rows."""
+def _keep(final: Array, parts: list[Array], rows: dict[int, tuple[Array, Array]] | None, k: int, block: Blocks) -> None:
+    """What is left of blocks: their states, and their rows."""
     final[:, parts[k]] = block.state[:, : len(parts[k])]
     if rows is not None:
         rows[k] = block.rows, block.counts
 
 
-def _block(code: Compiled, places: Layout, state: Array, table: Array, p: Array, part: Array, rows: Array) -> Block:
+def _some(runs: int, lanes: int, threads: int) -> int:
+    """How many runs are made together: whole blocks, not too many at once, and some for each thread."""
+    blocks = -(-runs // lanes)
+    each = blocks if threads == 1 else -(-blocks // (SHARE * threads))
+    return max(1, min(TOGETHER, each)) * lanes
+
+
+def _blocks(code: Compiled, places: Layout, state: Array, table: Array, p: Array, part: Array, rows: Array) -> Blocks:
     """Some of the runs. Lanes that nobody asked for do what the last one does, and stop at once."""
+    n = len(part)
+    if more := -n % code.lanes:
+        part = np.concatenate([part, np.repeat(part[-1:], more)])
     state, table, p = state[:, part], table[part], p[part]
-    lanes, n = code.lanes, state.shape[1]
-    if n < lanes:
-        state = np.concatenate([state, np.repeat(state[:, -1:], lanes - n, axis=1)], axis=1)
-        table, p = (np.concatenate([a, np.repeat(a[-1:], lanes - n, axis=0)]) for a in (table, p))
+    if more:
         state[places.place("live"), n:] = state[places.place("due"), n:] = 0.0
         if code.program.observe is not None:
             state[places.place("next"), n:] = NEVER
-    return Block(code, state, p.T, table, rows)
+    return Blocks(code, state, p.T, table, rows)

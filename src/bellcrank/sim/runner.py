@@ -10,9 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,9 @@ from bellcrank.emit.load import Library, compiled
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress
-FIRST = 64  # ticks of the first block, before anyone knows how long one takes
+FIRST = 64  # ticks of the first blocks, before anyone knows how long one takes
+MOST = 2**40  # ticks in one go
+STARTING = 2e-3  # seconds: where less is left to do, threads cost more than they save
 
 
 def aligned(rows: int, lanes: int) -> Array:
@@ -55,18 +56,14 @@ class Compiled:
         return Library(compiled(self.source[0])[0])
 
     @cached_property
-    def run(self) -> Any:
+    def sweep(self) -> Any:
         pointer, integer = ctypes.c_void_p, ctypes.c_int64
-        kinds = (integer, *[pointer] * 5, integer, pointer, pointer, integer, integer, pointer, pointer)
-        return ctypes.CFUNCTYPE(integer, *kinds)(self.library.address("run"))
-
-    @cached_property
-    def begin(self) -> Any:
-        return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self.library.address("begin"))
+        kinds = (integer, integer, pointer, pointer, integer, pointer, pointer, integer, integer, *[pointer] * 3)
+        return ctypes.CFUNCTYPE(None, *kinds)(self.library.address("sweep"))
 
     def ready(self) -> Compiled:
         """Itself, with all that is made on first use made now."""
-        self.run, self.begin  # noqa: B018
+        self.sweep  # noqa: B018
         return self
 
     @property
@@ -76,100 +73,140 @@ class Compiled:
 
 
 @dataclass(eq=False)
-class Block:
-    """The lanes that run together: their state, their rows, and how far they are."""
+class Blocks:
+    """Runs that are made together, some times as many as there are lanes: their states, their rows, how far they are.
+
+    One block of lanes after the other is run by machine code: short ones many in a call, long ones a while in each.
+    """
 
     code: Compiled
-    state: Array  # (size, lanes)
-    parameters: Array  # (np, lanes)
-    inputs: Array  # (lanes, lines, nu)
-    rows: Array  # (lanes, capacity, row)
-    counts: Array = field(init=False)
+    start: Array  # (size, runs)
+    parameters: Array  # (np, runs)
+    inputs: Array  # (runs, lines, nu)
+    rows: Array  # (runs, capacity, row)
     done: bool = False
 
     def __post_init__(self) -> None:
         lanes, program = self.code.lanes, self.code.program
         self.inputs = np.ascontiguousarray(self.inputs)
-        self.counts = np.zeros(lanes, np.int64)
-        # All that the loop works on lies in one array: there are many blocks, and each is made anew for every run.
-        n, free, nu = len(self.state), len(self.parameters), self.inputs.shape[2]
-        sizes = (self.code.workspace, n, n, free, nu, program.row)  # the first has the widest vectors
-        ends = list(accumulate(sizes))
-        whole = aligned(ends[-1], lanes)
-        _, state, spare, p, u, _ = (whole[end - size : end] for size, end in zip(sizes, ends, strict=True))
-        state[:], p[:], u[:] = self.state, self.parameters, self.inputs[:, 0].T
-        start = address(whole)
-        places = [start + (end - size) * 8 * lanes for size, end in zip(sizes, ends, strict=True)]
-        ws, first, second, *rest = places  # parameters, inputs that are valid now, a row
-        self._fixed = (ws, *rest)
-        self.code.begin(first, second, *rest[:2], ws)
-        self.state, self.spare, self._now, self._then = spare, state, second, first
+        n, runs = self.start.shape
+        count, free, nu = runs // lanes, len(self.parameters), self.inputs.shape[2]
+        assert (n, free, nu) == (program.size, program.parameters, program.inputs)
+        self.counts = np.zeros(runs, np.int64)
+        # All that the loop works on lies in one array: there are many of these, and each is made anew for every run.
+        scratch, pitch = self.code.workspace + program.row, 2 * n + free + nu
+        whole = aligned(scratch + count * pitch, lanes)
+        self._each = whole[scratch:].reshape(count, pitch, lanes)
+        self._each[:, :n] = _blocks(self.start, count)
+        self._each[:, 2 * n : 2 * n + free] = _blocks(self.parameters, count)
+        self._each[:, 2 * n + free :] = _blocks(self.inputs[:, 0].T, count)
+        self._ws = address(whole)  # first, for it has the widest vectors
+        self._row, self._first = (self._ws + k * 8 * lanes for k in (self.code.workspace, scratch))
+        self._codes = np.full(count, loop.NEW | loop.SWAPPED)
+        self._at, self._some, self._ticks = 0, 1, FIRST
 
-    def advance(self, ticks: int) -> None:
-        """At most so many ticks; afterwards `state` is what the lanes are in."""
-        ws, p, u, row = self._fixed
-        given = (self._now, self._then, p, u, address(self.inputs), self.inputs.strides[0])
-        kept = (row, address(self.rows), self.rows.strides[0], self.rows.shape[1], address(self.counts))
-        code = self.code.run(ticks, *given, *kept, ws)
-        if code & loop.SWAPPED:
-            self.state, self.spare, self._now, self._then = self.spare, self.state, self._then, self._now
-        why = code & ~loop.SWAPPED
-        if why == loop.FULL:
+    @property
+    def state(self) -> Array:
+        """Of all runs, (size, runs)."""
+        n = len(self.start)
+        swapped = (self._codes & loop.SWAPPED != 0)[:, None, None]
+        found = np.where(swapped, self._each[:, :n], self._each[:, n : 2 * n])
+        return np.moveaxis(found, 0, 1).reshape(n, -1)
+
+    def advance(self, ticks: int | None = None) -> None:
+        """For about as long as nobody minds to wait, or for at most so many ticks."""
+        start = time.perf_counter()
+        some = min(self._some, len(self._codes) - self._at)
+        self._sweep(some, self._ticks if ticks is None else ticks)
+        took = time.perf_counter() - start
+        if (self._codes[self._at : self._at + some] & ~loop.SWAPPED).any():
             self._grow()
-        self.done = why == loop.DONE
+            self._ticks = _more(self._ticks, took)
+        else:
+            self._at += some
+            self._some = _more(some, took)
+            self.done = self._at == len(self._codes)
+
+    def settle(self) -> None:
+        """Begins what was not: a run that was interrupted before has a start at least."""
+        if not self.done:
+            self._sweep(len(self._codes) - self._at, 0)
+
+    def _sweep(self, some: int, ticks: int) -> None:
+        k, lanes = self._at, self.code.lanes
+        inputs, rows, counts = (address(x) + k * lanes * x.strides[0] for x in (self.inputs, self.rows, self.counts))
+        self.code.sweep(
+            some, ticks, self._first + k * self._each.strides[0], inputs, self.inputs.strides[0], self._row,
+            rows, self.rows.strides[0], self.rows.shape[1], counts, address(self._codes) + 8 * k, self._ws,
+        )  # fmt: skip
 
     def _grow(self) -> None:
-        lanes, capacity, width = self.rows.shape
-        rows = np.empty((lanes, 2 * capacity, width))
-        rows[:, :capacity] = self.rows
-        self.rows = rows
+        """Twice the room, where a run has filled its own."""
+        if ((self._codes & ~loop.SWAPPED) == loop.FULL).any():
+            runs, capacity, width = self.rows.shape
+            rows = np.empty((runs, 2 * capacity, width))
+            rows[:, :capacity] = self.rows
+            self.rows = rows
+
+
+def _blocks(x: Array, count: int) -> Array:
+    """(rows, runs) as (blocks, rows, lanes)."""
+    return np.moveaxis(x.reshape(len(x), count, x.shape[1] // count), 1, 0)
+
+
+def _more(some: int, took: float) -> int:
+    """How many next time, where so many took so long."""
+    return max(1, min(8 * some, int(some * PAUSE / max(took, 1e-9)), MOST))
 
 
 def run_all(
-    made: Sequence[Callable[[], Block]],
+    made: Sequence[Callable[[], Blocks]],
     threads: int,
     progress: Callable[[float], None] | None,
-    done: Callable[[Block], float],
-    ended: Callable[[int, Block], None],
+    done: Callable[[Blocks], float],
+    ended: Callable[[int, Blocks], None],
 ) -> bool:
-    """Makes every block and runs it to its end; False where Ctrl-C came first. `done` is the share of a block that is
-    done. `ended` takes what is to be kept of it, perhaps twice. A million runs are many blocks: few are there at once.
+    """Makes all blocks, some at a time, and runs them to their ends; False where Ctrl-C came first. `done` is the share
+    of some that is done. `ended` takes what is to be kept of them, perhaps twice.
     """
     asked = threading.Event()  # to stop; looked at between blocks of ticks
     shares = [0.0] * len(made)
-    begun: dict[int, Block] = {}
+    begun: dict[int, Blocks] = {}
     left = dict.fromkeys(range(len(made)))
 
-    def end(k: int, block: Block) -> None:
-        ended(k, block)
+    def end(k: int, some: Blocks) -> None:
+        some.settle()
+        ended(k, some)
         left.pop(k)
         begun.pop(k, None)
 
-    def work(k: int) -> None:
+    def work(k: int, threads: int) -> None:
         if asked.is_set():
             return
-        block, ticks = begun.setdefault(k, made[k]()), FIRST
-        while not block.done and not asked.is_set():
-            start = time.perf_counter()
-            block.advance(ticks)
-            took = time.perf_counter() - start
-            ticks = max(1, min(8 * ticks, int(ticks * PAUSE / max(took, 1e-9))))
-            shares[k] = done(block)
-            if threads == 1 and progress is not None:
-                progress((k + shares[k]) / len(made))
+        if k not in begun:
+            begun[k] = made[k]()
+        some = begun[k]
+        while not some.done and not asked.is_set():
+            some.advance()
+            if progress is not None:
+                shares[k] = done(some)
+                if threads == 1:
+                    progress((k + shares[k]) / len(made))
         shares[k] = 1.0
-        if block.done:
-            end(k, block)
+        if some.done:
+            end(k, some)
 
+    if threads > 1 and _short(made, begun):
+        threads = 1
     if threads == 1:
         try:
             for k in range(len(made)):
-                work(k)
+                work(k, 1)
         except KeyboardInterrupt:
             asked.set()
     else:
         with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-            jobs = [pool.submit(work, k) for k in range(len(made))]
+            jobs = [pool.submit(work, k, threads) for k in range(len(made))]
             try:
                 while wait(jobs, timeout=PAUSE).not_done:
                     if progress is not None:
@@ -184,3 +221,16 @@ def run_all(
     for k in list(left):  # what was begun stays as it is, and of the others there is the start
         end(k, begun.get(k) or made[k]())
     return not asked.is_set()
+
+
+def _short(made: Sequence[Callable[[], Blocks]], begun: dict[int, Blocks]) -> bool:
+    """Whether all is done before threads would have started. The first ones tell, by being run for a moment."""
+    if len(made) == 1:
+        return True
+    start = time.perf_counter()
+    some = begun[0] = made[0]()
+    took = 0.0
+    while not some.done and took < STARTING:
+        some.advance()
+        took = time.perf_counter() - start
+    return some.done and took * (len(made) - 1) < STARTING

@@ -36,7 +36,7 @@ from bellcrank.sim.looped import BAUMGARTE, looped
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import Standing, said, shown
 from bellcrank.sim.recorded import Outcome, recorded
-from bellcrank.sim.runner import Block, Compiled
+from bellcrank.sim.runner import Blocks, Compiled
 from bellcrank.sim.summary import summarised
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.traced import Traced, chosen
@@ -220,13 +220,14 @@ class Simulator:
             with said(compiling, progress):
                 return self.compiled(lanes, mode, traced, in_rows)
 
-        def share(b: Block) -> float:
-            """How far the slowest is that still runs."""
-            t, live = b.state[places.place("t")], b.state[places.place("live")]
+        def share(b: Blocks) -> float:
+            """How far those are that still run, on average; one block of lanes goes after the other."""
+            state = b.state
+            t, live = state[places.place("t")], state[places.place("live")]
             if tell is not None:
                 k = int(np.where(live > 0.0, t, seconds).argmin())
-                standing.see(float(t[k]), float(b.state[places.place("h"), k]) if adaptive else None)
-            return float(t.min(where=live > 0.0, initial=seconds)) / seconds
+                standing.see(float(t[k]), float(state[places.place("h"), k]) if adaptive else None)
+            return float(np.where(live > 0.0, t, seconds).mean()) / seconds
 
         def on_gpu(traced: Traced) -> GpuProgram:
             return self._gpu(mode, traced, dtype, in_rows)
