@@ -77,7 +77,7 @@ function meet(w: Welcome): void {
     by("site").hidden = !view.earth;
     relabel();
   } else {
-    sliders = new Sliders(by("sliders"), w.levers, w.first);
+    sliders = new Sliders(by("sliders"), w.levers, w.first, w.names, 12 * w.sizes[0]);
     by("sliders").hidden = false;
   }
   for (const key of ["rate", "integrator", "method"] as const) {
@@ -171,6 +171,7 @@ requestAnimationFrame(frame);
 setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
+  if (newest) sliders?.show(replay ? replay.row() : newest.values);
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
   const site = newest && !replay && view?.site();
   if (site) coach?.see(site);

@@ -130,7 +130,7 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
         speeds = tuple(x / 2.0 for x in sizes)
         places = tuple(float(start[i]) for i in at)
         whole = not m.loops and len(moved) == m.nv == m.nq
-        tree = InverseDynamics(m, lambda t: (places,) * 3) if whole else None
+        tree = InverseDynamics(m, lambda t: (list(places), list(places), list(places))) if whole else None
         servos = Servos(tuple(moved), places, speeds, found, hold, tree)
         made = system(m, actuators=actuators, control=servos, inputs=moved)
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
