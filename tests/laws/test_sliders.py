@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.cockpit.machines import Machine, generic
 
-TREES = ("pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "chain:8", "tree:12")
+FILES = Path(__file__).parents[1] / "unit/data"
+TREES = ("pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "chain:8", "tree:12", "arm.urdf")
 LOOPS = ("slider_fourbar", "four_bar", "n_four_bar", "parallel_cranks", "andrews", "bricard", "double_wishbone")
 LARGE = ("stewart", "delta", "excavator_linkage")
 SHARES = (-0.95, -0.4, 0.5, 0.95)  # of the way to an end of a slider
@@ -20,7 +22,8 @@ SECONDS = 5.0
 
 @cache
 def driven(name: str) -> tuple[Machine, bc.Simulator]:
-    machine = generic(bc.zoo.load(name))
+    m = bc.read(FILES / name) if name.endswith(".urdf") else bc.zoo.load(name)
+    machine = generic(m)
     return machine, bc.Simulator(machine.system, machine.integrator)
 
 

@@ -585,6 +585,28 @@ def test_sliders(served: Any, opened: Any) -> None:
     assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
 
 
+def test_sliders_show_what_is_wanted_and_what_is(served: Any, opened: Any) -> None:
+    """Names that differ at their ends are told apart, by eye and by pointer; the actual value follows the target."""
+    names = [f"left_front_leg_shoulder_pitch_joint_{i}" for i in (1, 2)]
+    b = bc.Builder("legs", gravity=(0, 0, 0))
+    for name in names:
+        b.body(f"{name}_link", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "revolute", "ground", f"{name}_link", axis=(0, 0, 1))
+    server = served(generic(b.build()))
+    page = opened(server, width=390, height=844)
+    shown = page.evaluate(
+        """[...document.querySelectorAll("#sliders .name")]
+        .map((e) => [e.innerText, e.title, e.scrollWidth <= e.clientWidth])"""
+    )
+    assert shown == [[name, name, True] for name in names]  # nothing is cut off
+    page.locator("#sliders input").nth(1).fill("0.5")
+    assert page.locator("#sliders .target").nth(1).inner_text() == "28.6°"
+    until(page, "document.querySelectorAll('#sliders .actual')[1].textContent === '28.6°'")
+    assert page.locator("#sliders .actual").nth(0).inner_text().lstrip("-") == "0.0°"
+    left = page.evaluate("[...document.querySelectorAll('#sliders .mark')].map((e) => parseFloat(e.style.left))")
+    assert left == pytest.approx([50.0, 100 * (0.5 + 0.5 / (2 * 3.14159))], abs=0.5)
+
+
 def test_what_falls_stays_in_the_picture(served: Any, opened: Any, tmp_path: Path) -> None:
     links = "".join(
         f'<link name="{name}"><inertial><mass value="1"/><origin xyz="0 0 {z}"/>'

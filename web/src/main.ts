@@ -80,7 +80,7 @@ function meet(w: Welcome): void {
     by("site").hidden = !view.earth;
     relabel();
   } else {
-    sliders = new Sliders(by("sliders"), w.levers, w.first);
+    sliders = new Sliders(by("sliders"), w.levers, w.first, w.names, 12 * w.sizes[0]);
     by("sliders").hidden = false;
     by("sliders").addEventListener("input", () => takeOver());
   }
@@ -205,6 +205,7 @@ requestAnimationFrame(frame);
 setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
+  if (newest) sliders?.show(replay ? replay.row() : newest.values);
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
   const site = newest && view?.site();
   if (site) coach?.see(site, replay !== null);
