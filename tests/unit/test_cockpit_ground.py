@@ -90,6 +90,14 @@ def test_a_hole_and_a_heap() -> None:
     assert g.heights[j, i] > 0.1
 
 
+def test_a_bucket_empties_onto_its_own_heap() -> None:
+    """Even one that is held so low that the heap grows up to the teeth."""
+    g = Ground(TOOL, LEVEL)
+    t = moved(g, 0.0, (7, 0, LEVEL - 0.4), (4, 0, LEVEL - 0.4), 0.0)
+    moved(g, t, (4, 3, LEVEL + 0.2), (4, 3.05, LEVEL + 0.2), -1.0, looks=120)
+    assert g.load == 0.0
+
+
 def test_a_replay_has_the_ground_of_its_time() -> None:
     """Laying every change that was told on the beginning gives what is there; at any time in between, too."""
     g, shown, seen = Ground(TOOL, LEVEL), np.zeros(0), []

@@ -124,7 +124,8 @@ class Ground:
         if self.load <= 0.0:
             return
         x = min(max((mouth + 0.2) / 0.65, 0.0), 1.0)
-        buried = tip[2] < self.heights[self._cell(tip[1]), self._cell(tip[0])] + OVER
+        below = min(float(self.heights[self._cell(tip[1]), self._cell(tip[0])]), 0.0)  # a heap keeps nothing in it
+        buried = tip[2] < below + OVER
         holds = self.tool.capacity * (1.0 if buried else x * x * (3.0 - 2.0 * x))
         lost = min(self.load - holds, POURS * self.tool.capacity * dt)
         if lost <= 0.0:
