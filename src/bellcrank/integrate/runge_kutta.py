@@ -9,6 +9,8 @@ from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_
 from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Numbers, Tableau
 from bellcrank.scalar import Scalar
 
+LAST = 0.01  # of how far the last stage of a step is from those in its middle
+
 
 def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator:
     """The integrator of a table. A last stage that is the next first one is remembered, and not computed twice."""
@@ -31,12 +33,12 @@ def explicit(name: str, order: int, tableau: Tableau, source: str) -> Integrator
         if tableau.embedded is not None:
             error = _sum(h, tuple(b - e for b, e in zip(tableau.b, tableau.embedded, strict=True)), stages)
         # Two stages at one time differ by h^2: h times that is what a method of second order would be wrong by. The
-        # last one is compared with them, because it is at the end of the step and nobody else looks there.
+        # last one is looked at too, because it is at the end of the step; it differs by h, so that little of it counts.
         rough = None
         if twice is not None and error is None:
             ends = ((k[twice[1]], k[twice[0]]), (k[-1], k[twice[1]]))
             one, other = ([scalar.fabs(x) for x in times(h, plus(a, times(-1.0, b)))] for a, b in ends)
-            rough = plus(one, other)
+            rough = plus(one, times(LAST, other))
         bump = None if tableau.bump is None else _sum(h, tableau.bump, [*k, f1])
         return Step(y1, error, f1 if fsal else [], hermite(y, times(h, k[0]), y1, times(h, f1), bump), rough)
 

@@ -45,6 +45,7 @@ TRUSTED, BLURRED = 1e-3, 1e-3  # a row between two steps must be farther away st
 # Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
+PATIENCE = 10
 BAUMGARTE = 20.0  # 1/s
 WEAK = 0.1  # of a pivot: other equations would be better where it is a third of that, or of what it was
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
@@ -189,7 +190,11 @@ class Looped(Traced):
         """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
         m, tree = self.system.mechanism, self._plain_tree(parameters)
         q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
-        shut, _ = assembled(tree, q, rough=self.analysis.rough)
+        shut, missed = assembled(tree, q, rough=self.analysis.rough)
+        for _ in range(PATIENCE):  # near a singular configuration it converges slowly, and gives up early
+            if np.abs(missed).max(initial=0.0) < 0.1 * CLOSED:
+                break
+            shut, missed = assembled(tree, shut, rough=self.analysis.rough)
         return np.concatenate([shut, consistent(tree, shut, v, rough=BLURRED), y[m.nq + m.nv :]])
 
     def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
