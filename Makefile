@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)'
 PAGE := src/bellcrank/cockpit/static/cockpit.js
 
+# A page that is drawn without a graphics card needs all processors for itself, so its tests come after the others.
+PAGES := $(wildcard tests/unit/*_in_a_browser.py)
+
 .PHONY: run test test-all bench page picture clean
 
 run: .venv/ready
@@ -20,12 +23,14 @@ run: .venv/ready
 
 test: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --ignore-glob='*_in_a_browser.py'
+	$(BIN)/python -m pytest -n 0 $(PAGES)
 
 # The long ones too (an hour or so), and hypothesis looks for examples that nobody has seen.
 test-all: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
-	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m ''
+	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' --ignore-glob='*_in_a_browser.py'
+	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' -n 0 $(PAGES)
 
 # The picture of the page in the README.
 picture: .venv/ready-dev page

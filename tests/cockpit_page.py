@@ -91,6 +91,7 @@ def opening(browser: Any) -> Iterator[Callable[..., Any]]:
         """beside: another page, in whose window this is a tab."""
         context = beside.context if beside else browser.new_context(viewport={"width": width, "height": height}, **more)
         page = context.new_page()
+        page.set_default_timeout(2000.0 * PATIENCE)
         contexts.append(context)
         if script:
             page.add_init_script(script)

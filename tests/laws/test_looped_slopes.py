@@ -18,6 +18,7 @@ from loops import looped as mechanisms
 from trees import few
 
 
+@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")
 @few(12)
 @given(mechanisms(most=2, springs=1, max_bodies=4))
 def test_the_product_is_the_jacobian(example: Closed) -> None:

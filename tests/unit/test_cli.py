@@ -396,7 +396,7 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bellcrank.cli.show.mechanism", interrupted)
