@@ -11,6 +11,7 @@ from math import pi
 
 import numpy as np
 
+from bellcrank.errors import BellcrankError
 from bellcrank.experiments.experiment import Result, Row, below
 from bellcrank.experiments.open_loop import Array
 from bellcrank.experiments.saha_arms import SECONDS, Arm
@@ -72,6 +73,15 @@ def _crossing(t: Array, y: Array) -> float:
     return float(t[k - 1] + (t[k] - t[k - 1]) * y[k - 1] / (y[k - 1] - y[k]))
 
 
+def _is_possible(m: Mechanism, name: str, value: float) -> bool:
+    """Whether there is a body with this number: a moment alone cannot be changed at will."""
+    try:
+        m.at({name: value})
+    except BellcrankError:
+        return False
+    return True
+
+
 def _scan(m: Mechanism) -> tuple[str, float, float]:
     """Which one number, halved, doubled, or moved by 0.1 or 0.3 m, makes theta_2 pass zero soonest; when; and when for
     the best of the other numbers.
@@ -84,6 +94,7 @@ def _scan(m: Mechanism) -> tuple[str, float, float]:
     nominal = dict(free.parameters)
     tried = [(n, f * nominal[n]) for n in (*masses, *moments) for f in (0.5, 2.0)]
     tried += [(n, nominal[n] + d) for n in places for d in (-0.3, -0.1, 0.1, 0.3)]
+    tried = [(n, x) for n, x in tried if _is_possible(free, n, x)]
     values = {n: np.full(len(tried), x) for n, x in nominal.items()}
     for k, (n, x) in enumerate(tried):
         values[n][k] = x
