@@ -127,8 +127,8 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if "dense" in o.layout.places:  # rows say which event they are of, 0 for none; or that they are in doubt
             which = rows[:, -1].astype(int)
-            for k in np.flatnonzero(which < 0):
-                rows[k, 1 : 1 + o.traced.size] = o.traced.polished(rows[k, 1 : 1 + o.traced.size], o.parameters[run])
+            for i in np.flatnonzero(which < 0):
+                rows[i, 1 : 1 + o.traced.size] = o.traced.polished(rows[i, 1 : 1 + o.traced.size], o.parameters[run])
             for row in rows[which > 0]:
                 state = row[1 : 1 + o.traced.size]
                 name = o.events[int(row[-1]) - 1].name
