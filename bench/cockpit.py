@@ -35,10 +35,10 @@ def serve() -> None:
     """In a process of its own, so that its processor time is the server's alone."""
     from bellcrank.cli.drive import maker
     from bellcrank.cockpit.guard import Guard
-    from bellcrank.cockpit.known import MACHINES
-    from bellcrank.cockpit.serve import bound
-    from bellcrank.cockpit.serve import serve as run
+    from bellcrank.cockpit.server import bound
+    from bellcrank.cockpit.server import serve as run
     from bellcrank.cockpit.session import Session
+    from bellcrank.excavators.machines import MACHINES
 
     session = Session(MACHINES["excavator_linkage"](), maker())
     listening = bound("127.0.0.1", 0)

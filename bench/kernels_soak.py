@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.schedule import Machine
-from bellcrank.schedule.machine import complete
+from bellcrank.scheduling import Machine
+from bellcrank.scheduling.machine import complete
 
 THREADS = 8
 EVERY = 2.0  # seconds between reports

@@ -20,8 +20,8 @@ from rich.table import Table
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.papers import published
-from bellcrank.parallel.nikravesh import ALIKE, break_even, dense, first_joints, folded, unfolded
+from bellcrank.papers.counts import published
+from bellcrank.papers.nikravesh.limits import ALIKE, break_even, dense, first_joints, folded, unfolded
 from bellcrank.zoo.families import general_chain
 from bench import ours
 

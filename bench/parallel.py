@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bellcrank.emit import pace
-from bellcrank.emit.crew import allowed
-from bellcrank.emit.threads import ParallelKernel
+from bellcrank.emit.cores import pace
+from bellcrank.emit.cores.crew import allowed
+from bellcrank.emit.cores.kernel import ParallelKernel
 from bench import baseline, ours
 
 ROWS = 16

@@ -10,10 +10,10 @@ import threading
 from playwright.sync_api import sync_playwright
 
 from bellcrank.cli import drive
-from bellcrank.cockpit import linkage
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.serve import bound, serving
+from bellcrank.cockpit.server import bound, serving
 from bellcrank.cockpit.session import Session
+from bellcrank.excavators.linkage import machine as linkage
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 SIZE = {"width": 1280, "height": 720}

@@ -14,8 +14,9 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from bellcrank import build, zoo
-from bellcrank.schedule import machine, schedule
+from bellcrank import zoo
+from bellcrank.build import kernels as build
+from bellcrank.scheduling import machine, schedule
 
 MECHANISMS = ("stanford", "puma600", "excavator", "torso", "tree:15", "chain:16", "chain:64", "tree:63")
 METHODS = ("crba", "aba", "newton_euler_symbolic")

@@ -20,10 +20,10 @@ from websockets.exceptions import ConnectionClosed
 
 from bellcrank.cli.drive import maker
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.known import MACHINES
 from bellcrank.cockpit.messages import HEADER, STATE
-from bellcrank.cockpit.serve import bound, serve
+from bellcrank.cockpit.server import bound, serve
 from bellcrank.cockpit.session import Session
+from bellcrank.excavators.machines import MACHINES
 from bellcrank.sim.deadline_text import line, whole
 from bench.rough import KEY, TOKEN, url
 

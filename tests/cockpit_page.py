@@ -13,7 +13,7 @@ import numpy as np
 
 from bellcrank.cockpit import app as web
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.serve import bound, serving
+from bellcrank.cockpit.server import bound, serving
 from bellcrank.cockpit.session import Session
 from chromium import launched, missing
 from python_drive import PythonDrive

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit import crew as crews
-from bellcrank.emit.threads import ParallelKernel
+from bellcrank.emit.cores import crew as crews
+from bellcrank.emit.cores.kernel import ParallelKernel
 from bellcrank.model import Mechanism
-from bellcrank.schedule import Machine
-from bellcrank.schedule.machine import complete
+from bellcrank.scheduling import Machine
+from bellcrank.scheduling.machine import complete
 
 EVER = 2**60
 COST = {**Machine("", complete(1)).cost, "neg": 0.0}

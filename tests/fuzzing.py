@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.dynamics import crba
+from bellcrank.dynamics import immobility as movable
 from bellcrank.errors import BellcrankError
-from bellcrank.methods import crba, movable
+from bellcrank.formats import mujoco_process, read
 from bellcrank.model import Mechanism
-from bellcrank.read import mujoco_process, read
 from mutation import PLAIN, XML, mutated
 
 PATIENCE = 20  # seconds of work for a case, however busy the machine is

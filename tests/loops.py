@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from bellcrank.methods import kinematics
+from bellcrank.dynamics import kinematics
 from bellcrank.model import Frame, Loop, Mechanism, Spring
 from bellcrank.model.parts import EQUATIONS, matrix, triple
 from trees import SINGLE, Array, rotation, trees

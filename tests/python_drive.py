@@ -15,7 +15,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, state_columns
-from bellcrank.sim.driving import Snapshot
+from bellcrank.sim.realtime import Snapshot
 from bellcrank.sim.systems import System
 
 SPAN = 0.005  # s simulated at a time, or the next whole number of steps

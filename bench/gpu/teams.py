@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank import build
+from bellcrank.build import kernels as build
 from bellcrank.emit.cuda.device import Function, cupy
 from bellcrank.emit.cuda.straight import Straight
 from bench.gpu import clock

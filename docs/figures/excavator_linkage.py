@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.control import Linkage
+from bellcrank.excavators.linkage.geometry import Linkage
 
 SCALE, LEFT, TOP = 62.0, 3.4, 9.9  # pixels for a metre, and metres to the left of and above the origin
 WIDTH, HEIGHT = 14.2, 16.8  # m
@@ -64,7 +64,10 @@ def drawing() -> str:
         shape(envelope(linkage), 'fill="#2a78c0" fill-opacity="0.08" stroke="#2a78c0" stroke-dasharray="6 5"'),
         shape([(-2.2, 0.0), (2.2, 0.0), (2.2, 0.55), (1.8, 0.95), (-1.8, 0.95), (-2.2, 0.55)], dark),
         shape([(-2.8, 1.05), (0.55, 1.05), (0.95, 1.25), (0.95, 1.5), (0.3, 2.0), (-2.8, 2.2)], yellow),
-        shape([(-0.9, 2.1), (0.1, 2.0), (0.35, 1.9), (0.35, 2.6), (0.1, 2.96), (-0.9, 2.96)], 'fill="#c9dbe6" stroke="#555"'),
+        shape(
+            [(-0.9, 2.1), (0.1, 2.0), (0.35, 1.9), (0.35, 2.6), (0.1, 2.96), (-0.9, 2.96)],
+            'fill="#c9dbe6" stroke="#555"',
+        ),
     ]
     for name, (foot, eye) in ends.items():
         way = (eye - foot) / np.linalg.norm(eye - foot)

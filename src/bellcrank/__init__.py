@@ -7,34 +7,36 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bellcrank import forks as _forks  # noqa: F401  # what is to be done when this process forks
+from bellcrank.dynamics import QUANTITIES, MethodTable
+from bellcrank.dynamics import loops as closure
 from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
-from bellcrank.methods import QUANTITIES, MethodTable, closure
+from bellcrank.formats import Builder, from_dh, from_saha, from_wong, read
 from bellcrank.model import Mechanism
-from bellcrank.parameter.table import parameter  # now, or a later import would put the package where parameter() is
-from bellcrank.read import Builder, from_dh, from_saha, from_wong, read
-from bellcrank.schedule import Machine, Schedule  # now, or a later import would put the module where schedule() is
+from bellcrank.parameters.table import parameter  # now, or a later import would put the package where parameter() is
+from bellcrank.scheduling import Machine, Schedule  # now, or a later import would put the module where schedule() is
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:
-    from bellcrank import actuators, control, experiments, zoo
-    from bellcrank.build import kernel
-    from bellcrank.emit.kernel import Kernel
+    from bellcrank import actuators, control, zoo
+    from bellcrank.build.equations import equations
+    from bellcrank.build.kernels import kernel
+    from bellcrank.build.schedules import schedule
+    from bellcrank.emit.cpu.kernel import Kernel
     from bellcrank.graph import Graph
-    from bellcrank.machines import schedule
-    from bellcrank.printed import equations
     from bellcrank.record import Record, load_record
     from bellcrank.sim import Drive, Event, Simulator, System, drive, simulate, system
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
     "zoo": ("bellcrank.zoo", ""),
-    "kernel": ("bellcrank.build", "kernel"),
-    "Kernel": ("bellcrank.emit.kernel", "Kernel"),
+    "kernel": ("bellcrank.build.kernels", "kernel"),
+    "Kernel": ("bellcrank.emit.cpu.kernel", "Kernel"),
     "Graph": ("bellcrank.graph", "Graph"),
-    "equations": ("bellcrank.printed", "equations"),
+    "equations": ("bellcrank.build.equations", "equations"),
     "actuators": ("bellcrank.actuators", ""),
     "control": ("bellcrank.control", ""),
-    "experiments": ("bellcrank.experiments", ""),
+    "papers": ("bellcrank.papers", ""),
+    "excavators": ("bellcrank.excavators", ""),
     "simulate": ("bellcrank.sim", "simulate"),
     "Simulator": ("bellcrank.sim", "Simulator"),
     "system": ("bellcrank.sim", "system"),
@@ -57,7 +59,7 @@ def __getattr__(name: str) -> Any:
 
 def methods() -> (
     MethodTable
-):  # shadows the subpackage on purpose: `bc.methods()` is the table, `bellcrank.methods.aba` the file
+):  # shadows the subpackage on purpose: `bc.methods()` is the table, `bellcrank.dynamics.aba` the file
     """The table of methods: what each solves, for which mechanisms, and where it was published."""
     return MethodTable()
 
@@ -69,7 +71,7 @@ if not TYPE_CHECKING:
         method="auto", frame="", level="cluster", strategy="", control="none"): a Schedule; its html() is a page to look
         at. machines.py says what machines there are.
         """
-        return importlib.import_module("bellcrank.machines").schedule(*args, **named)
+        return importlib.import_module("bellcrank.build.schedules").schedule(*args, **named)
 
 
 def _quantity(mechanism: Mechanism, name: str) -> Any:
@@ -77,7 +79,7 @@ def _quantity(mechanism: Mechanism, name: str) -> Any:
         return partial(closure.assemble, mechanism)
     if name == "loop_analysis":
         return closure.analysis(mechanism)
-    return importlib.import_module("bellcrank.build").bound(mechanism, name) if name in QUANTITIES else None
+    return importlib.import_module("bellcrank.build.kernels").bound(mechanism, name) if name in QUANTITIES else None
 
 
 Mechanism.quantity = staticmethod(_quantity)
@@ -105,13 +107,14 @@ __all__ = [
     "control",
     "drive",
     "equations",
-    "experiments",
+    "excavators",
     "from_dh",
     "from_saha",
     "from_wong",
     "kernel",
     "load_record",
     "methods",
+    "papers",
     "parameter",
     "read",
     "schedule",

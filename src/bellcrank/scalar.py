@@ -96,3 +96,8 @@ def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
 
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return minimum(maximum(x, low), high)
+
+
+def step_of(label: str) -> str:
+    """The step of a label: IA of IA[boom]."""
+    return label.partition("[")[0].strip()

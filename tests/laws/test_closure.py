@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import Builder
+from bellcrank.dynamics import kinematics
+from bellcrank.dynamics.ends import common_body
+from bellcrank.dynamics.loops.numbers import closed as numbers
+from bellcrank.dynamics.loops.rows import equations, names
 from bellcrank.graph import trace
-from bellcrank.methods import kinematics
-from bellcrank.methods.closure.numbers import closed as numbers
-from bellcrank.methods.closure.rows import equations, names
-from bellcrank.methods.ends import common_body
 from bellcrank.model import Loop, Mechanism
 from bellcrank.model.parts import EQUATIONS
 from loops import FRAMED, Closed, closed, looped, pose

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bellcrank.dynamics import aba, crba, kinematics, rnea
 from bellcrank.graph import trace
-from bellcrank.methods import aba, crba, kinematics, rnea
 from bellcrank.model import Mechanism, regrouped
 from trees import ALL, close, few, random_tree, state, trees
 

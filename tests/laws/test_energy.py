@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.graph import Graph, trace
-from bellcrank.methods import crba, kinematics, rnea
 from bellcrank.model import Mechanism
 from trees import HOLONOMIC, Array, close, few, state, trees
 

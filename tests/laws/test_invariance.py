@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple

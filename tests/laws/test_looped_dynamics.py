@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank import zoo
+from bellcrank.dynamics import METHODS, Method, able, crba, kinematics, rnea
+from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.numbers import closed as numbers
+from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
-from bellcrank.methods import METHODS, Method, able, crba, kinematics, rnea
-from bellcrank.methods.closure import analysis
-from bellcrank.methods.closure.assembly import consistent
-from bellcrank.methods.closure.layer import Layer
-from bellcrank.methods.closure.numbers import closed as numbers
-from bellcrank.methods.closure.rank import Rank
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped, pose
 from trees import close, few, state

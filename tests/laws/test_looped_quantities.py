@@ -14,13 +14,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_looped_dynamics import DRIVES, by_layer, everything, in_motion, moving, reference
 
-from bellcrank import build, zoo
-from bellcrank.methods import METHODS, QUANTITIES, Method, able, crba, rnea
-from bellcrank.methods.centres import placed
-from bellcrank.methods.closure.forms import lagrange
-from bellcrank.methods.closure.layer import Layer
-from bellcrank.methods.closure.passed import joint_forces
-from bellcrank.methods.cut_joints import constraints, drives, passed_by, reported
+from bellcrank import zoo
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import METHODS, QUANTITIES, Method, able, crba, rnea
+from bellcrank.dynamics.centres import placed
+from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
+from bellcrank.dynamics.loops.forms import lagrange
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.loads import joint_forces
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, looped
 from trees import close, few

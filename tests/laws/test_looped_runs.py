@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.actuators import PD
+from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.loops.absolute import absolute, state
+from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.methods.closure import analysis
-from bellcrank.methods.closure.absolute import absolute, state
-from bellcrank.methods.closure.assembly import consistent
-from bellcrank.sim.looped import FORMS
+from bellcrank.sim.looped_dynamics import FORMS
 from loops import Closed, looped
 from trees import close, few
 

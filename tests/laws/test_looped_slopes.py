@@ -10,8 +10,8 @@ from bellcrank.errors import BellcrankError
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate.linear import Woodbury, implicit
 from bellcrank.integrate.problem import Product
-from bellcrank.sim import slopes
-from bellcrank.sim.looped import BAUMGARTE, looped
+from bellcrank.sim import looped_slopes as slopes
+from bellcrank.sim.looped_dynamics import BAUMGARTE, looped
 from bellcrank.sim.systems import system
 from loops import Closed
 from loops import looped as mechanisms

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bellcrank import build
-from bellcrank.emit.costs import Costs
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
+from bellcrank.dynamics.centres import placed
+from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
+from bellcrank.emit.cpu.costs import Costs
 from bellcrank.graph import trace
-from bellcrank.methods import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
-from bellcrank.methods.centres import placed
-from bellcrank.methods.cut_joints import constraints, drives, passed_by, reported
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO
 from trees import close, few, state, trees

@@ -27,18 +27,23 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import bellcrank as bc
-from bellcrank import build, chart, curves, printed, quoting
+from bellcrank import quoting
+from bellcrank.build import equations as printed
+from bellcrank.build import kernels as build
 from bellcrank.cli import app
-from bellcrank.emit import c99, loop, realtime, streams
+from bellcrank.emit.c import c99
+from bellcrank.emit.cores import streams
+from bellcrank.emit.cpu import loop, realtime
+from bellcrank.emit.cpu.host import host, llvm
 from bellcrank.emit.cuda.straight import Straight
-from bellcrank.emit.host import host, llvm
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.record import Column, Record, Stop, meta, state_columns
 from bellcrank.record.summary import summary
 from bellcrank.scalar import sin, step
-from bellcrank.schedule import Schedule
-from bellcrank.schedule.divide import divided
+from bellcrank.scheduling import Schedule
+from bellcrank.scheduling.divide import divided
+from bellcrank.view import chart, curves
 from cores import cheap
 from ticking import program
 from trees import few

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from test_looped_dynamics import reference
 
 import bellcrank as bc
-from bellcrank.methods import METHODS
-from bellcrank.methods.closure.layer import Layer
-from bellcrank.methods.closure.numbers import closed
-from bellcrank.methods.closure.rank import Rank, multipliers
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.numbers import closed
+from bellcrank.dynamics.loops.rank import Rank, multipliers
 from bellcrank.model import Mechanism
-from bellcrank.sim.looped import FORMS
+from bellcrank.sim.looped_dynamics import FORMS
 from overconstrained import KINDS, Hinge, cases, linkage, some
 from trees import close
 

@@ -13,10 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank import build
-from bellcrank.methods import QUANTITIES, able
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import QUANTITIES, able
 from bellcrank.model import Mechanism, assemble
-from bellcrank.parameter import Parameters
+from bellcrank.parameters import Parameters
 from trees import ALL, HOLONOMIC, SINGLE, close, few, random_tree, trees
 
 Array = np.ndarray[Any, Any]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
+from bellcrank.dynamics import METHODS, aba, candidates, crba, kinematics, reactions
 from bellcrank.graph import trace
-from bellcrank.methods import METHODS, aba, candidates, crba, kinematics, reactions
 from bellcrank.model import Mechanism
 from trees import ALL, close, few, random_tree, state, trees
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.cockpit.known import MACHINES
 from bellcrank.cockpit.machines import Machine
+from bellcrank.excavators.machines import MACHINES
 from bellcrank.zoo import data
 
 JOINTS = {"excavator": ("cab", "boom", "stick", "bucket"), "excavator_linkage": ("swing", "boom", "stick", "bucket")}

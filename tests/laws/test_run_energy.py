@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.dynamics import able
 from bellcrank.integrate import INTEGRATORS
-from bellcrank.methods import able
 
 SECONDS = 1.0
 STEPS = {"euler": 0.001, "midpoint": 0.005}  # others: where truncation is far above rounding, and the order shows

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellcrank import build, zoo
+from bellcrank import zoo
+from bellcrank.build import kernels as build
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
-from bellcrank.parallel.schaefer import figure_8
-from bellcrank.schedule import Machine, Schedule, ScheduleError, machine, schedule, tasks
-from bellcrank.schedule.critical import Link
-from bellcrank.schedule.divide import divided
-from bellcrank.schedule.listing import alone
-from bellcrank.schedule.schedule import Hop
-from bellcrank.wong import wong_mesh
+from bellcrank.papers.schaefer.transputers import figure_8
+from bellcrank.papers.wong import wong_mesh
+from bellcrank.scheduling import Machine, Schedule, ScheduleError, machine, schedule, tasks
+from bellcrank.scheduling.critical import Link
+from bellcrank.scheduling.divide import divided
+from bellcrank.scheduling.listing import alone
+from bellcrank.scheduling.schedule import Hop
 from trees import trees
 
 MACHINES = (

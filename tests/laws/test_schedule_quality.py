@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from bellcrank import build, zoo
+from bellcrank import zoo
+from bellcrank.build import kernels as build
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.schedule import Schedule, ScheduleError, laid_out, machine, schedule, tasks
-from bellcrank.schedule.listing import alone
-from bellcrank.schedule.lockstep import shuffles
-from bellcrank.schedule.placing import Placement, Plan, Timetable
-from bellcrank.schedule.schedule import Hop
+from bellcrank.scheduling import Schedule, ScheduleError, laid_out, machine, schedule, tasks
+from bellcrank.scheduling.listing import alone
+from bellcrank.scheduling.lockstep import shuffles
+from bellcrank.scheduling.placing import Placement, Plan, Timetable
+from bellcrank.scheduling.schedule import Hop
 
 
 def dynamics(name: str, method: str = "aba") -> Graph:

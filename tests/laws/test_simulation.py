@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
+from bellcrank.dynamics import METHODS, kinematics
 from bellcrank.integrate import INTEGRATORS, Problem, State
-from bellcrank.methods import METHODS, kinematics
 from bellcrank.model import Mechanism
+from bellcrank.sim.dynamics import chosen, projection, rolled
 from bellcrank.sim.systems import system
-from bellcrank.sim.traced import chosen, projection, rolled
 from motions import drive
 from trees import ALL, Array, close, few, random_tree, trees
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from bellcrank.experiments import EXPERIMENTS, Result
+from bellcrank.papers.runs import EXPERIMENTS, Result
 
 
 @cache

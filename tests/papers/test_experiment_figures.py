@@ -1,6 +1,6 @@
 """The plots in docs/experiments are those of today's runs.
 
-`bellcrank experiment NAME --figures docs/experiments` writes them. They are compared as drawings: another processor
+`bellcrank papers NAME --figures docs/experiments` writes them. They are compared as drawings: another processor
 rounds otherwise, and a point may move by a hair.
 """
 
@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bellcrank.papers.runs import EXPERIMENTS
 from reruns import rerun
-
-from bellcrank.experiments import EXPERIMENTS
 
 FOLDER = Path(__file__).parents[2] / "docs/experiments"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,7 +22,7 @@ HAIR = 2.0  # units of the drawing, of which a panel is 330 wide
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_there_is_a_page_with_all_plots_and_no_others(name: str) -> None:
     page = (FOLDER / f"{name}.md").read_text("utf-8")
-    assert f"bellcrank experiment {name} --figures" in page
+    assert f"bellcrank papers {name} --figures" in page
     made = {f"{name}-{what}.svg" for what in rerun(name).figures}
     assert made == {path.name for path in FOLDER.glob(f"{name}-*.svg")}
     assert all(f"({file})" in page for file in made)

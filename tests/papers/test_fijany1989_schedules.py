@@ -17,11 +17,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bellcrank import papers
-from bellcrank.methods import METHODS, crba
-from bellcrank.methods.mass_matrix import by_columns
-from bellcrank.parallel import fijany
-from bellcrank.parallel.fijany import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
+from bellcrank.dynamics import METHODS, crba
+from bellcrank.dynamics.mass_matrix import by_columns
+from bellcrank.papers import counts as papers
+from bellcrank.papers.fijany import arrays as fijany
+from bellcrank.papers.fijany.arrays import ARRAYS, Array, counted, graph, laid_freely, laid_on_array, printed, serial
 from trees import ALL, close, random_tree, state
 
 SLIDES = papers.published()["counts"]["parallel_mass_matrix"]

@@ -19,14 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
+from bellcrank.dynamics import METHODS, absolute, kinematics
+from bellcrank.dynamics.centres import jacobians, passed, placed
+from bellcrank.dynamics.cut_joints import constraints
+from bellcrank.dynamics.sweep import along, own
 from bellcrank.graph import Graph
-from bellcrank.methods import METHODS, absolute, kinematics
-from bellcrank.methods.centres import jacobians, passed, placed
-from bellcrank.methods.cut_joints import constraints
-from bellcrank.methods.sweep import along, own
 from bellcrank.model import Body, Joint, Mechanism, Tree, assemble
-from bellcrank.papers import published
-from bellcrank.parallel.nikravesh import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
+from bellcrank.papers.counts import published
+from bellcrank.papers.nikravesh.limits import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
 from bellcrank.spatial.motion import NO_MOTION, Motion
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 from bellcrank.zoo.families import general_chain

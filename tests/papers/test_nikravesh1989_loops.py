@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bellcrank import zoo
-from bellcrank.methods import METHODS, able, crba, rnea
-from bellcrank.methods.closure import forms
-from bellcrank.methods.closure.layer import Layer
-from bellcrank.methods.closure.partition import pivots
-from bellcrank.methods.closure.rank import Rank
+from bellcrank.dynamics import METHODS, able, crba, rnea
+from bellcrank.dynamics.loops import forms
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.partition import pivots
+from bellcrank.dynamics.loops.rank import Rank
 from trees import close
 
 FOURBAR = zoo.slider_fourbar()

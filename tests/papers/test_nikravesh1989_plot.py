@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank.chart import lines
-from bellcrank.papers import published
-from bellcrank.parallel.nikravesh import figure_7, maximum_speedup, tables
+from bellcrank.papers.counts import published
+from bellcrank.papers.nikravesh.limits import figure_7, maximum_speedup, tables
+from bellcrank.view.chart import lines
 
 PAGE = Path(__file__).parents[2] / "docs/counting.md"
 SVG = "{http://www.w3.org/2000/svg}"

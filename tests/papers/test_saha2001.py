@@ -2,7 +2,7 @@
 
 How the paper counts (section 3): M is multiplications and divisions, A additions and subtractions, of one evaluation of
 the joint accelerations of n revolute joints, the force vector phi given; sines and cosines are free; what depends on
-constants alone is done off-line. Ours is counted alike on a chain with nothing special in it (bellcrank.papers).
+constants alone is done off-line. Ours is counted alike on a chain with nothing special in it (bellcrank.papers.counts).
 
 The print contradicts itself: its counts by step add up to 192 n - 284 multiplications, not 191 n - 284; they leave out
 M^_1, without which m^_1 cannot be had, and count mu_n, which nobody needs. Scan or print are wrong in A.1 (d_i is in
@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from bellcrank import kernel, zoo
-from bellcrank.methods import crba, denoc, rnea
+from bellcrank.dynamics import crba, denoc, rnea
 from bellcrank.model import Mechanism
-from bellcrank.papers import ROWS, Row, compared, parsed, published
+from bellcrank.papers.counts import ROWS, Row, compared, parsed, published
 from trees import Array, close, random_tree, state
 
 PRINTED = published()["counts"]["forward_dynamics"]

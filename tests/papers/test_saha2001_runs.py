@@ -7,7 +7,7 @@ import pytest
 from reruns import rerun
 
 import bellcrank as bc
-from bellcrank.experiments import explicit_3r
+from bellcrank.papers.saha import explicit_3r
 
 
 def test_explicit_equations_of_the_planar_arm_keep_energy() -> None:
@@ -87,7 +87,7 @@ def test_puma_numbers_that_differ_from_wongs_do_not_matter() -> None:
         **{k: given[k] for k in ("joints", "a", "b", "mass", "r", "inertia")},
         alpha=[np.radians(x) for x in given["alpha_deg"]],
     )
-    from bellcrank.experiments.open_loop import leaves, simulator
+    from bellcrank.papers.open_loop import leaves, simulator
 
     path = bc.control.Cycloid((0.0,) * 6, (np.pi,) * 6, 10.0)
     run = simulator(arm, path, "rkf45").run(10.0, tolerance=1e-6, every=0.01)

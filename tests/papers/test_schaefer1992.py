@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import papers
-from bellcrank.build import graph
+from bellcrank.build.kernels import graph
+from bellcrank.dynamics import aba, newton_euler_symbolic, reaction_equations
+from bellcrank.dynamics.centres import applied, jacobians, placed
+from bellcrank.dynamics.complement import inertia_matrix, projected_forces
+from bellcrank.dynamics.state_space import coordinate_names, solve, square
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.node import Node
 from bellcrank.graph.ops import OPS
-from bellcrank.methods import aba, newton_euler_symbolic, reaction_equations
-from bellcrank.methods.centres import applied, jacobians, placed
-from bellcrank.methods.complement import inertia_matrix, projected_forces
-from bellcrank.methods.state_space import coordinate_names, solve, square
 from bellcrank.model import Mechanism
+from bellcrank.papers import counts as papers
 from trees import ALL, close, random_tree, state
 
 TRANSPUTER = papers.published()["transputer"]

@@ -16,13 +16,15 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import build, papers, strategies
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import aba, rnea
 from bellcrank.errors import InputError
-from bellcrank.methods import aba, rnea
-from bellcrank.parallel import schaefer
-from bellcrank.parallel.schaefer import PLACES, figure_8
-from bellcrank.schedule import Tasks, laid_out, machine, schedule
-from bellcrank.strategies import CONTROLS, STRATEGIES, modules, motion, tasks_of
+from bellcrank.papers import counts as papers
+from bellcrank.papers.schaefer import strategies
+from bellcrank.papers.schaefer import transputers as schaefer
+from bellcrank.papers.schaefer.strategies import CONTROLS, STRATEGIES, modules, motion, tasks_of
+from bellcrank.papers.schaefer.transputers import PLACES, figure_8
+from bellcrank.scheduling import Tasks, laid_out, machine, schedule
 
 SAID = papers.published()["transputer"]
 ALL = [[s for i, s in enumerate(STRATEGIES) if bits >> i & 1] for bits in range(8)]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
-from bellcrank.papers import published
-from bellcrank.schedule.solvers import back_substitution, factorised, feed_forward, substituted
-from bellcrank.schedule.systolic import Array, Cell, Words
-from bellcrank.wong.compared import printed
+from bellcrank.papers.counts import published
+from bellcrank.papers.wong.compared import printed
+from bellcrank.papers.wong.solvers import back_substitution, factorised, feed_forward, substituted
+from bellcrank.papers.wong.systolic import Array, Cell, Words
 
 SIZES = range(1, 15)
 SOLVERS = {"feed_forward": feed_forward, "back_substitution": back_substitution}

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.methods.closure.absolute import absolute, state
+from bellcrank.dynamics.loops.absolute import absolute, state
 
 STEP = 1e-3
 PENDULUM = {1: (0.9862917511, -0.1650108531), 2: (-0.7935661953, -0.6084839304), 5: (-0.9423054350, -0.3347543384),

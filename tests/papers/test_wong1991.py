@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.methods import METHODS, crba, ness
-from bellcrank.papers import ROWS, Row, compared, parsed, published
+from bellcrank.dynamics import METHODS, crba, ness
+from bellcrank.papers.counts import ROWS, Row, compared, parsed, published
 from bellcrank.scalar import Scalar
 from trees import close, random_tree, state
 

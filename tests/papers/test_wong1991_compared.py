@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from bellcrank.dynamics import aba, bae_hwang, crba, featherstone, rnea, walker_orin
 from bellcrank.graph import trace
-from bellcrank.methods import aba, bae_hwang, crba, featherstone, rnea, walker_orin
 from bellcrank.model import Tree
-from bellcrank.papers import ROWS, Row, compared, parsed, published, tally, tree
+from bellcrank.papers.counts import ROWS, Row, compared, parsed, published, tally, tree
 from bellcrank.spatial.vector import ZERO
 from trees import close, random_tree, state
 

@@ -15,8 +15,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import RotaryHydraulics
-from bellcrank.control import wong_experiments as wong
-from bellcrank.control.excavator import SpoolControl
+from bellcrank.excavators.rotary import experiments as wong
+from bellcrank.excavators.rotary.modes import SpoolControl
 
 CAB, BOOM, STICK, BUCKET = range(4)
 EXCAVATOR = bc.zoo.excavator()

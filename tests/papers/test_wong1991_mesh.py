@@ -25,10 +25,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.papers import fitted, parsed, published
-from bellcrank.schedule.machine import KINDS
-from bellcrank.wong import Cost, Mesh, mesh, wong_mesh
-from bellcrank.wong.compared import (
+from bellcrank.papers.counts import fitted, parsed, published
+from bellcrank.papers.wong import Cost, Mesh, mesh, wong_mesh
+from bellcrank.papers.wong.compared import (
     crossover,
     curves,
     excavator,
@@ -40,6 +39,7 @@ from bellcrank.wong.compared import (
     solver,
     total,
 )
+from bellcrank.scheduling.machine import KINDS
 
 SIZES = range(2, 17)
 WONG = published()["parallel"]["wong"]

@@ -8,8 +8,10 @@ from reruns import rerun
 
 import bellcrank as bc
 from bellcrank.control import InverseDynamics, wong
-from bellcrank.control import wong_experiments as excavator
-from bellcrank.experiments import open_loop, wong_excavator, wong_torso
+from bellcrank.excavators.rotary import experiments as excavator
+from bellcrank.papers import open_loop
+from bellcrank.papers.wong import excavator as wong_excavator
+from bellcrank.papers.wong import torso as wong_torso
 
 
 @pytest.mark.parametrize(("name", "printed"), [("theta", -1e-4), ("dtheta", -5e-5), ("ddtheta", 6e-5)])

@@ -1,4 +1,4 @@
-"""The rough rates of methods/work.py are what the methods cost on a general chain.
+"""The rough rates of dynamics/work.py are what the methods cost on a general chain.
 
 BELLCRANK_UPDATE=1 writes them anew.
 """
@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bellcrank import build, papers
-from bellcrank.methods import METHODS, QUANTITIES, work
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import METHODS, QUANTITIES, work
+from bellcrank.papers import counts as papers
 
 SIZES = tuple(range(6, 14))  # one more than a cubic needs: the first may have something in common by accident
 CHOICES = {name: [m.name for m in METHODS.values() if name in m.solves] for name in QUANTITIES}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.errors import InputError, ReadError
-from bellcrank.methods import crba, kinematics, rnea
 from bellcrank.model import Loop, Mechanism
 
 mujoco = pytest.importorskip("mujoco")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.model import Joint, Mechanism
 from trees import Array, close, random_tree
 

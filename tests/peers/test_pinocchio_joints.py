@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.methods import aba, crba, kinematics, rnea
+from bellcrank.dynamics import aba, crba, kinematics, rnea
 from bellcrank.model import Joint, Mechanism, assemble
 from bellcrank.model.joints import KINDS
 from trees import ALL, close, few, random_tree, trees

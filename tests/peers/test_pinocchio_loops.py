@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bellcrank.methods import METHODS
-from bellcrank.methods.closure import analysis
-from bellcrank.methods.closure.assembly import consistent
-from bellcrank.methods.closure.layer import Layer
-from bellcrank.methods.closure.numbers import closed as numbers
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.numbers import closed as numbers
 from bellcrank.model import Frame, Mechanism
 from loops import closed, pose
 from trees import close, few, random_tree, state

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.methods import aba, crba, kinematics, movable, reactions, rnea
+from bellcrank.dynamics import aba, crba, kinematics, reactions, rnea
+from bellcrank.dynamics import immobility as movable
 from bellcrank.model import Mechanism, regrouped
 
 pin = pytest.importorskip("pinocchio")

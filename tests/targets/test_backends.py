@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.emit import entry, llvm
-from bellcrank.emit.kernel import Kernel, Signature
-from bellcrank.emit.load import Library, compile_text
+from bellcrank.dynamics import QUANTITIES
+from bellcrank.emit.cpu import entry, llvm
+from bellcrank.emit.cpu.kernel import Kernel, Signature
+from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import OPS
-from bellcrank.methods import QUANTITIES
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
 from loops import closed
 from trees import ALL, random_tree

@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pytest
 
 import bellcrank as bc
-from bellcrank import build, quoting, zoo
-from bellcrank.emit import c99
+from bellcrank import quoting, zoo
+from bellcrank.build import kernels as build
+from bellcrank.emit.c import c99
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import COMPARISONS, OPS

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 import bellcrank as bc
-from bellcrank import build
-from bellcrank.emit import costs as model
-from bellcrank.emit.costs import SAMPLES, Costs, Parts, costs, parts, sample
+from bellcrank.build import kernels as build
+from bellcrank.emit.cpu import costs as model
+from bellcrank.emit.cpu.costs import SAMPLES, Costs, Parts, costs, parts, sample
 from bellcrank.graph import trace
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
 

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import build
+from bellcrank.build import kernels as build
+from bellcrank.emit.cpu.library import Library, compile_text
+from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda import few
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.choice import SHARED, Plan, best, chosen
@@ -26,8 +28,6 @@ from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.emit.cuda.team import MEET, Team, alone, teams
 from bellcrank.emit.cuda.units import Unit, Units
-from bellcrank.emit.load import Library, compile_text
-from bellcrank.emit.writer import Writer
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.graph.ops import OPS

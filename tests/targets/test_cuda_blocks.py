@@ -12,15 +12,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank import build
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import QUANTITIES
+from bellcrank.emit.cpu.kernel import Signature
 from bellcrank.emit.cuda.choice import best
 from bellcrank.emit.cuda.device import DeviceError
 from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.emit.cuda.straight import Straight, texts
 from bellcrank.emit.cuda.units import Units
-from bellcrank.emit.kernel import Signature
 from bellcrank.graph import Graph
-from bellcrank.methods import QUANTITIES
 from emulated import OutOfMemoryError
 from emulated_blocks import Blocks, OnGpu, kernels_here
 from trees import ALL, random_tree

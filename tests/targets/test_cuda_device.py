@@ -199,8 +199,8 @@ def test_a_batch_that_does_not_fit_is_done_in_parts(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(dtype: str) -> None:
+    from bellcrank.emit.cpu.kernel import Signature
     from bellcrank.emit.cuda.straight import texts
-    from bellcrank.emit.kernel import Signature
 
     def operations(x: Any) -> dict[str, Any]:
         a, b = x

@@ -18,12 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank import build, printed, zoo
-from bellcrank.emit import ctext, equations, latex, python, sympy
-from bellcrank.emit.formula import Names, Symbol
-from bellcrank.emit.harmonics import grouping, rewritten
-from bellcrank.emit.language import Language
-from bellcrank.emit.polynomial import Polynomial, Ring
+from bellcrank import zoo
+from bellcrank.build import equations as printed
+from bellcrank.build import kernels as build
+from bellcrank.emit.equations import c as ctext
+from bellcrank.emit.equations import latex, python, sympy
+from bellcrank.emit.equations import sheet as equations
+from bellcrank.emit.equations.formula import Names, Symbol
+from bellcrank.emit.equations.harmonics import grouping, rewritten
+from bellcrank.emit.equations.language import Language
+from bellcrank.emit.equations.polynomial import Polynomial, Ring
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, trace
 from bellcrank.model import Mechanism

@@ -83,7 +83,7 @@ def run(how: str, forks: int, folder: Path) -> None:
 IMPORTS = """
 import os, signal, sys, threading, time
 import bellcrank
-names = ["bellcrank.zoo", "bellcrank.sim", "bellcrank.printed", "bellcrank.machines", "bellcrank.record"]
+names = ["bellcrank.zoo", "bellcrank.sim", "bellcrank.build.equations", "bellcrank.build.schedules", "bellcrank.record"]
 
 def work():
     for name in names:

@@ -1,4 +1,4 @@
-"""The protocol between cores (emit/handover.py), explored: its own text, in every order that there is.
+"""The protocol between cores (emit/cores/handover.py), explored: its own text, in every order that there is.
 
 Callers call without end, workers come and go as they like, anybody is preempted anywhere for as long as may be, and
 whoever waits may have waited long enough at any time. A state is right if all parts of it were written, of messages of
@@ -12,8 +12,8 @@ from functools import partial
 
 import pytest
 
-from bellcrank.emit import handover
-from bellcrank.emit.shared import (
+from bellcrank.emit.cores import handover
+from bellcrank.emit.cores.protocol import (
     ABORT,
     ALONE,
     BUSY,

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from bellcrank.emit.unseen import unseen
+from bellcrank.emit.lifetime import unseen
 
 HEAD = """
 import gc, os, threading

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.emit import loop
-from bellcrank.emit.host import host
-from bellcrank.emit.loop import DONE, FULL, PAUSE, SWAPPED, Program
-from bellcrank.emit.routine import CHUNK
+from bellcrank.emit.cpu import loop
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE, SWAPPED, Program
+from bellcrank.emit.cpu.routine import CHUNK
 from bellcrank.graph import Graph, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
 from bellcrank.sim.runner import Blocks, Compiled, run_all

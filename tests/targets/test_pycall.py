@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from bellcrank.emit import entry, pycall
+from bellcrank.emit.cpu import entry, pycall
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()

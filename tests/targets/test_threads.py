@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import build
-from bellcrank.emit import pace
-from bellcrank.emit.streams import stays
-from bellcrank.emit.threads import ParallelKernel
+from bellcrank.build import kernels as build
+from bellcrank.emit.cores import pace
+from bellcrank.emit.cores.kernel import ParallelKernel
+from bellcrank.emit.cores.streams import stays
 from bellcrank.errors import InputError
-from bellcrank.schedule import tasks
-from bellcrank.schedule.coarse import coarse, fine
-from bellcrank.schedule.divide import divided
+from bellcrank.scheduling import tasks
+from bellcrank.scheduling.coarse import coarse, fine
+from bellcrank.scheduling.divide import divided
 from cores import COST, all_cpus, cheap, cut, same
 
 __all__ = ["all_cpus"]  # a fixture

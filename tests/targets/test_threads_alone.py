@@ -15,7 +15,7 @@ import weakref
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.threads import ParallelKernel
+from bellcrank.emit.cores.kernel import ParallelKernel
 from cores import EVER, all_cpus, cut, same
 
 __all__ = ["all_cpus"]  # a fixture

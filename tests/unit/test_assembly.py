@@ -10,10 +10,10 @@ import pytest
 
 from bellcrank import zoo
 from bellcrank.cli import app
+from bellcrank.dynamics.loops import analysis
 from bellcrank.errors import InputError, ModelError
-from bellcrank.methods.closure import analysis
+from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
-from bellcrank.read import Builder
 from trees import close
 
 # name -> mobility, Gruebler's count, equations that follow from others

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
-from bellcrank.read import Row, from_dh, from_saha, from_wong, read
+from bellcrank.formats import Row, from_dh, from_saha, from_wong, read
 
 TEXT = (Path(__file__).parent / "data/arm_modified.toml").read_text()
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
-from bellcrank.read import read
+from bellcrank.formats import read
 
 ARM = Path(__file__).parent / "data/arm.urdf"
 TEXT = ARM.read_text()

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.errors import ModelError
-from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.formats import Builder, read
 from bellcrank.model import Mimic
-from bellcrank.read import Builder, read
 
 URDF = """<robot name="two">
   <link name="ground"/>

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import shipped
+from bellcrank.build import shipped
+from bellcrank.dynamics import rnea
+from bellcrank.dynamics.table import ANY, METHODS, Method
 from bellcrank.emit import cache
-from bellcrank.methods import rnea
-from bellcrank.methods.table import ANY, METHODS, Method
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
 from trees import random_tree

@@ -18,7 +18,7 @@ import bellcrank as bc
 from bellcrank import cli
 from bellcrank.cli import app, screen
 from bellcrank.cli.bibtex import bibtex
-from bellcrank.methods import METHODS, QUANTITIES, candidates
+from bellcrank.dynamics import METHODS, QUANTITIES, candidates
 
 LOOPS = {"closure", "closure_jacobian", "closure_bias", "loop_forces"}  # quantities of mechanisms that have them
 SOURCE = Path(cli.__file__).parents[2]

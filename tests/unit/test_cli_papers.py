@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bellcrank.papers.tables import EXPERIMENTS
 from defusedxml import ElementTree
 from test_cli import data, good, run
 
+from bellcrank.build.schedules import NAMES as MACHINES
 from bellcrank.cli.schedule import NAMES
-from bellcrank.machines import NAMES as MACHINES
-from bellcrank.parallel import EXPERIMENTS
 
 FIGURES = Path(__file__).parents[2] / "docs/figures"
 

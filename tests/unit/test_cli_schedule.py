@@ -11,8 +11,8 @@ from defusedxml import ElementTree
 from test_cli import data, good, run
 
 import bellcrank as bc
-from bellcrank import machines
-from bellcrank.wong import wong_mesh
+from bellcrank.build import schedules as machines
+from bellcrank.papers.wong import wong_mesh
 
 
 @pytest.fixture(autouse=True)

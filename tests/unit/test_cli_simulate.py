@@ -1,4 +1,4 @@
-"""`bellcrank simulate` and `bellcrank experiment`: what they print and write, and what they say to bad input."""
+"""`bellcrank simulate` and `bellcrank papers`: what they print and write, and what they say to bad input."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bellcrank.papers.runs import EXPERIMENTS
 from typer.testing import CliRunner, Result
 
 import bellcrank as bc
 from bellcrank.cli import app
-from bellcrank.experiments import EXPERIMENTS
-from bellcrank.experiments.scenarios import SCENARIOS, scenario
+from bellcrank.cli.scenarios import SCENARIOS, scenario
 from bellcrank.sim import Interrupted, Simulator
 
 FAST = ("simulate", "pendulum", "--seconds", "1", "--step", "0.01", "--start", "hinge=1")

@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 from prose import ROOT
 
 import bellcrank as bc
-from bellcrank.cockpit import excavator, linkage, messages, stage
+from bellcrank.cockpit import messages, stage
 from bellcrank.cockpit.guard import BURST, Guard, Pace
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE, SILENT, Helm
 from bellcrank.cockpit.machines import Machine, generic
 from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parsed
 from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
 from bellcrank.cockpit.session import ROWS, Session, Settings
+from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators.rotary import machine as excavator
 from bellcrank.record import Record, state_columns
-from bellcrank.record import scene as record_scene
-from bellcrank.sim.driving import Snapshot
+from bellcrank.sim.realtime import Snapshot
+from bellcrank.view import scene as record_scene
 
 
 class FakeDrive:

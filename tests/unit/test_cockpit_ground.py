@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cockpit import FakeDrive
 
-from bellcrank.cockpit import excavator, linkage
 from bellcrank.cockpit.ground import CELL, HALF, Ground, Patch, Tool
 from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.session import Session
+from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators.rotary import machine as excavator
 from trees import few
 
 TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)

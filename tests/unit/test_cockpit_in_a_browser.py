@@ -21,9 +21,11 @@ from python_drive import PythonDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit import excavator, linkage, messages
+from bellcrank.cockpit import messages
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.session import Settings
+from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators.rotary import machine as excavator
 from cockpit_page import PATIENCE, Server, chromium, heard, opening, pictures, serving_machines, until, wait
 
 

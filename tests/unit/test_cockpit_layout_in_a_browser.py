@@ -14,8 +14,9 @@ from page_measures import boxes, contrasts
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit import excavator, linkage
 from bellcrank.cockpit.machines import generic
+from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators.rotary import machine as excavator
 from cockpit_page import chromium, opening, serving_machines
 
 # A zoom of 200 % is half as many pixels of the page on either side.

@@ -24,12 +24,13 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from bellcrank.cli import app as command  # noqa: E402
 from bellcrank.cockpit import app as web  # noqa: E402
-from bellcrank.cockpit import excavator, messages  # noqa: E402
+from bellcrank.cockpit import messages
 from bellcrank.cockpit.guard import Guard  # noqa: E402
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
 from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402
-from bellcrank.cockpit.serve import bound, serving  # noqa: E402
+from bellcrank.cockpit.server import bound, serving  # noqa: E402
 from bellcrank.cockpit.session import Session  # noqa: E402
+from bellcrank.excavators.rotary import machine as excavator  # noqa: E402
 
 HOME = "http://127.0.0.1:8731"
 LIVE = "ws://127.0.0.1:8731/live"

@@ -14,11 +14,11 @@ from test_cockpit import FakeDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit import excavator
+from bellcrank.cockpit.downloads import LINE
 from bellcrank.cockpit.guard import Guard
-from bellcrank.cockpit.saving import LINE
-from bellcrank.cockpit.serve import bound, serving
+from bellcrank.cockpit.server import bound, serving
 from bellcrank.cockpit.session import Session
+from bellcrank.excavators.rotary import machine as excavator
 
 TOKEN = "of-this-server"
 KEY = f"Authorization: Bearer {TOKEN}"

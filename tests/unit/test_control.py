@@ -9,19 +9,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.control import (
-    Cycloid,
-    EitherMode,
-    ExcavatorArm,
-    InverseDynamics,
-    JointMode,
-    Ramp,
-    ResolvedMode,
-    Trajectory,
-    saha,
-    wong,
-)
+from bellcrank.control import Cycloid, InverseDynamics, Ramp, Trajectory, saha, wong
 from bellcrank.errors import InputError
+from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.excavators.rotary.modes import EitherMode, JointMode, ResolvedMode
 from bellcrank.graph import trace
 
 EXCAVATOR = bc.zoo.excavator()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.curves import CLOSE, Line, Panel, figure, thinned, ticks
+from bellcrank.view.curves import CLOSE, Line, Panel, figure, thinned, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 T = np.linspace(0.0, 10.0, 1001)

@@ -11,10 +11,10 @@ import pytest
 from prose import FENCE, ROOT, UPDATE, run_console, run_python
 
 import bellcrank as bc
+from bellcrank.dynamics import METHODS
 from bellcrank.graph import trace
-from bellcrank.methods import METHODS
 from bellcrank.model import Tree, regrouped
-from bellcrank.papers import published
+from bellcrank.papers.counts import published
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "SECURITY.md", *DOCS]

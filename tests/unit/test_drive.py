@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.block import BINS, bin_edges
+from bellcrank.emit.cpu.words import BINS, bin_edges
 from bellcrank.errors import InputError
 from bellcrank.sim import Clock, Drive, urgency
-from bellcrank.sim.kept import Kept
+from bellcrank.sim.row_store import Kept
 
 MS = 1_000_000  # nanoseconds
 
@@ -244,7 +244,7 @@ def test_the_record_of_an_endless_run_is_bounded(arm: bc.Mechanism) -> None:
 
 def test_code_is_there_before_the_time_runs(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     drive = Drive(arm, 1000.0, q0=START)
-    monkeypatch.setattr("bellcrank.sim.driving.Code", lambda program: pytest.fail("it is compiled while time runs"))
+    monkeypatch.setattr("bellcrank.sim.realtime.Code", lambda program: pytest.fail("it is compiled while time runs"))
     with drive:
         until = time.monotonic() + 10.0
         while drive.snapshot().n == 0 and time.monotonic() < until:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bellcrank.dynamics import crba
 from bellcrank.errors import ModelError
-from bellcrank.methods import crba
+from bellcrank.formats import Builder
 from bellcrank.model import Body, Joint, Mechanism, assemble, energy
 from bellcrank.model.parts import matrix
-from bellcrank.read import Builder
 from trees import few, trees
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

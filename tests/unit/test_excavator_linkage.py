@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.control import DiggingCycle, Linkage
-from bellcrank.control.linkage import CYLINDERS, JOINTS
-from bellcrank.control.linkage_machine import hydraulics, parts
-from bellcrank.control.linkage_modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
 from bellcrank.errors import InputError
+from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
+from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
+from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
 from bellcrank.sim import Clock, Drive
 
 Array = np.ndarray[Any, Any]

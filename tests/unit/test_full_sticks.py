@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.cockpit import excavator
-from bellcrank.cockpit.known import MACHINES
 from bellcrank.cockpit.machines import Machine
-from bellcrank.control.linkage import Linkage
+from bellcrank.excavators.linkage.geometry import Linkage
+from bellcrank.excavators.machines import MACHINES
+from bellcrank.excavators.rotary import machine as excavator
 
 NAMES = ("excavator", "excavator_linkage")
 LINKAGE = Linkage.of_zoo()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bellcrank.errors import BellcrankError, ReadError
-from bellcrank.read import mujoco_process, read
+from bellcrank.formats import mujoco_process, read
 
 TESTS = Path(__file__).parent.parent
 ARM = TESTS / "unit/data/arm.urdf"

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank import build
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import METHODS, QUANTITIES
 from bellcrank.errors import InputError, TraceError
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.methods import METHODS, QUANTITIES
 from bellcrank.scalar import cos, sin, step, where
 from loops import closed
 from trees import ALL, random_tree

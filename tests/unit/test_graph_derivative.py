@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellcrank import build
+from bellcrank.build import kernels as build
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import OPS

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.dynamics.sweep import along
 from bellcrank.errors import ModelError
 from bellcrank.graph import trace
-from bellcrank.methods.sweep import along
 from bellcrank.model import Body, Frame, Joint, assemble
 from bellcrank.model.joints import KINDS, Kind
 from bellcrank.model.parts import matrix

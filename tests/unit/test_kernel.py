@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import build
-from bellcrank.emit.kernel import Kernel
+from bellcrank.build import kernels as build
+from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import BellcrankError, InputError, ModelError
 from bellcrank.model import Mechanism
 from trees import close, random_tree

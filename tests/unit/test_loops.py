@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.dynamics import kinematics
 from bellcrank.errors import ModelError
-from bellcrank.methods import kinematics
+from bellcrank.formats import Builder
 from bellcrank.model import Loop, Mechanism, Spring, regrouped
 from bellcrank.model.parts import EQUATIONS
-from bellcrank.parameter import parameter
-from bellcrank.read import Builder
-from bellcrank.record import parts
+from bellcrank.parameters import parameter
+from bellcrank.record import mechanism_json as parts
 
 # Of a four-bar: name -> parent, child, point.
 BARS = {

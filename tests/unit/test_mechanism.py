@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import bellcrank as bc
-from bellcrank.methods import QUANTITIES
+from bellcrank.dynamics import QUANTITIES
 from bellcrank.model.mechanism import Quantities
 from bellcrank.model.parts import Frame
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
-from bellcrank.schedule import Schedule, Tasks
+from bellcrank.scheduling import Schedule, Tasks
 from chromium import launched, opening, settled
 from page_measures import contrasts
 

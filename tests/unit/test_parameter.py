@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.graph import trace
 from bellcrank.model.parts import Joint
-from bellcrank.parameter import Expression, Parameters, depends, nominal
+from bellcrank.parameters import Expression, Parameters, depends, nominal
 from bellcrank.scalar import is_zero, maximum, minimum, sin, sqrt, where
 
 m, x = bc.parameter("m", 2.0, "kg"), bc.parameter("x", 0.0)

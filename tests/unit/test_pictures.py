@@ -13,11 +13,14 @@ import pytest
 from defusedxml import ElementTree
 
 import bellcrank as bc
-from bellcrank import build, zoo
+from bellcrank import zoo
+from bellcrank.build import kernels as build
 from bellcrank.errors import InputError
-from bellcrank.graph import Graph, palette, picture, trace
-from bellcrank.schedule import Schedule, Tasks, machine, schedule
-from bellcrank.schedule.draw import ticks
+from bellcrank.graph import Graph, trace
+from bellcrank.scheduling import Schedule, Tasks, machine, schedule
+from bellcrank.view import graph_picture as picture
+from bellcrank.view import palette
+from bellcrank.view.schedule_picture import ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</script><img src=x onerror="alert(1)">{{DATA}} & \x1b[2J \x00 "quoted"'
@@ -154,7 +157,7 @@ def test_schedule_is_a_function_whatever_was_imported() -> None:
     import bellcrank.schedule.listing
 
     assert callable(bc.schedule)
-    assert bellcrank.schedule is bc.schedule
+    assert bellcrank.scheduling is bc.schedule
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.cockpit import excavator
-from bellcrank.cockpit.known import MACHINES
 from bellcrank.cockpit.machines import Machine
-from bellcrank.control.excavator_arm import ExcavatorArm
-from bellcrank.control.linkage import Linkage
-from bellcrank.control.wong_experiments import FROM
+from bellcrank.excavators.linkage.geometry import Linkage
+from bellcrank.excavators.machines import MACHINES
+from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.excavators.rotary.experiments import FROM
 from bellcrank.record import Record
-from bellcrank.sim.driving import Snapshot
+from bellcrank.sim.realtime import Snapshot
 
 
 def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[Any, list[Record]]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.dynamics import crba, kinematics, rnea
+from bellcrank.formats import Row, from_dh, from_saha, from_wong, read
 from bellcrank.model import Mechanism
-from bellcrank.read import Row, from_dh, from_saha, from_wong, read
 from bellcrank.zoo import data, puma600
 
 Array = np.ndarray[Any, Any]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.dynamics import kinematics
 from bellcrank.errors import ModelError, ReadError
-from bellcrank.methods import kinematics
+from bellcrank.formats import read
 from bellcrank.model import Loop, Mechanism
-from bellcrank.read import read
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.errors import BellcrankError
-from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.formats import read
 from bellcrank.model.joints import KINDS
-from bellcrank.read import read
 
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
 ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bellcrank.dynamics import crba, kinematics, rnea
 from bellcrank.errors import InputError
-from bellcrank.methods import crba, kinematics, rnea
+from bellcrank.formats import read
 from bellcrank.model import Mechanism
-from bellcrank.read import read
 
 ARM = Path(__file__).parent / "data/arm.urdf"
 TEXT = ARM.read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prose import ROOT, run_console, run_python
 
-from bellcrank.methods import METHODS, QUANTITIES
+from bellcrank.dynamics import METHODS, QUANTITIES
 
 README = ROOT / "README.md"
 

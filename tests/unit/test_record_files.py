@@ -23,10 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank import whole
+from bellcrank import atomic_file as whole
 from bellcrank.model import Mechanism
 from bellcrank.quoting import refused
-from bellcrank.record import Column, Record, Stop, meta, parts
+from bellcrank.record import Column, Record, Stop, meta
+from bellcrank.record import mechanism_json as parts
 from bellcrank.record.formats import SUFFIXES
 from runs import rk4, same
 from trees import few, random_tree, trees

@@ -18,9 +18,10 @@ import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.forces import Soil
 from bellcrank.model import Body, Frame, Joint, Mechanism, assemble
-from bellcrank.record import Column, Record, Stop, page, state_columns
-from bellcrank.record.page import contents, thinned
-from bellcrank.record.scene import box, poses, scene
+from bellcrank.record import Column, Record, Stop, state_columns
+from bellcrank.view import record_page as page
+from bellcrank.view.record_page import contents, thinned
+from bellcrank.view.scene import box, poses, scene
 from runs import rk4
 from trees import ALL, few, random_tree, trees
 

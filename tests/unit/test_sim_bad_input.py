@@ -13,7 +13,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, PID
-from bellcrank.sim.checked import whole
+from bellcrank.sim.arguments import whole
 
 HERE = __file__
 

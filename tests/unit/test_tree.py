@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.methods import crba, kinematics
+from bellcrank.dynamics import crba, kinematics
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.atomic_file import write_text, write_whole
 from bellcrank.record import Column, Record
-from bellcrank.whole import write_text, write_whole
 
 
 def test_many_threads_and_one_path(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bellcrank import zoo
+from bellcrank.dynamics import aba, crba, kinematics, rnea
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.methods import aba, crba, kinematics, rnea
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 

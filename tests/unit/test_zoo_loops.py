@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bellcrank import zoo
-from bellcrank.methods import crba, kinematics
+from bellcrank.dynamics import crba, kinematics
 from bellcrank.model import Loop, Mechanism
 from bellcrank.model.parts import EQUATIONS
 

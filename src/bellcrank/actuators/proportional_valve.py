@@ -19,7 +19,7 @@ simulation. ASME Journal of Dynamic Systems, Measurement, and Control 121(4), 72
 ours has all derivatives).
 
 Departs: every function has a pump of its own, as strong as the machine's; that they share one is the control's business
-(control/linkage_modes.py shares the flow). How the pump itself moves is left out: it is faster than the spool.
+(excavators/linkage/modes.py shares the flow). How the pump itself moves is left out: it is faster than the spool.
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ from typer.core import TyperGroup
 import bellcrank as bc
 from bellcrank.cli import screen
 from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
-from bellcrank.read import SUFFIXES
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "drive", "experiment", "costs"),
+    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "drive", "costs"),
     "cache",
     "cite",
 )

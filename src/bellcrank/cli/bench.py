@@ -9,7 +9,7 @@ import typer
 
 from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
-from bellcrank.methods import METHODS, candidates, method, quantity
+from bellcrank.dynamics import METHODS, candidates, method, quantity
 
 TIMED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
 
@@ -33,9 +33,9 @@ def bench(
     Compile is trace, generate, compile and load with an empty cache; from cache is the second time. The comparison with
     Pinocchio is `python -m bench` in the repository.
     """
-    from bellcrank import build
+    from bellcrank.build import kernels as build
     from bellcrank.cli import timing
-    from bellcrank.emit.host import host
+    from bellcrank.emit.cpu.host import host
 
     m = mechanism(name, base, check)
     timing.room(m, rows)

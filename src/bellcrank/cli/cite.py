@@ -9,8 +9,8 @@ import typer
 import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
+from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
 from bellcrank.errors import InputError
-from bellcrank.methods import METHODS, QUANTITIES, candidates, method
 
 
 @app.command()
@@ -44,7 +44,7 @@ def cite(
 
     The paper it comes from, if any, and the papers of the methods that compute its quantities.
     """
-    from bellcrank import build
+    from bellcrank.build import kernels as build
     from bellcrank.cli.bibtex import bibtex as entry
 
     m = mechanism(name, base, check)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank import build
+from bellcrank.build import kernels as build
 from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import Column
-from bellcrank.emit.costs import costs
+from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, able, candidates, estimate
+from bellcrank.emit.cpu.costs import costs
 from bellcrank.graph import Graph
-from bellcrank.methods import METHODS, QUANTITIES, Method, Quantity, able, candidates, estimate
 from bellcrank.model import Mechanism
 
 TRACED = 30_000  # rough operations of what a table still has; what is larger and three times behind is left out
@@ -138,7 +138,7 @@ def _table(rows: list[dict[str, Any]], measured: bool, headings: bool) -> None:
 
 def with_papers(json: bool) -> None:
     """Traced against published, multiplications and additions apart."""
-    from bellcrank import papers
+    from bellcrank.papers import counts as papers
 
     found = []
     with screen.working("tracing chains of 2 to 12 joints") as say:

@@ -35,9 +35,9 @@ def costs(
     The weights by which times are predicted and methods chosen: nanoseconds of one state in a batch on one core. They
     are measured when they are first needed and kept in the cache folder.
     """
-    from bellcrank import build
-    from bellcrank.emit import costs as model
-    from bellcrank.emit.host import host
+    from bellcrank.build import kernels as build
+    from bellcrank.emit.cpu import costs as model
+    from bellcrank.emit.cpu.host import host
 
     if dtype not in build.DTYPES:
         raise InputError(unknown("dtype", dtype, build.DTYPES))

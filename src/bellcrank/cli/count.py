@@ -19,8 +19,8 @@ from bellcrank.cli import (
     screen,
 )
 from bellcrank.cli.screen import Column
+from bellcrank.dynamics import candidates, quantity
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import candidates, quantity
 
 
 @app.command()
@@ -50,7 +50,7 @@ def count(
     --target cuda shows what a GPU would do instead, and needs none: how many threads compute a state, the registers of
     each, what waits in shared and local memory, and how many states an H200 is predicted to compute in a second.
     """
-    from bellcrank import build
+    from bellcrank.build import kernels as build
     from bellcrank.cli import compare, gpu
 
     if target not in ("cpu", "cuda"):

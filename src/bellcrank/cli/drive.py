@@ -44,9 +44,9 @@ def drive(
     """
     from dataclasses import replace
 
-    from bellcrank.cockpit.known import MACHINES
     from bellcrank.cockpit.machines import generic
     from bellcrank.cockpit.session import Session, Settings
+    from bellcrank.excavators.machines import MACHINES
 
     if not 0 <= port < 65536:
         raise InputError(f"--port {port}: expected 0 to 65535.")
@@ -55,7 +55,7 @@ def drive(
     for package in ("starlette", "uvicorn", "websockets"):
         extra(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC
-    from bellcrank.cockpit.serve import bound, serve
+    from bellcrank.cockpit.server import bound, serve
     from bellcrank.sim.deadline_text import whole
 
     machine = MACHINES[name]() if name in MACHINES else generic(mechanism(name, base, check), by)

@@ -9,6 +9,7 @@ import typer
 
 import bellcrank as bc
 from bellcrank import quoting
+from bellcrank.atomic_file import write_text
 from bellcrank.cli import (
     BaseOpt,
     CheckOpt,
@@ -23,7 +24,6 @@ from bellcrank.cli import (
 )
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.whole import write_text
 
 TARGETS = ("llvm", "c", "cuda", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
 TO_READ = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # equations for people, and what their files end in
@@ -54,7 +54,8 @@ def emit(
     latex, python and sympy are equations to read, c is both: without --quantity it is the equations of motion, with
     one the code of that quantity.
     """
-    from bellcrank import build, printed
+    from bellcrank.build import equations as printed
+    from bellcrank.build import kernels as build
 
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
@@ -101,11 +102,11 @@ def _stem(what: list[str], how: list[str], out: Path | None) -> str:
 
 def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
     """File names and what belongs in them."""
-    from bellcrank import build
+    from bellcrank.build import kernels as build
 
     match target:
         case "c":
-            from bellcrank.emit import c99
+            from bellcrank.emit.c import c99
 
             q, v = m.columns
             return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
@@ -116,7 +117,7 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
 
             return {f"{stem}.ptx": Straight(graph, dtype).ptx}
         case "asm":
-            from bellcrank.emit.load import assembly
+            from bellcrank.emit.cpu.library import assembly
 
             return {f"{stem}.s": assembly(build.source(graph, dtype))}
         case "dot":

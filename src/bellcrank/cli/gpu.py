@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank import build
+from bellcrank.build import kernels as build
 from bellcrank.cli import screen
 from bellcrank.cli.screen import Column
+from bellcrank.dynamics import candidates
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.graph import Graph
-from bellcrank.methods import candidates
 from bellcrank.model import Mechanism
 
 NOTES = (

@@ -1,66 +1,117 @@
-"""What the papers did on parallel machines, their numbers beside ours."""
+"""The papers' experiments done again, what they print beside what came out."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated, Any
 
 import typer
 
 from bellcrank.cli import JsonOpt, app, screen
 from bellcrank.cli.screen import Column
 from bellcrank.cli.write import write
-from bellcrank.errors import InputError, unknown
-from bellcrank.parallel import EXPERIMENTS
+from bellcrank.errors import InputError
 from bellcrank.text import Table
+
+NamesArg = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; without one, a list.", show_default=False)
+]
+FiguresOpt = Annotated[
+    Path | None, typer.Option("--out", "--figures", "-o", metavar="FOLDER", help="Write its figures there.")
+]
+RecordsOpt = Annotated[Path | None, typer.Option("--records", metavar="FOLDER", help="Write its runs there: Parquet.")]
 
 
 @app.command()
 def papers(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help=", ".join(EXPERIMENTS), show_default=False)] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Write its figures there.")] = None,
-    json: JsonOpt = False,
+    names: NamesArg = None, figures: FiguresOpt = None, records: RecordsOpt = None, json: JsonOpt = False
 ) -> None:
-    """The papers' experiments on parallel machines, print beside ours.
+    """The papers' experiments, done again.
 
-    Without PAPER, what there is. With one, its tables; with --out its figures too: curves, and timing diagrams as
-    pictures and as pages. Their operation counts on one processor are in `bellcrank count chain --papers`.
+    Prints what the paper says beside what came out; without a name, which there are. With --out its figures too:
+    curves, and timing diagrams as pictures and as pages. Operation counts on one processor are in
+    `bellcrank count chain --papers`.
     """
-    if paper and paper not in EXPERIMENTS:
-        raise InputError(unknown("paper", paper, EXPERIMENTS))
-    if not paper:
-        if out is not None:
-            raise InputError("--out writes the figures of one paper; name it.")
+    from bellcrank.papers import EXPERIMENTS, experiment
+
+    chosen = [experiment(name) for name in names or []]
+    for folder, what in ((figures, "--out"), (records, "--records")):
+        if folder is not None and not chosen:
+            raise InputError(f"{what} writes what belongs to an experiment; name it.")
+        if folder is not None and not folder.is_dir():
+            raise InputError(f"{what} {folder}: there is no such directory; make it first.")
+    if not chosen:
+        rows = [(e.name, e.paper, e.section, e.title) for e in EXPERIMENTS.values()]
         if json:
-            screen.data(
-                [{"paper": x.paper, "about": x.about, "figures": list(x.figures)} for x in EXPERIMENTS.values()]
-            )
-            return
-        screen.table([Column("paper"), Column("what `bellcrank papers PAPER` prints", wrap=True)],
-                     [(x.paper, x.about) for x in EXPERIMENTS.values()])  # fmt: skip
+            screen.data([dict(zip(("name", "paper", "section", "title"), row, strict=True)) for row in rows])
+        else:
+            screen.table([Column("name"), Column("paper"), Column("section"), Column("what", wrap=True)], rows)
         return
-    found = EXPERIMENTS[paper]
-    with screen.working(f"repeating {paper}"):
-        tables = found.tables()
-        written = write({out / name: draw() for name, draw in found.figures.items()}) if out is not None else []
+    found: list[Any] = []
+    for k, e in enumerate(chosen):
+        with screen.working(f"repeating {e.name}"):
+            result = e.run()
+            written = _write(e.name, result, figures, records)
+        if json:
+            found.append(_data(e, result) | {"written": [str(path) for path in written]})
+            continue
+        screen.line(("\n" if k else "") + f"{e.paper}, section {e.section}: {e.title}", style="bold")
+        screen.line()
+        _print(result)
+        for path in written:
+            screen.line(f"wrote {path}", style="dim")
     if json:
-        rows = [{"title": t.title, "head": list(t.head), "rows": [list(r) for r in t.rows]} for t in tables]
-        screen.data({"paper": paper, "tables": rows, "written": written})
-        return
-    for k, t in enumerate(tables):
+        screen.data(found)
+
+
+def _data(e: Any, result: Any) -> dict[str, Any]:
+    keys = ("what", "printed", "ours", "unit", "agrees")
+    rows = [{key: getattr(row, key) for key in keys} for row in result.rows]
+    tables = [{"title": t.title, "head": list(t.head), "rows": [list(r) for r in t.rows]} for t in result.tables]
+    about = {"name": e.name, "paper": e.paper, "section": e.section, "title": e.title}
+    return about | {"rows": rows, "tables": tables}
+
+
+def _print(result: Any) -> None:
+    if result.rows:
+        head = [
+            Column("what", wrap=True, least=30),
+            Column("printed", wrap=True),
+            Column("ours", right=True),
+            Column(""),
+        ]
+        screen.table(head, [(r.what, r.printed, r.shown, r.verdict) for r in result.rows])
+    for k, t in enumerate(result.tables):
         if k:
             screen.line()
-        _print(t)
-    if written:
+        _print_table(t)
+    if result.tables:
         screen.line()
-    for path in written:
-        screen.line(f"wrote {path}", style="dim")
 
 
-def _print(t: Table) -> None:
+def _print_table(t: Table) -> None:
     screen.line(t.title, style="bold")
     screen.line()
     screen.table([Column(name, right=i in t.right) for i, name in enumerate(t.head)], t.rows)
     if t.below:
         screen.line()
         screen.lines(t.below)
+
+
+def _write(name: str, result: Any, figures: Path | None, records: Path | None) -> list[Path]:
+    from bellcrank.atomic_file import write_whole
+
+    written: list[Path] = []
+    if figures is not None:
+        for what, svg in result.figures.items():
+            path = figures / f"{name}-{what}.svg"
+            written.append(write_whole(path, partial(_put, svg.encode()), "Try again"))
+        written += map(Path, write({figures / file: draw() for file, draw in result.drawings.items()}))
+    if records is not None:
+        written += [run.save(records / f"{name}-{what}.parquet") for what, run in result.records.items()]
+    return written
+
+
+def _put(text: bytes, stream: IO[bytes]) -> None:
+    stream.write(text)

@@ -31,7 +31,7 @@ def report(
     import numpy as np
 
     from bellcrank.record import load_record
-    from bellcrank.record.page import GENERATOR
+    from bellcrank.view.record_page import GENERATOR
 
     run = load_record(file)
     if not 0 <= lane < run.runs:

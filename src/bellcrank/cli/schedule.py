@@ -24,15 +24,14 @@ from bellcrank.cli import (
 )
 from bellcrank.cli.screen import Column
 from bellcrank.cli.write import write
-from bellcrank.schedule import Schedule
-from bellcrank.schedule.machine import KINDS, LAYOUTS
-from bellcrank.schedule.tasks import LEVELS
+from bellcrank.scheduling import Schedule
+from bellcrank.scheduling.machine import KINDS, LAYOUTS
+from bellcrank.scheduling.tasks import LEVELS
 
 LISTED = 4  # processors whose tasks are listed one by one
 SHOWN = 64  # processors in the table
 BAR = 20  # letters of a full one
-FAR = 2.0  # times the bound: then smaller tasks are worth a try
-NAMES = (*LAYOUTS, "threads", "gpu", "wong")  # as machines.py has them, which would load the compiler
+NAMES = (*LAYOUTS, "threads", "gpu", "wong")  # as build/schedules.py has them, which would load the compiler
 
 
 @app.command()
@@ -47,7 +46,9 @@ def schedule(
     quantity_name: QuantityOpt = "forward_dynamics",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
-    level: Annotated[str, typer.Option(metavar="|".join((*LEVELS, "auto")), help="What a task is.")] = "cluster",
+    level: Annotated[
+        str, typer.Option(metavar="|".join((*LEVELS, "auto")), help="What a task is  [default: auto]")
+    ] = "",
     strategy: Annotated[
         str, typer.Option(metavar="NAME[+NAME]", help="Cut into subsystems, modules, factorisation instead.")
     ] = "",
@@ -78,7 +79,9 @@ def schedule(
     and explicit are the same with messages that cost nothing, or keep both ends busy. A cluster is what one step of the
     method makes for one body, a node is one operation; auto takes the best of these and sizes between.
     """
-    from bellcrank import build, machines
+    import bellcrank.papers  # noqa: F401  # adds its machines and strategies
+    from bellcrank.build import kernels as build
+    from bellcrank.build import schedules as machines
 
     m = mechanism(name, base, check)
     request = build.Request(quantity_name, method_name, frame)
@@ -137,8 +140,6 @@ def _print(s: Schedule, title: str) -> None:
     rest += [f"{p - len(used)} have nothing to do"] if p > len(used) else []
     if rest:
         screen.line(f"({', '.join(rest)})", style="dim")
-    if s.tasks.level == "cluster" and s.makespan > FAR * s.bound and s.used > 1:
-        screen.line("(whole clusters: --level auto cuts them where that is faster)", style="dim")
 
 
 def _used(s: Schedule) -> str:

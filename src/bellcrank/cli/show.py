@@ -13,7 +13,7 @@ from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechani
 from bellcrank.cli.screen import Column
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
-from bellcrank.parameter import nominal
+from bellcrank.parameters import nominal
 
 MARKS = {"ok": "", "note": "-", "warning": "!"}
 

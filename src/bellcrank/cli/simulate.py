@@ -59,9 +59,9 @@ def simulate(
     --summary may be given more than once; kinds are min, max, t_min, t_max (when), integral, mean, rms and final.
 
     Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
-    excavator. `bellcrank experiment` does what the papers did.
+    excavator. `bellcrank papers` does what the papers did.
     """
-    from bellcrank.experiments.scenarios import scenario as scenario_of
+    from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
     from bellcrank.sim import Interrupted, Simulator
 

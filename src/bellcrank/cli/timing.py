@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import build
+from bellcrank.build import kernels as build
 from bellcrank.emit import cache as store
-from bellcrank.emit.costs import costs
-from bellcrank.emit.host import host
-from bellcrank.emit.kernel import Kernel
+from bellcrank.emit.cpu.costs import costs
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
-from bellcrank.whole import write_text
 
 OURS = (b"bellcrank schedule", b"bellcrank chart")  # what our pages and pictures say at their top
 

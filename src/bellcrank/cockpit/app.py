@@ -19,9 +19,9 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketClose
 
+from bellcrank.cockpit.downloads import BusyError, Saving, pieces
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.hub import Hub, log, tell_failure
-from bellcrank.cockpit.saving import BusyError, Saving, pieces
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 

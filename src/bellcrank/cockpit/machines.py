@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bellcrank.actuators import IdealTorque
-from bellcrank.cockpit.driven import Snapshot
 from bellcrank.cockpit.ground import Tool
+from bellcrank.cockpit.plant import Snapshot
 from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.record.column import RATES, units
-from bellcrank.record.scene import typical_length
 from bellcrank.sim.systems import System, system
+from bellcrank.view.scene import typical_length
 
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]

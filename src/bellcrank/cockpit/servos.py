@@ -23,7 +23,7 @@ import numpy as np
 from bellcrank.actuators import StateVariable
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.control.leash import Leash
-from bellcrank.methods.closure.assembly import CLOSED, assembled
+from bellcrank.dynamics.loops.assembly import CLOSED, assembled
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, clip
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.cockpit import messages, stage
-from bellcrank.cockpit.driven import Driven, Make
 from bellcrank.cockpit.ground import Ground, Patch
 from bellcrank.cockpit.machines import Machine, Pilot
+from bellcrank.cockpit.plant import Driven, Make
+from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS
-from bellcrank.methods import candidates
 from bellcrank.record import Record
 from bellcrank.version import __version__
 

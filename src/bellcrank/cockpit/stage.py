@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import build
-from bellcrank.emit.kernel import Kernel, Signature
-from bellcrank.emit.load import Library, compiled
+from bellcrank.build import kernels as build
+from bellcrank.dynamics.kinematics import poses
+from bellcrank.emit.cpu.kernel import Kernel, Signature
+from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.graph import trace
-from bellcrank.methods.kinematics import poses
 from bellcrank.model import Frame, Mechanism
 from bellcrank.model.frames import tree_of
-from bellcrank.record import scene
+from bellcrank.view import scene
 
 Array = np.ndarray[Any, Any]
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.control.trajectory import Vectors
+from bellcrank.dynamics import able, method
 from bellcrank.errors import InputError
-from bellcrank.methods import able, method
 from bellcrank.model import regrouped
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
-from bellcrank.graph import derivative, draw, picture
+from bellcrank.graph import derivative, listing
 from bellcrank.graph.node import PARAMETERS, Node, Tape, foreign
 from bellcrank.graph.ops import COMPARISONS, KINDS, OPS, PLUMBING
-from bellcrank.parameter import Expression
+from bellcrank.parameters import Expression
 from bellcrank.scalar import step
+from bellcrank.stairs import view
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -297,17 +298,17 @@ class Graph:
         return f"<Graph {self.name}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
 
     def __str__(self) -> str:
-        return draw.assignments(self.name, self.inputs, self.outputs, self.nodes)
+        return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)
 
     def dot(self) -> str:
-        return draw.dot(self.name, self.outputs, self.nodes)
+        return listing.dot(self.name, self.outputs, self.nodes)
 
     def svg(self) -> str:
         """A picture, for small graphs; the critical path is red."""
-        return picture.svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path())
+        return str(view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
 
     def json(self) -> str:
-        return draw.json_text(self.name, self.inputs, self.outputs, self.nodes)
+        return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 
 def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
@@ -330,7 +331,7 @@ def trace(
 ) -> Graph:
     """Runs `function(**symbols)` once on symbols and keeps what it did. It returns named (nested) arrays of scalars.
 
-    Free numbers of a model (bellcrank.parameter) that it meets are elements of one more input, "p", in this order.
+    Free numbers of a model (bellcrank.parameters) that it meets are elements of one more input, "p", in this order.
     """
     step("")  # what the last trace was doing is over
     tape = Tape(list(parameters))

@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.errors import TraceError
 from bellcrank.graph.ops import COMPARISONS, OPS
-from bellcrank.parameter import Expression, Term, evaluated
+from bellcrank.parameters import Expression, Term, evaluated
 from bellcrank.quoting import line
 from bellcrank.scalar import current_step, step
 

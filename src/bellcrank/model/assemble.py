@@ -16,7 +16,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.loops import Ends, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, straight, triple
-from bellcrank.parameter import Parameters, depends, nominal
+from bellcrank.parameters import Parameters, depends, nominal
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 

@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Matrix
-from bellcrank.parameter import nominal
+from bellcrank.parameters import nominal
 from bellcrank.quoting import refused
 
 # Files are typed with a few digits: what is off by less than this is rounding, not physics.

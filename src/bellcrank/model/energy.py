@@ -22,7 +22,7 @@ from bellcrank.model.check import NEGLIGIBLE
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Line
-from bellcrank.parameter import nominal
+from bellcrank.parameters import nominal
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.vector import AXES, ZERO
 

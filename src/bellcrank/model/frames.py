@@ -34,7 +34,7 @@ from bellcrank.model.pose import (
     standing,
 )
 from bellcrank.model.tree import Link, Tree
-from bellcrank.parameter import depends, nominal
+from bellcrank.parameters import depends, nominal
 from bellcrank.spatial.inertia import Inertia, about_centre
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import Mat, Vec, sym, vec

@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import COUPLINGS, Body, Frame, Joint, Loop, Number, Spring, Triple
-from bellcrank.parameter import Expression, parameter
+from bellcrank.parameters import Expression, parameter
 
 MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 OF_JOINT = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")

@@ -12,7 +12,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.model.check import NEGLIGIBLE, ROUNDING
 from bellcrank.model.parts import Array, Body, Joint, Spring
-from bellcrank.parameter import Term, depends, evaluated, expressions, nominal, replaced
+from bellcrank.parameters import Term, depends, evaluated, expressions, nominal, replaced
 
 Mechanism: TypeAlias = Any  # model/mechanism.py is above
 

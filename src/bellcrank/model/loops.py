@@ -14,7 +14,7 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.model import check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, Array, Frame, Joint, Line, Loop, Spring
-from bellcrank.parameter import nominal
+from bellcrank.parameters import nominal
 
 TURNING = ("revolute", "helical")
 # Two ends at the same place to within this (metres, or cosines) are one end.

@@ -23,7 +23,7 @@ from bellcrank.model.given import possible
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.tree import Tree
-from bellcrank.parameter import Parameters, evaluated, nominal, replaced
+from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
 from bellcrank.text import table
 

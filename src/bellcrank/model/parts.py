@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bellcrank.parameter import Expression, depends
+from bellcrank.parameters import Expression, depends
 from bellcrank.quoting import line as one_line
 
 Array = np.ndarray[Any, Any]
-# A number of a mechanism is a float, or an expression of free parameters (bellcrank.parameter).
+# A number of a mechanism is a float, or an expression of free parameters (bellcrank.parameters).
 Number: TypeAlias = Any
 Triple = tuple[Number, Number, Number]
 Matrix = tuple[Triple, Triple, Triple]

@@ -10,7 +10,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Joint, triple
-from bellcrank.parameter import Expression, depends, nominal
+from bellcrank.parameters import Expression, depends, nominal
 
 # Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
 NOISE = 1e-13

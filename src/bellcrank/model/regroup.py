@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bellcrank.model.tree import Tree
-from bellcrank.parameter import depends
+from bellcrank.parameters import depends
 
 
 def regrouped(tree: Tree) -> Tree:

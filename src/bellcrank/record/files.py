@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bellcrank.atomic_file import write_whole
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
 from bellcrank.record.formats import SUFFIXES, format_of
-from bellcrank.whole import write_whole
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

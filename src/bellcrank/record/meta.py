@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array
-from bellcrank.record import parts
+from bellcrank.record import mechanism_json as parts
 from bellcrank.record.column import Column, Stop
 
 if TYPE_CHECKING:

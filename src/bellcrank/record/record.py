@@ -13,10 +13,12 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.record import derive, measure
+from bellcrank.record import derived_columns as derive
+from bellcrank.record import measure
 from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
-from bellcrank.record.plain import plain
+from bellcrank.record.plain_data import plain
 from bellcrank.record.stops import Stops, stop_of_part
+from bellcrank.stairs import view
 
 
 class Record:
@@ -296,21 +298,17 @@ class Record:
 
     def plot(self, *names: str, path: str | Path | None = None) -> Any:
         """A figure of matplotlib: these columns, or positions, velocities, energies; also written to path if given."""
-        from bellcrank.record.plot import plot
-
-        return plot(self, names, path)
+        return view("record_plot").plot(self, names, path)
 
     def html(self, lane: int | Sequence[int] = ()) -> str:
         """A page that replays one run of the batch and plots it: the first, unless lane says which, by its place in the
         batch (a number where that has one axis).
         """
-        from bellcrank.record.page import html
-
-        return html(self, lane)
+        return str(view("record_page").html(self, lane))
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
-        from bellcrank.whole import write_whole
+        from bellcrank.atomic_file import write_whole
 
         text = self.html(lane).encode()
         return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")

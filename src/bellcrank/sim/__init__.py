@@ -1,8 +1,8 @@
 """Whole runs in machine code: systems, events, the loop, records."""
 
-from bellcrank.sim.driving import Drive, drive
 from bellcrank.sim.events import Event
 from bellcrank.sim.exchange import Clock
+from bellcrank.sim.realtime import Drive, drive
 from bellcrank.sim.simulator import Interrupted, Simulator, simulate
 from bellcrank.sim.systems import System, system
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import build
-from bellcrank.methods import candidates
+from bellcrank.build import kernels as build
+from bellcrank.dynamics import candidates
 from bellcrank.model import Mechanism
 from bellcrank.record import state_columns
 from bellcrank.record.column import COMPONENTS, FORCES
-from bellcrank.record.derive import ENERGIES, PLACES, POWERS
+from bellcrank.record.derived_columns import ENERGIES, PLACES, POWERS
 from bellcrank.scalar import Scalar, sqrt
 from bellcrank.sim.systems import System
 

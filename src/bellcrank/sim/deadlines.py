@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.block import EVENTS, bin_edges
+from bellcrank.emit.cpu.words import EVENTS, bin_edges
 from bellcrank.sim.deadline_text import whole
 
 Array = np.ndarray[Any, Any]

@@ -11,10 +11,10 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.quoting import refused
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.named import Named
+from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.named_vector import Named
 from bellcrank.sim.systems import System
-from bellcrank.sim.traced import Traced
-from bellcrank.sim.user import called, vector
+from bellcrank.sim.user_code import called, vector
 
 ACTIONS = ("stop", "record", "switch")
 ROUNDS = 30  # of the search for the zero

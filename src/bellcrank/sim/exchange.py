@@ -1,4 +1,4 @@
-"""What a real-time loop shares with the rest of the process: the words of emit/block.py and arrays.
+"""What a real-time loop shares with the rest of the process: the words of emit/cpu/words.py and arrays.
 
 Nobody waits for anybody. Inputs lie in a mailbox and states in a window, each behind a number that is odd while it is
 written; rows lie in a ring; counters and histograms are only ever read here, but for `forget`.
@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit import block, realtime
-from bellcrank.emit.host import host
-from bellcrank.emit.load import Library, compiled
-from bellcrank.emit.loop import Program
+from bellcrank.emit.cpu import realtime
+from bellcrank.emit.cpu import words as block
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.loop import Program
 from bellcrank.sim.runner import address, aligned
 
 Array = np.ndarray[Any, Any]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.sim.dynamics import derivative
 from bellcrank.sim.layout import NOT_FINITE
-from bellcrank.sim.traced import derivative
 
 if TYPE_CHECKING:
-    from bellcrank.sim.recorded import Outcome
+    from bellcrank.sim.outcome import Outcome
 
 Array = np.ndarray[Any, Any]
 STIFF = 1.0  # the step times the fastest rate, from which on an explicit step is as short as stability wants it

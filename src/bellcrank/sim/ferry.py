@@ -13,8 +13,8 @@ import numpy as np
 
 from bellcrank.integrate import interpolate
 from bellcrank.integrate.dense import hermite
+from bellcrank.sim.dynamics import Traced
 from bellcrank.sim.layout import FINISHED, NEVER, RUNNING, Layout
-from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
 PARTS = (0.55, 0.72, 0.73)  # of a step; no stage of theirs is at its end

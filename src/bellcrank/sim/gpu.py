@@ -17,22 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.loop import Program
 from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free_bytes, out_of_memory
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
-from bellcrank.emit.loop import Program
+from bellcrank.sim.dynamics import Traced
 from bellcrank.sim.lanes import Done, Passes
 from bellcrank.sim.layout import NOT_CLOSED, REPARTITION, Layout
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import Standing
-from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first launch, before anyone knows how long one takes
 KEPT = 0.8  # of the free memory that one part of the runs may take
 NOT_BEGUN = -1.0
-FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary")  # what sim/recorded.py reads
+FETCHED = ("t", "y", "input", "status", "n", "tried", "which", "h", "open", "summary")  # what sim/outcome.py reads
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.sim import ferry
+from bellcrank.sim.dynamics import Traced
 from bellcrank.sim.layout import NEVER, NOT_CLOSED, REPARTITION, RUNNING, Layout
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.runner import Blocks, Compiled, run_all
-from bellcrank.sim.traced import Traced
 
 Array = np.ndarray[Any, Any]
 Code = Callable[[Traced], Compiled]

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit import loop
-from bellcrank.emit.host import host
-from bellcrank.emit.load import Library, compiled
+from bellcrank.emit.cpu import loop
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.library import Library, compiled
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress

@@ -15,32 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import build
+from bellcrank.build import kernels as build
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.loop import Program
 from bellcrank.emit.cuda.device import missing
-from bellcrank.emit.host import host
-from bellcrank.emit.loop import Program
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
-from bellcrank.sim import fixed, start
-from bellcrank.sim.checked import listed, many, positive, steps_of, unique, whole
+from bellcrank.sim import fixed_steps as fixed
+from bellcrank.sim import initial as start
+from bellcrank.sim.arguments import listed, many, positive, steps_of, unique, whole
 from bellcrank.sim.columns import units
+from bellcrank.sim.dynamics import Traced, chosen
 from bellcrank.sim.events import Event
-from bellcrank.sim.forecast import StepTime, step_time
 from bellcrank.sim.gpu import GpuProgram, run_gpu
 from bellcrank.sim.lanes import run_lanes
 from bellcrank.sim.layout import Layout
-from bellcrank.sim.looped import BAUMGARTE, looped
+from bellcrank.sim.looped_dynamics import BAUMGARTE, looped
 from bellcrank.sim.memory import Memory
+from bellcrank.sim.outcome import Outcome, recorded
 from bellcrank.sim.progress import Standing, said, shown
-from bellcrank.sim.recorded import Outcome, recorded
 from bellcrank.sim.runner import Blocks, Compiled
+from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.summary import summarised
 from bellcrank.sim.systems import Control, System, system
-from bellcrank.sim.traced import Traced, chosen
-from bellcrank.sim.watched import Watched
+from bellcrank.sim.watched_steps import Watched
 
 Array = np.ndarray[Any, Any]
 Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch

@@ -17,8 +17,8 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, where
-from bellcrank.sim.checked import listed, unique
-from bellcrank.sim.traced import Integral, Traced, derivative
+from bellcrank.sim.arguments import listed, unique
+from bellcrank.sim.dynamics import Integral, Traced, derivative
 
 Array = np.ndarray[Any, Any]
 # What a cell holds before anything was seen.

@@ -17,12 +17,12 @@ from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.model.given import possible
-from bellcrank.parameter import Parameters
+from bellcrank.parameters import Parameters
 from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
-from bellcrank.sim.checked import listed, number, unique
-from bellcrank.sim.named import Named
-from bellcrank.sim.user import called, vector
+from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.named_vector import Named
+from bellcrank.sim.user_code import called, vector
 from bellcrank.sim.wrenches import Wrench, acting, torques
 from bellcrank.sim.wrenches import checked as checked_forces
 
@@ -192,7 +192,7 @@ def system(
             )
         return mechanism
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.formats(file) makes one.")
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
     known = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]

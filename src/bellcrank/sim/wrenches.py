@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError, unknown
-from bellcrank.methods import kinematics
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.user import called, vector
+from bellcrank.sim.user_code import called, vector
 
 Wrench = Callable[..., Any]
 AXES = ("x", "y", "z")

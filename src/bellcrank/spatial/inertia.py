@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.parameter import nominal
+from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec, cross_matrix, diagonal

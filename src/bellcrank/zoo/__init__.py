@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.zoo.excavator_linkage import excavator_linkage
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.loops import (
     andrews,
@@ -24,7 +24,7 @@ from bellcrank.zoo.loops import (
     start,
     stewart,
 )
-from bellcrank.zoo.papers import data, excavator, planar3r, puma600, puma_saha, slider_fourbar, stanford, torso
+from bellcrank.zoo.published import data, excavator, planar3r, puma600, puma_saha, slider_fourbar, stanford, torso
 
 # In the order a newcomer should meet them.
 TABLE: dict[str, Callable[..., Mechanism]] = {

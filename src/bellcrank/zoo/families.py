@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, brief, unknown
+from bellcrank.formats.builder import Builder
+from bellcrank.formats.numbers import turn
 from bellcrank.model import assemble
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
-from bellcrank.read.builder import Builder
-from bellcrank.read.numbers import turn
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")

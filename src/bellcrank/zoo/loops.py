@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.read.builder import Builder
 from bellcrank.zoo.families import whole
-from bellcrank.zoo.papers import data
+from bellcrank.zoo.published import data
 
 DOWN = (0.0, -9.81, 0.0)
 Z = (0.0, 0.0, 1.0)

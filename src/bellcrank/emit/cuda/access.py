@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.emit.writer import Writer
+from bellcrank.emit.cpu.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Arithmetic of one thread as LLVM IR: the table of emit/spell.py, and what the GPU has no instruction for.
+"""Arithmetic of one thread as LLVM IR: the table of emit/cpu/speller.py, and what the GPU has no instruction for.
 
 A double is divided by an approximate reciprocal (20 bits), two steps of Newton's and one correction of the quotient:
 the last bit may be wrong. Where that fails, because the divisor is zero, infinite or tiny, the plain approximation has
 the right zero or infinity. Single precision has an instruction that is right to two units in the last place.
 
-Sine and cosine are those of emit/sincos.py but for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4 in the
+Sine and cosine are those of emit/cpu/sincos.py but for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4 in the
 lowest bits for any |k| < 2**51. The first part of pi/2 still comes off exactly, so the angle may be large: as a double
 up to 1e12 rad, in single precision up to 1e5. Beyond, results are meaningless, as such angles are.
 
@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bellcrank.emit.cpu.sincos import FORMATS
+from bellcrank.emit.cpu.speller import SPELL
+from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.numbers import ThreadWriter
-from bellcrank.emit.sincos import FORMATS
-from bellcrank.emit.spell import SPELL
-from bellcrank.emit.writer import Writer
 
 SHIFT = {"float64": 1.5 * 2.0**52, "float32": 1.5 * 2.0**23}
 MANTISSA = {"float64": 52, "float32": 23}

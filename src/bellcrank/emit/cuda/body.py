@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.park import Step
 from bellcrank.emit.cuda.team import MEET
 from bellcrank.emit.cuda.units import Unit, Units
-from bellcrank.emit.writer import Writer
 from bellcrank.graph import Node
 
 

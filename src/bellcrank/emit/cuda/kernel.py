@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.kernel import Kernel, Shape, Signature
 from bellcrank.emit.cuda.device import (
     DeviceMemoryError,
     Function,
@@ -24,10 +25,9 @@ from bellcrank.emit.cuda.device import (
     on_gpu,
     out_of_memory,
 )
-from bellcrank.emit.kernel import Kernel, Shape, Signature
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
-from bellcrank.parameter import Parameters
+from bellcrank.parameters import Parameters
 
 LARGEST = 2**32 - 1  # a stride, in elements
 KEPT = 0.9  # of the free memory that one part of a batch may take

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.procedure import Place
-from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 
 if TYPE_CHECKING:

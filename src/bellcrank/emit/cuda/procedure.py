@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.park import Parking, Step, parked
 from bellcrank.emit.cuda.units import Unit, Units
-from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 
 Place = tuple[str, int]  # an element of an input

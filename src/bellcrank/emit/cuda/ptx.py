@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from bellcrank.emit.host import llvm
+from bellcrank.emit.cpu.host import llvm
 from bellcrank.errors import CompileError
 
 TRIPLE = "nvptx64-nvidia-cuda"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.choice import BANDWIDTH, MOST, SHARED, STATES, Plan, best, chosen
@@ -22,7 +23,6 @@ from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.team import alone, teams, work
 from bellcrank.emit.cuda.units import Units
-from bellcrank.emit.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.quoting import symbol
 

@@ -17,8 +17,8 @@ from functools import cached_property
 
 from bellcrank.emit.cuda.loads import ahead
 from bellcrank.emit.cuda.units import Unit, Units
-from bellcrank.schedule.coarse import fine
-from bellcrank.schedule.divide import by_branch
+from bellcrank.scheduling.coarse import fine
+from bellcrank.scheduling.divide import by_branch
 
 MEET = Unit((), ())  # nobody goes on before all are here
 COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one

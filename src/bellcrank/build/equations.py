@@ -1,0 +1,122 @@
+"""From a mechanism to its equations as text. Like build.py it knows both towers: which outputs make up the equations of
+motion, and what their inputs are called.
+
+    Mechanism --graph--> Graph --sheet--> Sheet --source--> LaTeX, Python, SymPy or C
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bellcrank.build import kernels as build
+from bellcrank.emit.equations import c as ctext, latex, python, sympy
+from bellcrank.emit.equations import sheet as page
+from bellcrank.emit.equations.formula import Sheet
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, trace
+from bellcrank.dynamics import METHODS, method, quantity, shape_of
+from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
+from bellcrank.spatial.vector import ZERO
+from bellcrank.version import __version__
+
+# The equations of motion, block by block: what each is, and of what it is a function.
+BLOCKS = {
+    "M": ("mass matrix", ("q",)),
+    "h": ("Coriolis and centrifugal forces", ("q", "v")),
+    "g": ("gravity forces", ("q",)),
+    "f": ("damping, friction and springs of the joints", ("q", "v")),
+}
+MOTION = "M a + h + g = tau + f"
+
+TARGETS: dict[str, Callable[[Sheet, int], str]] = {
+    "latex": latex.source,
+    "python": python.source,
+    "sympy": sympy.source,
+    "c": ctext.source,
+}
+DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # of a number that has no shorter form
+
+
+def graph(mechanism: Mechanism) -> Graph:
+    """The four blocks of the equations of motion as one graph."""
+    build.check(mechanism, build.Request("bias"))
+    if mechanism.loops:
+        raise InputError(
+            f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Its terms come '
+            "one by one: mass_matrix, bias, closure_jacobian, closure_bias."
+        )
+    tree = build.tree(mechanism, "bias", METHODS["rnea"])
+    weightless = replace(tree, gravity=ZERO)
+    M = method("crba", "mass_matrix", tree).function("mass_matrix")
+    bias = method("rnea", "bias", tree).function("bias")
+    passive = method("kinematics", "passive_torque", tree).function("passive_torque")
+
+    def body(q: Any, v: Any) -> dict[str, Any]:
+        g = bias(tree, q, [0.0] * tree.nv)
+        return {"M": M(tree, q), "h": bias(weightless, q, v), "g": g, "f": passive(tree, q, v)}
+
+    inputs = {name: shape_of(name, tree) for name in ("q", "v")}
+    return trace(f"{mechanism.name}.equations", body, inputs, mechanism.parameters)
+
+
+def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LONGEST) -> Sheet:
+    """A graph of the mechanism, of its equations of motion or of one quantity, as formulas."""
+    q, v = mechanism.columns
+    columns = {"q, v, a, tau": q} if q == v else {"q": q, "v, a, tau": v}
+    outputs, relation, what = BLOCKS, MOTION, "equations of motion"
+    if g.outputs.keys() != BLOCKS.keys():
+        (what,) = g.outputs
+        outputs, relation = {what: (quantity(what).what, quantity(what).inputs)}, ""
+    if mechanism.parameters:
+        columns["p"] = tuple(mechanism.parameters)
+        outputs = {key: (said, (*inputs, "p")) for key, (said, inputs) in outputs.items()}
+    title = f"{mechanism.name}: {what}{' of ' * bool(frame)}{frame}, printed by bellcrank {__version__}"
+    return page.sheet(g, mechanism.name, title, outputs, relation, columns, (_units(mechanism),), terms)
+
+
+def _units(mechanism: Mechanism) -> str:
+    kinds = dict.fromkeys(j.kind for j in mechanism.own_joints)
+    turned = [kind for kind in kinds if KINDS[kind].nq > KINDS[kind].nv or kind == "planar"]
+    where = f"that of {' and '.join(turned)} joints as seen in the child; elsewhere " if turned else ""
+    return f"SI units and radians; v is {where}dq/dt."
+
+
+def text(
+    mechanism: Mechanism,
+    g: Graph,
+    target: str = "latex",
+    digits: int = 0,
+    terms: int = page.LONGEST,
+    frame: str = "",
+    alone: bool = False,
+) -> str:
+    """alone: as a file of its own, which LaTeX takes as it is."""
+    if target not in TARGETS:
+        raise InputError(unknown("target", target, TARGETS))
+    if digits and not 1 <= digits <= 17:
+        raise InputError(f"digits is {digits!r}; expected a whole number from 1 to 17.")
+    if terms < 0:
+        raise InputError(f"terms is {terms!r}; expected the most terms that an entry may have, from 0 up.")
+    found = TARGETS[target](sheet(mechanism, g, frame, terms), digits or DIGITS[target])
+    return latex.document(found) if alone and target == "latex" else found
+
+
+def equations(
+    mechanism: Mechanism,
+    target: str = "latex",
+    quantity: str = "",
+    frame: str = "",
+    digits: int = 0,
+    terms: int = page.LONGEST,
+) -> str:
+    """The equations of motion (or one quantity) as text to read: "latex", "python", "sympy" or "c".
+
+    digits: of numbers that have no shorter form, 1 to 17. terms: an output with a longer entry is written in steps.
+    """
+    if target not in TARGETS:
+        raise InputError(unknown("target", target, TARGETS))
+    g = build.graph(mechanism, quantity, frame=frame) if quantity else graph(mechanism)
+    return text(mechanism, g, target, digits, terms, frame)

@@ -1,0 +1,172 @@
+"""From a mechanism to the graph of a quantity: the method asked for, or the one that will be fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph, trace
+from bellcrank.dynamics import (
+    METHODS,
+    QUANTITIES,
+    Method,
+    able,
+    candidates,
+    estimate,
+    method,
+    immobility as movable,
+    quantity,
+    shape_of,
+)
+from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.loops.actuation import actuated
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.work import WORK
+from bellcrank.model import Mechanism, Tree, regrouped
+
+LARGEST = 10_000_000  # operations of a graph, roughly; so many are traced in a second, and take so much memory
+RATE, BYTES = 30_000, 300
+EVEN = 1.05  # predicted times that are as good as equal
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: everything that decides the graph, and nothing that does not."""
+
+    quantity: str
+    method: str = "auto"
+    frame: str = ""
+    wrenches: tuple[str, ...] = ()
+    actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
+
+
+def check(mechanism: Mechanism, request: Request) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.formats(file) makes one.")
+    q = quantity(request.quantity)
+    if q.option == "frame":
+        if not request.frame:
+            names = ", ".join(list(mechanism.frames)[:30])
+            raise InputError(
+                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
+            )
+        mechanism.frame(request.frame)
+    elif request.frame:
+        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
+    if request.wrenches and q.option != "frames":
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
+        raise InputError(f"{q.name} takes no wrenches; {those} do.")
+    for name in request.wrenches:
+        mechanism.frame(name)
+    if request.actuated and not (q.driven and mechanism.loops):
+        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
+        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
+    if not mechanism.bodies:
+        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+    if not able(q.name, mechanism.tree):
+        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
+            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
+        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
+        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
+    if request.method != "auto":
+        method(request.method, q.name, mechanism.tree)
+
+
+def _solving(name: str) -> list[Method]:
+    return [by for by in METHODS.values() if name in by.solves]
+
+
+# -- stages
+
+
+def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
+    """Mechanism -> Tree, with emptied bodies where quantity and method allow."""
+    return regrouped(mechanism.tree) if quantity(name).regrouped and by.regrouped else mechanism.tree
+
+
+def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
+    """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
+    if not mechanism.loops:
+        return Layer(by, Rank()) if mechanism.springs else by
+    found = analysis(mechanism)
+    driven = quantity(request.quantity).driven
+    return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
+
+
+def _fits(mechanism: Mechanism, name: str, by: Method) -> None:
+    """An error where the equations would take minutes and gigabytes to write down."""
+    known = by.name in WORK.get(QUANTITIES[name].through or name, {})
+    work = estimate(by.name, name, mechanism.tree) if known else 0.0
+    if work > LARGEST:
+        raise InputError(
+            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {LARGEST:,} are "
+            f"traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock joints, "
+            "or take a quantity or a method whose work does not grow with the square of the bodies."
+        )
+
+
+def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
+    """Tree -> Graph, by one method."""
+    q = quantity(request.quantity)
+    _fits(mechanism, q.name, by)
+    form = tree(mechanism, q.name, by)
+    function = layer(mechanism, request, by).function(q.name)
+    inputs = {name: shape_of(name, form) for name in q.inputs}
+    if request.wrenches:
+        inputs["wrench"] = shape_of("wrench", form, request.wrenches)
+
+    def body(**symbols: Any) -> dict[str, Any]:
+        wrench = symbols.pop("wrench", None)
+        options: dict[str, Any] = {"frame": request.frame} if request.frame else {}
+        if wrench is not None:
+            options |= {"frames": request.wrenches, "wrench": wrench}
+        return {q.name: function(form, *symbols.values(), **options)}
+
+    return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
+
+
+def graph(
+    mechanism: Mechanism,
+    name: str,
+    method: str = "auto",
+    frame: str = "",
+    wrenches: tuple[str, ...] = (),
+    actuated: Sequence[str] = (),
+) -> Graph:
+    """The data-flow graph of a quantity."""
+    return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated)))[1]
+
+
+def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64", target: str = "cpu") -> tuple[Method, Graph]:
+    """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
+    check(mechanism, request)
+    if quantity(request.quantity).inverts:
+        movable.check(mechanism)
+    if request.method != "auto":
+        by = method(request.method, request.quantity, mechanism.tree)
+        return by, traced(mechanism, request, by)
+    graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
+    if target == "cuda":
+        from bellcrank.emit.cuda import straight
+
+        return straight.cheapest(graphs, dtype)
+    return cheapest(graphs, dtype)
+
+
+def cheapest(graphs: Sequence[tuple[Method, Graph]], dtype: str = "float64") -> tuple[Method, Graph]:
+    """By predicted time; of those within the model's own noise, the one with the fewest operations.
+
+    What has no less of anything than another is out before it is asked what things cost here.
+    """
+    from bellcrank.emit.cpu.costs import costs, parts  # what comes from the cache needs no choice
+
+    has = [parts(g) for _, g in graphs]
+    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
+    if len(graphs) == 1:
+        return graphs[0]
+    times = [costs(dtype).predicted(g) for _, g in graphs]
+    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
+    return min(even, key=lambda pair: pair[1].count().arithmetic)

@@ -1,0 +1,185 @@
+"""From a mechanism and the name of a machine to a Schedule: `bc.schedule(arm, machine="complete:2")`.
+
+Most machines take any graph, and the general scheduler lays it out. Some ways are their own: the cores of this computer,
+on which it is what a kernel really does; machines with a program of their own (PROGRAMS), and other ways to cut the
+equations (CUTS), which papers/ adds. A machine without numbers gets those that suit a mechanism.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bellcrank.build import kernels as build
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph
+from bellcrank.model import Mechanism
+from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
+from bellcrank.scheduling import machine as by_name
+from bellcrank.scheduling.machine import LAYOUTS
+
+MOST = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
+WARP = 32  # lanes, as graphics processors have them
+
+
+@dataclass(frozen=True)
+class Laid:
+    by: str  # the method, or whose program it is
+    schedule: Schedule
+
+
+# Machines that have a program of their own for (mechanism, numbers behind the name, kind), and ways to cut the equations
+# of (mechanism, names of strategies, control law) into tasks, of which the best is taken.
+PROGRAMS: dict[str, Callable[[Mechanism, str, str], Laid]] = {}
+CUTS: dict[str, Callable[[Mechanism, Sequence[str], str], list[Tasks]]] = {}
+
+
+def _few(n: int) -> int:
+    return max(1, min(n, MOST))
+
+
+# What a bare name means for n degrees of freedom.
+SIZES: dict[str, Callable[[int], str]] = {
+    "complete": lambda n: f"{_few(n)}",
+    "pipeline": lambda n: f"{_few(n)}",
+    "bus": lambda n: f"{_few(n)}",
+    "mesh": lambda n: f"2,{(_few(n) + 1) // 2}",
+    "triangle": lambda n: f"{max(n, 1)}",  # Wong's: as many rows and columns as joints
+    "cone": lambda n: f"{max(n, 1)}",
+    "hypercube": lambda n: f"{(_few(n) - 1).bit_length()}",
+    "warp": lambda n: f"{WARP}",
+}
+
+
+def machine(name: str, kind: str = "", freedoms: int = 1) -> Machine:
+    """By its name with numbers, "mesh:2,3" or "mesh(2, 3)", or without: then as large as suits a mechanism."""
+    layout, numbers = _split(name)
+    if layout == "threads":
+        return _threads(numbers, kind)
+    if layout == "gpu":
+        raise InputError('machine "gpu" is as large as the plan for a graph says; it has no costs without one.')
+    if layout in PROGRAMS:
+        raise InputError(f'machine "{layout}" is a program for a mechanism with a machine around it; it needs one.')
+    if layout not in LAYOUTS:
+        raise InputError(unknown("machine", layout, (*LAYOUTS, "threads", "gpu", *PROGRAMS)) + _more("wong" in PROGRAMS))
+    if numbers is None and layout in SIZES:
+        numbers = SIZES[layout](freedoms)
+    return by_name(f"{layout}:{numbers}" if numbers else layout, kind or "ideal")
+
+
+def _split(name: str) -> tuple[str, str | None]:
+    given = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", name)
+    if given is None:
+        raise InputError(f'machine "{name}": expected a name and numbers, such as mesh:2,3 or triangle:4.')
+    return given[1], given[2] if given[2] is not None else given[3]
+
+
+def _threads(numbers: str | None, kind: str) -> Machine:
+    from bellcrank.emit.cores import kernel as threads  # a compiler comes with it, to measure
+
+    if kind:
+        raise InputError(f'machine "threads" costs what is measured on this computer; leave out kind "{kind}".')
+    if numbers and not (numbers.strip().isdecimal() and len(numbers) < 10):
+        raise InputError(f'machine "threads:{numbers[:40]}": expected threads:p with a whole number.')
+    return threads.machine("threads", int(numbers) if numbers else None, "float64")
+
+
+def schedule(
+    what: Mechanism | Graph,
+    quantity: str = "forward_dynamics",
+    machine: str | Machine = "",
+    *,
+    kind: str = "",
+    method: str = "auto",
+    frame: str = "",
+    level: str = "",
+    strategy: str = "",
+    control: str = "none",
+) -> Schedule:
+    """A quantity of a mechanism, or any graph, laid out on the processors of a machine.
+
+    machine: single, complete, pipeline, mesh, triangle, cone, hypercube, bus, warp, with numbers ("mesh:2,3") or
+    without, or a Machine; "threads" is this computer, as a kernel with machine="threads" uses it; "gpu" is the team of
+    threads that computes one state on a GPU; "wong" (with `import bellcrank.papers`) is Wong's own program on his mesh. kind: "ideal" (steps, messages
+    free), "t800" (transputers, us), "hidden" (their messages free) or "explicit" (their messages keep both ends busy).
+    level: tasks are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own,
+    or "auto", the shortest of these and sizes between, which is the default.
+
+    strategy: "modules+factorisation" and so on cuts the equations of motion by the strategies of Schäfer and Schiehlen
+    instead (with `import bellcrank.papers`): subsystems, modules, factorisation; `control` is the law that goes with
+    them.
+    """
+    return laid(what, build.Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
+
+
+def laid(
+    what: Mechanism | Graph,
+    request: build.Request,
+    machine: str | Machine = "",
+    kind: str = "",
+    level: str = "",
+    strategy: str = "",
+    control: str = "none",
+) -> Laid:
+    """The same, and by what."""
+    own, numbers = _split(machine) if isinstance(machine, str) and machine else ("", None)
+    if strategy or own in PROGRAMS:
+        who = "a strategy" if strategy else f'machine "{own}"'
+        if isinstance(what, Graph):
+            raise InputError(f"{who} begins with a mechanism; a graph is on its way already.")
+        if (request.quantity, request.method, level) != ("forward_dynamics", "auto", ""):
+            raise InputError(f"{who} has equations and tasks of its own: forward dynamics only.")
+        return _cut(what, strategy, control, machine, kind) if strategy else PROGRAMS[own](what, numbers or "", kind)
+    if control != "none":
+        raise InputError(f'control "{control}" goes with a strategy, such as modules.')
+    if isinstance(what, Graph):
+        by, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
+    else:
+        target = "cuda" if own == "gpu" else "cpu"
+        found, graph = build.chosen(what, request, target=target)
+        by, freedoms = found.name, what.nv
+    if own == "gpu":
+        return Laid(by, _gpu(graph, numbers, kind))
+    on = _made(machine or "complete", kind, freedoms)
+    if on.name.startswith("threads("):
+        from bellcrank.emit.cores import kernel as threads
+
+        return Laid(by, threads.planned(graph, on, "float64"))
+    return Laid(by, listing.schedule(graph, on, level or "auto"))
+
+
+def _gpu(graph: Graph, numbers: str | None, kind: str) -> Schedule:
+    from bellcrank.emit.cuda import team_schedule as shown  # a compiler comes with it
+    from bellcrank.emit.cuda.choice import STATES
+
+    if kind:
+        raise InputError(f'machine "gpu" costs what was measured on one; leave out kind "{kind}".')
+    if numbers is not None and numbers.strip() not in map(str, STATES):
+        sizes = ", ".join(f"gpu:{k}" for k in STATES)
+        raise InputError(f'machine "gpu:{numbers}": expected {sizes}, or gpu for what is predicted to be fastest.')
+    return shown.schedule(graph, int(numbers or 0))
+
+
+def _cut(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind: str) -> Laid:
+    """By strategies; on three transputers, as in the paper, unless another machine is given."""
+    names = [name.strip() for name in re.split(r"[+,]", strategy)]
+    for name in names:
+        if name not in CUTS:
+            raise InputError(unknown("strategy", name, CUTS) + _more(bool(CUTS)))
+    on = _made(machine or "complete:3", kind or "t800", m.nv)
+    found = [laid_out(tasks, on) for tasks in CUTS[names[0]](m, names, control)]
+    return Laid(" + ".join(names), min(found, key=lambda s: s.makespan))
+
+
+def _more(known: bool) -> str:
+    """Where to find those of the papers."""
+    return "" if known else " `import bellcrank.papers` adds those of the papers."
+
+
+def _made(asked: str | Machine, kind: str, freedoms: int) -> Machine:
+    if isinstance(asked, Machine):
+        return asked
+    if not isinstance(asked, str):
+        raise InputError(f'machine is {asked!r}; expected a name such as "complete:2", or a Machine.')
+    return machine(asked, kind, freedoms)

@@ -1,0 +1,51 @@
+"""Forces on frames, `wrenches={"tool": [force, moment]}`: each set of frames is a kernel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.errors import InputError
+
+# Of the keywords of a call: the kernel that understands them, and what is left for it; None: they say nothing of it.
+Extension: TypeAlias = Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None]
+
+
+def extension(name: str, make: Callable[[tuple[str, ...]], Kernel]) -> Extension:
+    """Lets a kernel of this quantity understand them; `make` compiles one for frames."""
+    made = cache(make)
+
+    def extend(named: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]] | None:
+        if "wrenches" not in named:
+            return None
+        wrenches = named["wrenches"]
+        if not isinstance(wrenches, Mapping):
+            raise InputError(f'{name}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.')
+        rest = {key: x for key, x in named.items() if key != "wrenches"}
+        if not wrenches:
+            return made(()), rest
+        arrays = {frame: _wrench(name, frame, w) for frame, w in sorted(wrenches.items())}
+        try:
+            stacked = np.stack(np.broadcast_arrays(*arrays.values()), axis=-2)
+        except ValueError:
+            shown = ", ".join(f"{frame} {w.shape[:-1]}" for frame, w in arrays.items())
+            raise InputError(f"{name}: leading axes of the wrenches do not broadcast: {shown}.") from None
+        return made(tuple(arrays)), rest | {"wrench": stacked}
+
+    return extend
+
+
+def _wrench(name: str, frame: str, value: Any) -> Any:
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape[-1:] != (6,):
+        raise InputError(
+            f'{name}: the wrench on "{frame}" is {value!r}; expected [force, moment], six numbers, in any batch shape.'
+        )
+    return array

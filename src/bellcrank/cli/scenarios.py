@@ -1,0 +1,111 @@
+"""Scenarios: what is done with a mechanism during a run. `bellcrank simulate` takes them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import pi
+from typing import Any
+
+from bellcrank.control import Cycloid, InverseDynamics
+from bellcrank.errors import InputError, unknown
+from bellcrank.excavators.rotary import experiments as wong_experiments
+from bellcrank.excavators.rotary.modes import SpoolControl
+from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
+from bellcrank.papers.wong import excavator as wong_excavator
+from bellcrank.sim import System, system
+from bellcrank.zoo import TABLE, data, excavator
+
+KP, KV = 100.0, 20.0  # 1/s^2, 1/s: errors die out in about half a second
+TURN, SLIDE = pi, 0.1  # rad, m: how far inverse dynamics moves a joint (Wong's eq 3.43; Saha's b_3)
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    system: System
+    q0: Sequence[float]
+    seconds: float = 10.0
+    step: float = 0.001  # where the integrator takes fixed ones and nobody says which
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    what: str
+    make: Callable[[Mechanism], Setup]
+
+
+def published(m: Mechanism) -> Mapping[str, Any]:
+    """What its paper says of the run: start, end, seconds. Nothing for a mechanism that is of no paper."""
+    if m.name in TABLE and m.nq == m.nv:
+        try:
+            given = data(m.name)
+        except InputError:  # not of a paper
+            return {}
+        if m.fingerprint == TABLE[m.name]().fingerprint:
+            return given
+    return {}
+
+
+def start(m: Mechanism) -> list[float]:
+    """Where the paper starts it, for a mechanism of the papers; else the zero configuration."""
+    return [float(x) for x in published(m).get("start", m.neutral())]
+
+
+def _free_fall(m: Mechanism) -> Setup:
+    return Setup(system(m), start(m))
+
+
+def _driven(m: Mechanism, kp: float, kv: float) -> Setup:
+    if m.nq != m.nv:
+        raise InputError(
+            f'scenario inverse-dynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected one coordinate for each '
+            "joint. free-fall takes any mechanism."
+        )
+    begin = start(m)
+    way = [SLIDE if KINDS[j.kind].name == "prismatic" else TURN for j in m.own_joints]
+    about = published(m)
+    end = about.get("end", [a + w for a, w in zip(begin, way, strict=True)])
+    seconds = float(about.get("seconds", 10.0))
+    path = Cycloid(tuple(begin), tuple(end), seconds)
+    return Setup(system(m, control=InverseDynamics(m, path, kp, kv)), begin, seconds)
+
+
+def _excavator(m: Mechanism, mode: str, control: Callable[[], SpoolControl]) -> Setup:
+    if m.fingerprint != excavator().fingerprint:
+        raise InputError(f'scenario {mode} is for the built-in excavator; got "{m.name}". Write: simulate excavator')
+    made = control()
+    return Setup(wong_excavator.built(made), wong_experiments.poses()[0], wong_experiments.SECONDS, wong_excavator.STEP)
+
+
+# In the order a newcomer should meet them.
+SCENARIOS: dict[str, Scenario] = {
+    s.name: s
+    for s in (
+        Scenario("free-fall", "no force but gravity, from rest", _free_fall),
+        Scenario(
+            "inverse-dynamics",
+            "the forces of a smooth path, open loop (Wong 3.5, Saha's forced runs)",
+            lambda m: _driven(m, 0.0, 0.0),
+        ),
+        Scenario("computed-torque", "the same path with feedback", lambda m: _driven(m, KP, KV)),
+        Scenario(
+            "joint-mode",
+            "the excavator's sticks are joint rates (Wong 5.5.2)",
+            lambda m: _excavator(m, "joint-mode", wong_experiments.joint_mode),
+        ),
+        Scenario(
+            "resolved-mode",
+            "the excavator's sticks move the tip (Wong 5.5.2)",
+            lambda m: _excavator(m, "resolved-mode", wong_experiments.resolved_mode),
+        ),
+    )
+}
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario of that name."""
+    if name not in SCENARIOS:
+        raise InputError(unknown("scenario", name, SCENARIOS))
+    return SCENARIOS[name]

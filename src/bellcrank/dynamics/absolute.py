@@ -1,0 +1,99 @@
+"""Absolute coordinates with Lagrange multipliers: P. E. Nikravesh, Computer-Aided Analysis of Mechanical Systems, 1988;
+equation numbers are those of P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, 1989, section 2.1.
+
+Solves: forward_dynamics, reactions, multipliers. Trees of bodies with mass and inertia whose joints do not share
+coordinates. Work O(n) along a chain (siblings meet in their parent: O(siblings^3) there), span O(depth). Digits are
+lost as the ratio of neighbouring masses and moments grows.
+
+    M_i   inertia of body i at its centre of mass          D      Jacobian: rows are the forces T, see cut_joints.py
+    g_i   gravity, gyroscopic terms, wrenches              W      forces that do work, one for each coordinate
+    lam   multipliers: how much of each T                  gamma  -D' v is T.gamma (centres.py)
+    E     zero, but for rotors
+
+Eqs 3 and 4 are [M -D^T; D E] [v'; lam] = [g; T.gamma] with E = 0: v' is eliminated by M^-1, and D M^-1 D^T + E is
+factorised row by row from the leaves to the root, where every pivot is positive.
+
+Departs: the coordinates and velocities of the bodies are found from those of the joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.dynamics.centres import Passed, Placed, applied, passed, placed
+from bellcrank.dynamics.cut_joints import (  # fmt: skip
+    constraints,
+    drives,
+    equations,
+    mobilities,
+    passed_by,
+    reported,
+    with_passed,
+)
+from bellcrank.dynamics.state_space import solve
+from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
+from bellcrank.spatial.vector import ZERO
+
+
+@dataclass(slots=True, eq=False)
+class Solved:
+    bodies: list[Placed]
+    by: list[Passed]
+    W: list[list[Force]]
+    dv: list[Motion]
+    lam: list[Scalar]
+    passes: list[Force]  # all that a joint passes on to its body, about the body's centre
+
+
+def solved(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> Solved:
+    bodies = placed(tree, q, v)
+    by, inverse, g = passed(tree, bodies, v), mobilities(tree, bodies), applied(tree, q, bodies, frames, wrench)
+    for j, link in enumerate(tree.links):
+        step("g", link.name)
+        g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(by[j].w, ZERO, ZERO))
+
+    def accelerations(passes: Sequence[Force]) -> list[Motion]:
+        return [inverse[i] @ f for i, f in enumerate(with_passed(tree, bodies, g, passes))]  # 4
+
+    D, W = constraints(tree, q, bodies)
+    drive = drives(tree, q, v, tau, W)
+    rate = [by[row.joint].gamma.dot(row.T[row.joint]) for row in D]  # 3
+    S, b = equations(tree, D, inverse, accelerations(drive), rate)
+    lam = solve(S, b, [tree.links[row.joint].name for row in D])
+    passes = passed_by(tree, D, lam, drive)
+    return Solved(bodies, by, W, accelerations(passes), lam, passes)
+
+
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """v' of the bodies, as the joints see it."""
+    s = solved(tree, q, v, tau, frames, wrench)
+    a: list[Scalar] = [0.0] * tree.nv
+    for j, link in enumerate(tree.links):
+        step("a", link.name)
+        carried = s.by[j].G.motion(s.dv[link.parent] if link.parent >= 0 else NO_MOTION) + s.by[j].gamma
+        for w, k in zip(s.W[j], link.v_index, strict=True):
+            a[k] = (s.dv[j] - carried).dot(w)
+    return a
+
+
+def multipliers(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """lam, row by row of D: of each joint what it bears, and one for each axis that has a rotor."""
+    return solved(tree, q, v, tau, frames, wrench).lam
+
+
+def reactions(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[list[Scalar]]:
+    """[force, moment] that each joint passes from its parent's side to its body, drives and rotors included."""
+    s = solved(tree, q, v, tau, frames, wrench)
+    return reported(tree, s.bodies, s.passes)

@@ -1,0 +1,76 @@
+"""Natural orthogonal complement: J. Angeles and O. Ma, Dynamic simulation of n-axis serial robotic manipulators using a
+natural orthogonal complement, Int. J. Robotics Research 7 (5), 1988; the force vector from J. Angeles, O. Ma and
+A. Rojas, An algorithm for the inverse dynamics of n-axis general manipulators using Kane's equations, Computers Math.
+Applic. 17 (12), 1989. Equation numbers are those of Wong 1991, sections 3.1 and 3.3.
+
+Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+
+    T     the complement: twists of the bodies by unit joint rates; Wong's matrix H is the same
+    Jbar  factor of a body's central inertia, J = Jbar^T Jbar; mbar likewise of its mass
+    P     diag(Jbar, mbar) T, so that M = P^T P
+
+Departs: trees and all joints, as Wong has them. Jbar is lower triangular, so that it makes
+one number of an axis along z; bodies may be thin or points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.dynamics.complement import momentum_rates, projected
+from bellcrank.dynamics.ness import transformation
+from bellcrank.dynamics.state_space import Rows, accelerations, felt, square
+from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.model.tree import Tree
+from bellcrank.parameters import nominal
+from bellcrank.scalar import Scalar, sqrt, step
+from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.moves import Shift
+from bellcrank.spatial.vector import ZERO, Mat, Sym, vec
+
+NOTHING = 1e-14  # of the body's moments about its joint: a central moment below this is rounding
+SMALL = 1e-4  # of the largest pivot: below this, another row comes first
+
+
+def factor(I: Sym, J: Sym) -> Mat:
+    """Jbar, row by row: z first, unless the body is so thin that J.zz is little more than rounding."""
+    left = [list(row) for row in J.rows]
+    rows = [ZERO] * 3
+    for row in (2, 1, 0):
+        now = [nominal(left[k][k]) for k in range(3)]  # any order is right, and of what is free there is all (table.py)
+        if max(now) <= NOTHING * nominal(I.xx + I.yy + I.zz):
+            break  # a rod or a point
+        pivot = max(k for k in range(3) if now[k] >= SMALL * max(now))
+        root = sqrt(left[pivot][pivot])
+        r = [x / root for x in left[pivot]]
+        rows[row] = vec(r)
+        left = [[0.0 if pivot in (i, j) else left[i][j] - r[i] * r[j] for j in range(3)] for i in range(3)]
+    return Mat(*rows)
+
+
+def inertia_matrix(tree: Tree, q: Vector) -> Rows:
+    P = []
+    for link, twists in zip(tree.links, transformation(tree, q), strict=True):
+        step("P", link.name)
+        Jbar, mbar = factor(link.inertia.I, link.inertia.I_centre), sqrt(link.inertia.m)
+        P.append({k: Motion(Jbar @ t.ang, t.lin * mbar) for k, t in twists.items()})
+    return projected(tree, P, [{k: Force(p.ang, p.lin) for k, p in row.items()} for row in P])
+
+
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    return square(inertia_matrix(tree, q))
+
+
+def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """The O(n) way: moments about the joints, handed down the path instead of projected one by one."""
+    forces = []
+    for link, rate in zip(tree.links, momentum_rates(tree, q, v), strict=True):  # 3.27-3.31
+        step("f", link.name)
+        forces.append(Shift(link.inertia.centre).force(rate))
+    return felt(tree, q, forces)  # 3.33
+
+
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    return accelerations(tree, q, v, tau, mass_matrix(tree, q), bias(tree, q, v), frames, wrench)

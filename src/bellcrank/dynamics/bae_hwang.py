@@ -1,0 +1,35 @@
+"""Accumulated inertias in the inertial frame: D. S. Bae, R. S. Hwang and E. J. Haug, A recursive formulation for
+real-time dynamic simulation, Advances in Design Automation, ASME DE-Vol. 14, 1988; equation numbers are those of Wong
+1991, section 2.2.3.
+
+Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+
+    K_i   inertia of body i and all it carries, about the origin       B     axis of a joint, [z, p x z]
+    F     K B: momentum of what the joint carries at unit rate          M     mass matrix, lower triangle by rows
+
+Departs: the 6x6 K_i is kept as its ten numbers (inertial.py). B_i K_i is formed once for each axis; nothing has to be
+moved from body to body after that, so an element of M is one product of six terms. The axes of a joint with several
+share K_i; branches add up.
+"""
+
+from __future__ import annotations
+
+from bellcrank.dynamics.columns import Matrix, numbered
+from bellcrank.dynamics.inertial import axes, inertial_poses, inertias
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+
+
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    X = inertial_poses(tree, q)
+    B, M = numbered(tree, axes(tree, q, X)), Matrix(tree)  # 2.23
+    K = inertias(tree, X)  # 2.22
+    for i, link in reversed(list(enumerate(tree.links))):
+        for b in B[i]:
+            step("F", link.name)
+            M.handed_down(b, B, K[i] @ b.Z, lambda _, F: F)  # B_i K_i B_j
+        if link.parent >= 0:
+            step("K", tree.links[link.parent].name)
+            K[link.parent] = K[link.parent] + K[i]  # 2.21
+    return M.square()

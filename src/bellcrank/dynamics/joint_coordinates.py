@@ -1,0 +1,83 @@
+"""Joint coordinates: P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody equations of
+motion suitable for recursive and parallel manipulation, 1989, sections 2.2 and 3. B is put together from joint blocks
+after S. S. Kim and M. J. Vanderploeg, 1986.
+
+Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work O(n depth^2), span O(depth).
+
+    B_ik  block of body i and coordinate k: [-d~ u; u]     theta'   joint velocities (our v)
+    v_i   [r', w] of body i, absolute                      M_i      its inertia, in common axes (centres.py)
+    Mbar  B^T M B, lower triangle by rows                  f        B^T (g - M B' theta')
+
+Departs: our v of a ball or a floating joint is in the body's axes; the paper's, in common axes, is used where only the
+accelerations are asked for (centres.py). The columns of one joint are summed before B' theta' is formed; -f is called
+bias, and the gyroscopic terms of g are part of Newton's and Euler's M v' there; the factorisation is L^T D L along the
+tree (state_space.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.dynamics.centres import Placed, from_common, jacobians, placed, reach, to_common
+from bellcrank.dynamics.complement import Columns, inertia_matrix, projected_forces
+from bellcrank.dynamics.state_space import coordinate_names, right_hand_side, solve, square
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
+from bellcrank.spatial.vector import ZERO
+
+
+def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
+    V = []
+    for link, Bi in zip(tree.links, B, strict=True):
+        step("v", link.name)
+        V.append(along(list(Bi.values()), [theta[k] for k in Bi]))  # 5
+    return V
+
+
+def held(
+    tree: Tree, bodies: Sequence[Placed], B: Sequence[Columns], V: Sequence[Motion], theta: Vector
+) -> list[Scalar]:
+    """-f."""
+    u, du, p = [], [], []  # of each joint: u theta', the rate of that, and its point's velocity
+    for link, body, Vj in zip(tree.links, bodies, V, strict=True):
+        step("u'", link.name)
+        uj, w = along(body.u, own(link, theta)), Vj.ang
+        u.append(uj)
+        du.append(NO_MOTION if body.fixed else Motion(w.cross(uj.ang), w.cross(uj.lin)) + body.du)
+        p.append(Vj.lin - w.cross(body.d))
+    F = []
+    for i, link in enumerate(tree.links):
+        step("B' theta'", link.name)
+        a = NO_MOTION
+        for j in reversed(tree.path(i)):
+            turned = u[j].ang.cross(V[i].lin - p[j])
+            a = a + reach(bodies[j], bodies[i]).motion(du[j]) + Motion(ZERO, turned)
+        step("f", link.name)
+        F.append(bodies[i].M.newton_euler(Acceleration(V[i].ang, a.ang, a.lin - tree.gravity)))
+    return projected_forces(tree, B, F)  # 10
+
+
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    bodies = placed(tree, q)
+    return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 9
+
+
+def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    bodies = placed(tree, q, v)
+    B = jacobians(tree, bodies)  # 5
+    return held(tree, bodies, B, velocities(tree, B, v), v)
+
+
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """theta'' of Mbar theta'' = f."""
+    bodies = placed(tree, q, v, common=True)
+    B, theta = jacobians(tree, bodies), to_common(tree, bodies, v)
+    V = velocities(tree, B, theta)
+    pushed = to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv, frames, wrench))
+    f = [t - h for t, h in zip(pushed, held(tree, bodies, B, V, theta), strict=True)]
+    a = solve(inertia_matrix(tree, B, [body.M for body in bodies]), f, coordinate_names(tree))  # 8
+    return from_common(tree, bodies, [Vj.ang for Vj in V], theta, a)

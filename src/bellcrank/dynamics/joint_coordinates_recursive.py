@@ -1,0 +1,62 @@
+"""Joint coordinates, recursively: P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody
+equations of motion suitable for recursive and parallel manipulation, 1989, section 4. With B = G^-1 H the equations of
+joint_coordinates.py are eliminated body by body from the leaves, after R. A. Wehage, Application of matrix partitioning
+and recursive projection to O(n) solution of constraint equations of motion, 1988: a block LU factorisation.
+
+Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
+
+    G_j, H_j   v_j = G_j v_i + H_j theta_j'                  M_j   inertia of body j with all that was projected on it
+    gamma_j    G_j' v_i + H_j' theta_j' (centres.py)         g_j   force on it, likewise
+
+Departs: the paper prints no more than eqs 27-30; a joint with several axes is eliminated one axis after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.dynamics.centres import applied, from_common, passed, placed, to_common
+from bellcrank.dynamics.state_space import right_hand_side
+from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
+from bellcrank.spatial.vector import ZERO
+
+
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    links, bodies = tree.links, placed(tree, q, v, common=True)
+    v, pushed = to_common(tree, bodies, v), to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv))
+    by, M, g = passed(tree, bodies, v), [articulated(b.M) for b in bodies], applied(tree, q, bodies, frames, wrench)
+    for j, link in enumerate(links):
+        step("g", link.name)
+        g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(by[j].w, ZERO, ZERO))  # 4
+
+    psi, D, f = {}, {}, {}
+    for j, link in reversed(list(enumerate(links))):
+        for h, k in reversed(list(zip(bodies[j].H, link.v_index, strict=True))):
+            step("M", link.name)
+            free = M[j].freed(h, link.armature)
+            psi[k], D[k], M[j] = free.psi, free.inverse, free.rest
+            step("f", link.name)
+            f[k] = pushed[k] + h.dot(g[j])
+            step("g", link.name)
+            g[j] = g[j] - psi[k] * f[k]
+        if link.parent >= 0:
+            step("M", links[link.parent].name)
+            M[link.parent] = M[link.parent] + by[j].G.articulated(M[j])  # 29, left
+            step("g", links[link.parent].name)
+            g[link.parent] = g[link.parent] + by[j].G.force(g[j] - M[j] @ by[j].gamma)  # 29, right
+
+    theta: list[Scalar] = [0.0] * tree.nv
+    dv: list[Motion] = []
+    for j, link in enumerate(links):
+        step("theta''", link.name)
+        dv.append(by[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION) + by[j].gamma)  # 28, derived
+        for h, k in zip(bodies[j].H, link.v_index, strict=True):
+            theta[k] = f[k] * D[k] - dv[j].dot(psi[k])
+            dv[j] = dv[j] + h * theta[k]
+    return from_common(tree, bodies, [at.w for at in by], v, theta)

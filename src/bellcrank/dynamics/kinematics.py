@@ -1,0 +1,173 @@
+"""Where things are and how they move: poses, velocities, Jacobians, centre of mass, energies, momentum.
+
+Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, passive_torque.
+Any tree. Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's
+origin.
+
+    R_WF, p_WF   pose of body i's internal frame       z_i        column of its joint's motion subspace
+    V_i          velocity of F, in F                    h_W        first moment of the whole mechanism
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.dynamics import springs
+from bellcrank.errors import ModelError
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.spatial.motion import NO_MOTION, Motion
+from bellcrank.spatial.moves import Shift
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+Vector = Sequence[Scalar]
+
+
+def poses(tree: Tree, q: Vector) -> list[tuple[Mat, Vec]]:
+    """R_WF and p_WF of every body."""
+    ground = tree.ground.pose(IDENTITY, ZERO)
+    found: list[tuple[Mat, Vec]] = []
+    for link in tree.links:
+        step("pose", link.name)
+        found.append(link.transform(q).pose(*(found[link.parent] if link.parent >= 0 else ground)))
+    return found
+
+
+def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
+    """V_i = X_i V_parent + S_i v_i, in each body's own frame."""
+    found: list[Motion] = []
+    for link in tree.links:
+        step("V", link.name)
+        V = link.transform(q).motion(found[link.parent]) if link.parent >= 0 else NO_MOTION
+        for s, i in zip(link.subspace(q), link.v_index, strict=True):
+            V = V + s * v[i]
+        found.append(V)
+    return found
+
+
+def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
+    """Body of the frame, its R_WB and p_WB, and R_WF of that body."""
+    body, R, p = tree.frames[frame]
+    R_WF, p_WF = poses(tree, q)[body] if body >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    step("pose", frame)
+    return body, R_WF.times(R), p_WF + R_WF @ p, R_WF
+
+
+def pose(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
+    """X_WB as a 4x4 matrix."""
+    _, R, p, _ = _frame_pose(tree, q, frame)
+    return [*([*row, t] for row, t in zip(R.rows, p, strict=True)), [0.0, 0.0, 0.0, 1.0]]
+
+
+def velocity(tree: Tree, q: Vector, v: Vector, frame: str) -> list[Scalar]:
+    body, _, _, R_WF = _frame_pose(tree, q, frame)
+    if body < 0:
+        return [0.0] * 6
+    V = velocities(tree, q, v)[body]
+    step("velocity", frame)
+    V = Shift(tree.frames[frame][2]).motion(V).turned(R_WF)
+    return [*V.lin, *V.ang]
+
+
+def jacobian(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
+    """6 x nv: d(velocity)/dv. Each column carries one joint's axis into the world."""
+    body, _, p_WB, _ = _frame_pose(tree, q, frame)
+    X = poses(tree, q)
+    J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
+    for i in tree.path(body):
+        link, (R, p) = tree.links[i], X[i]
+        step("J", link.name)
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            column = Shift(p_WB - p).motion(s.turned(R))
+            for row, x in enumerate((*column.lin, *column.ang)):
+                J[row][k] = J[row][k] + x
+    return J
+
+
+def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
+    m: Scalar = 0.0
+    h = ZERO
+    for link, (R, p) in zip(tree.links, poses(tree, q), strict=True):
+        step("h", link.name)
+        m, h = m + link.inertia.m, h + (p * link.inertia.m + R @ link.inertia.h)
+    return m, h
+
+
+def _centre(m: Scalar, h: Vec) -> Vec:
+    if is_zero(m):
+        raise ModelError("the moving bodies have no mass, so there is no centre of mass. Give one of them a mass.")
+    centre: Vec = h * (1.0 / m)
+    return centre
+
+
+def com(tree: Tree, q: Vector) -> list[Scalar]:
+    """Centre of mass of the moving bodies, in the world."""
+    m, h = _first_moment(tree, q)
+    return list(_centre(m, h))
+
+
+def potential_energy(tree: Tree, q: Vector) -> Scalar:
+    """-g.h_W: zero at the world's origin; springs in joints and between points included."""
+    R, _ = tree.ground.pose(IDENTITY, ZERO)
+    _, h = _first_moment(tree, q)
+    energy = -(R @ tree.gravity).dot(h)
+    for link in tree.links:
+        j = link.joint
+        if j.stiffness and link.kind.nq == link.kind.nv:
+            step("spring", link.name)
+            for x in link.coordinates(q):
+                energy = energy + (x - j.rest) * (x - j.rest) * (0.5 * j.stiffness)
+    return energy + springs.energy(tree, q) if tree.springs else energy
+
+
+def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
+    energy: Scalar = 0.0
+    for link, V in zip(tree.links, velocities(tree, q, v), strict=True):
+        step("T", link.name)
+        energy = energy + link.inertia.kinetic_energy(V)
+        if link.armature:
+            for i in link.v_index:
+                energy = energy + (0.5 * link.armature) * v[i] * v[i]
+    return energy
+
+
+def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """[linear, angular about the centre of mass], in world axes."""
+    P, L = ZERO, ZERO
+    for link, V, (R, p) in zip(tree.links, velocities(tree, q, v), poses(tree, q), strict=True):
+        step("momentum", link.name)
+        f = (link.inertia @ V).turned(R)
+        P, L = P + f.lin, L + f.ang + p.cross(f.lin)
+    m, h = _first_moment(tree, q)
+    step("momentum")
+    return [*P, *(L - _centre(m, h).cross(P))]
+
+
+def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """dq/dt, joint by joint."""
+    return _of_each_joint(tree, "rate", q, v)
+
+
+def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
+    """q moved by dv on its manifold: quaternions stay unit."""
+    return _of_each_joint(tree, "integrate", q, dv)
+
+
+def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
+    """What the kinds of the joints say of their own coordinates, those that follow others aside."""
+    out: list[Scalar] = []
+    for link in tree.links:
+        if link.joint.mimic is None:
+            step(function, link.name)
+            out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in link.v_index])
+    return out
+
+
+def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Damping, friction and springs in the joints, and springs between points, as forces on the coordinates."""
+    out = springs.torque(tree, q, v)
+    for link in tree.links:
+        step("passive", link.name)
+        for i, f in zip(link.v_index, link.passive(q, v), strict=True):
+            out[i] = out[i] + f
+    return out

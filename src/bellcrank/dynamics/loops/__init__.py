@@ -1,0 +1,8 @@
+"""Closed loops: equations, which of them say something new, how to assemble, and the forms of the dynamics."""
+
+from __future__ import annotations
+
+from bellcrank.dynamics.loops.analysis import Analysis, analysis
+from bellcrank.dynamics.loops.assemble import assemble
+
+__all__ = ["Analysis", "analysis", "assemble"]

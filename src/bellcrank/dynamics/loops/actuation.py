@@ -1,0 +1,77 @@
+"""Which joints of a looped mechanism are driven, and whether they can move it: as many as it has freedoms, no fewer
+and no more, and such that with them locked nothing else can move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bellcrank.dynamics.loops.analysis import FINE, Analysis
+from bellcrank.dynamics.loops.numbers import Array, closed
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
+
+
+def actuated(mechanism: Mechanism, found: Analysis, names: Sequence[str]) -> tuple[int, ...]:
+    """The elements of v that these joints drive; InputError where they cannot be what is meant."""
+    indices: dict[str, list[int]] = {}
+    at = 0
+    for j in mechanism.own_joints:
+        indices[j.name] = list(range(at, at + KINDS[j.kind].nv))
+        at += KINDS[j.kind].nv
+    where = f'inverse_dynamics of "{mechanism.name}"'
+    exist = f"Its joints are: {', '.join(indices)}."
+    if not names:
+        raise InputError(
+            f"{where}: it has loops, so that not every joint can be driven by itself. Say which are: "
+            f"actuated=[...] with {_freedoms(found.mobility)} in all. {exist}"
+        )
+    followers = {j.name: j.mimic.joint for j in mechanism.joints if j.mimic is not None}
+    for k, name in enumerate(names):
+        if name in followers:
+            raise InputError(f'{where}: actuated joint "{name}" follows "{followers[name]}"; name that one instead.')
+        if any(loop.name == name for loop in mechanism.loops):
+            raise InputError(
+                f'{where}: actuated: "{name}" closes a loop and has no coordinate to be driven. Drive another joint, '
+                f"or build the mechanism so that another one is cut. {exist}"
+            )
+        if name not in indices:
+            raise InputError(f"{where}: actuated: {unknown('joint', name, indices)}")
+        if name in names[:k]:
+            raise InputError(f'{where}: actuated has "{name}" twice.')
+    active = tuple(i for name in names for i in indices[name])
+    if len(active) != found.mobility:
+        kind = "over-actuated: their forces are not determined" if len(active) > found.mobility else "under-actuated"
+        raise InputError(
+            f"{where}: {', '.join(names)} drive {len(active)} coordinates, and the mechanism has "
+            f"{_freedoms(found.mobility)}: it would be {kind}. {exist}"
+        )
+    plain = mechanism.at() if mechanism.parameters else mechanism
+    left = _left(closed(plain.tree, found.samples).C[:, found.rank.rows], active, found.rough or FINE)
+    if left is not None:
+        moving = dict.fromkeys(c.partition(".")[0] for c, x in zip(mechanism.columns[1], left, strict=True) if x > 1e-6)
+        raise InputError(
+            f"{where}: {', '.join(names)} cannot drive it: with these locked {', '.join(moving)} can still move. "
+            f"Drive one of those instead. {exist}"
+        )
+    return active
+
+
+def _left(C: Array, active: Sequence[int], least: float) -> Array | None:
+    """A motion that is left with the driven coordinates locked, in every configuration; None if there is none."""
+    locked = np.array(C)
+    locked[..., list(active)] = 0.0
+    hold = np.zeros((len(active), C.shape[-1]))
+    hold[range(len(active)), list(active)] = 1.0
+    whole = np.concatenate([locked, np.broadcast_to(hold, (len(C), *hold.shape))], axis=1)
+    _, s, V = np.linalg.svd(whole)
+    last = s[:, -1] / np.maximum(s[:, 0], 1e-300) if s.shape[1] else np.ones(len(C))
+    best = int(np.argmax(last))
+    return None if last[best] > least else np.abs(V[best, -1])
+
+
+def _freedoms(n: int) -> str:
+    return f"{n} freedom{'' if n == 1 else 's'}"

@@ -1,0 +1,194 @@
+"""Assembly: the nearest configuration and velocity that close all loops (nikravesh1989, equation 26).
+
+Newton's method with damping (Levenberg and Marquardt), because a guess may be far away and rows may depend on each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, units, upright
+from bellcrank.model.tree import Tree
+
+CLOSE = 1e-12  # of the largest residual, metres or radians
+CLOSED = 1e3 * CLOSE  # what rounding may leave of it in large mechanisms
+ROUNDS = 200
+# Singular values of C below this, against the largest, count as zero where numbers are not exact, as in files that have
+# 1.571 for a quarter of a turn.
+ROUGH = 3e-4
+OPEN = 3.0  # times that, the loops may then stay open
+# A branch is followed in steps of at most FIRST, which move nothing by more than STRIDE, and given up below SHORTEST.
+FIRST, STRIDE, SHORTEST, MOST = 0.1, 0.3, 1e-5, 2000
+SPREAD = np.geomspace(0.05, 3.0, 48)  # how far around a guess that leads nowhere others are tried
+
+
+def assembled(
+    tree: Tree, q: Array, free: Array | None = None, rounds: int = ROUNDS, rough: float = 0.0
+) -> tuple[Array, Array]:
+    """(q, residuals) of configurations (..., nq), moving only the elements of v that are free (a mask).
+
+    rough: what is redundant but for this much is not solved for, and stays open by what it stays open.
+    """
+    batch = q.shape[:-1]
+    q = np.array(q, float).reshape(-1, q.shape[-1])
+    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
+    now = closed(tree, q)
+    error, aim = _aim(tree, now, mask, rough)
+    damping = np.full(len(q), 1e-3)
+    stalled = np.zeros(len(q), bool)
+    for _ in range(rounds):
+        busy = (error > CLOSE) & (damping < 1e12) & ~(stalled & (error < CLOSED))
+        if not busy.any():
+            break
+        step = aim(damping * np.minimum(1.0, error))
+        longest = np.abs(step).max(axis=-1, initial=0.0)
+        step *= np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))[:, None]
+        trial = moved(tree, q, step)
+        then = closed(tree, trial)
+        new, _ = _aim(tree, then, mask, rough)
+        better = (new < error) & busy
+        stalled = ~better
+        q = np.where(better[:, None], trial, q)
+        now = _where(better, then, now)
+        error, aim = _aim(tree, now, mask, rough)
+        damping = np.where(better, damping * 0.2, damping * 10.0)
+    return q.reshape((*batch, -1)), now.value.reshape((*batch, -1))
+
+
+def _aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
+    """The largest residual that a motion could change, and the step against it by how much it is damped."""
+    if rough:
+        return _rough_aim(tree, now, mask, rough)
+
+    def step(damping: Array) -> Array:
+        C = now.C * mask
+        says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold by themselves, or never
+        C, value = C[:, says], now.value[:, says]
+        N = C @ np.swapaxes(C, -1, -2)
+        scale = np.maximum(np.trace(N, axis1=-2, axis2=-1), 1e-12) / max(1, N.shape[-1])
+        # the closer, the less damped: quadratic at the end, and still defined where rows depend on each other
+        amount = (damping + 1e-15) * scale
+        x = np.linalg.solve(N + amount[:, None, None] * np.eye(N.shape[-1]), value[..., None])[..., 0]
+        return np.asarray(-np.einsum("...mk,...m->...k", C, x))
+
+    return np.abs(now.value).max(axis=-1, initial=0.0), step
+
+
+def _rough_aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:
+    """The same by singular values, and what is small of them left out."""
+    rows, columns = units(tree, now.C)
+    U, s, V = np.linalg.svd(now.C * rows[:, None] * columns * mask, full_matrices=False)
+    counts = s > rough * np.maximum(s[:, :1], 1e-300)
+    parts = np.where(counts, np.einsum("...mk,...m->...k", U, now.value * rows), 0.0)
+
+    def step(damping: Array) -> Array:
+        by = np.where(counts, s / (s * s + (damping * (s * s).mean(axis=1))[:, None] + 1e-300), 0.0)
+        return np.asarray(-np.einsum("...kn,...k->...n", V, by * parts) * columns)
+
+    return np.abs(np.einsum("...mk,...k->...m", U, parts)).max(axis=-1, initial=0.0), step
+
+
+def _where(better: Array, new: Closed, old: Closed) -> Closed:
+    return Closed(
+        np.where(better[:, None], new.value, old.value),
+        np.where(better[:, None, None], new.C, old.C),
+        np.where(better[:, None], new.bias, old.bias),
+    )
+
+
+def closes(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
+    """Which of these configurations are assembled, the right way up."""
+    if rough:
+        rows, _ = units(tree, closed(tree, q).C)
+        shut = np.abs(residual * rows).max(axis=-1, initial=0.0) < OPEN * rough
+    else:
+        shut = np.abs(residual).max(axis=-1, initial=0.0) < CLOSED
+    return np.asarray(shut & upright(tree, q))
+
+
+def searched(tree: Tree, guess: Array, free: Array | None = None, rough: float = 0.0) -> tuple[Array, Array, bool]:
+    """(q, residual, whether it is assembled): from the guess, or else the nearest that is found from around it."""
+    q, residual = assembled(tree, guess[None], free, rough=rough)
+    if closes(tree, q, residual, rough)[0]:
+        return q[0], residual[0], True
+    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
+    far = np.random.default_rng(0).normal(size=(len(SPREAD), tree.nv)) * SPREAD[:, None] * mask
+    around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), far)
+    others, left = assembled(tree, around, free, rough=rough)
+    good = np.flatnonzero(closes(tree, others, left, rough))
+    if len(good):
+        nearest = good[np.argmin(np.linalg.norm(others[good] - guess, axis=1))]
+        return others[nearest], left[nearest], True
+    every, missed = np.concatenate([q, others]), np.concatenate([residual, left])
+    best = int(np.argmin(np.abs(missed).max(axis=-1)))
+    return every[best], missed[best], False
+
+
+def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:
+    """A configuration with what is not free as in the guess, on the branch of the nearest that closes the loops at all.
+
+    What is held moves from where it is there to where it should be in short steps, along the tangent and back onto the
+    loops, each so short that the way back is a small part of it. None where that leads nowhere: the branch turns.
+    """
+    q, residual = assembled(tree, guess, rough=rough)
+    if not closes(tree, q, residual, rough):
+        return None
+    length = FIRST
+    for _ in range(MOST):
+        left = _left(tree, q, guess, free)
+        if left is None:
+            return None
+        far = float(np.abs(left).max(initial=0.0))
+        if far < 1e-14:
+            return q if closes(tree, q, closed(tree, q).value, rough) else None
+        part = left * min(1.0, length / far)
+        C = closed(tree, q).C
+        aside = np.linalg.pinv(C * free, rcond=rough or 1e-9) @ (C @ part)
+        ahead = moved(tree, q, part - aside * free)
+        there, residual = assembled(tree, ahead, free, rough=rough)
+        moves = float(np.abs(part - aside * free).max(initial=0.0))
+        back = float(np.abs(there - ahead).max(initial=0.0))
+        if closes(tree, there, residual, rough) and moves < STRIDE and back < max(0.2 * moves, 1e-9):
+            q, length = there, min(2.0 * length, FIRST)
+        else:
+            length *= 0.5
+            if length < SHORTEST:
+                return None
+    return None
+
+
+def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
+    """How far what is held has to go, in the space of v; None for joints with more than one coordinate."""
+    out = np.zeros(tree.nv)
+    for link in tree.links:
+        if link.joint.mimic is None and not free[list(link.v_index)].all():
+            if link.kind.nv != 1:
+                return None
+            (i,), (k,) = link.q_index, link.v_index
+            out[k] = guess[i] - q[i]
+    return out
+
+
+def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough: float = 0.0) -> Array:
+    """The nearest velocity with C v = 0, changing only what is free."""
+    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
+    C = closed(tree, q).C
+    missing = np.einsum("...mk,...k->...m", C, v)
+    change = np.einsum("...km,...m->...k", np.linalg.pinv(C * mask, rcond=rough or 1e-9), missing)
+    return np.asarray(v - change * mask)
+
+
+def summary(names: list[str], value: Array, largest: int = 4) -> str:
+    """The residuals by equation, the worst first."""
+    order: Any = np.argsort(-np.abs(value))[:largest]
+    return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if abs(value[k]) > CLOSE)
+
+
+def open_ends(names: list[str], residual: Array) -> str:
+    """What is not closed, in words."""
+    missed = summary(names, residual)
+    return f"these equations are not met: {missed} (m, or 1 for directions)" if missed else "an end is upside down"

@@ -1,0 +1,263 @@
+"""Dynamics with closed loops, on top of what a method says about the tree (nikravesh1989, equations 11 to 26).
+
+    C, gamma    C v = 0 and C a = gamma, of the equations that say something (12, 13)
+    lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
+    minimal     v = E v_i,  a = E a_i + g  (16 to 18, 22 to 25);  E^T M E a_i = E^T (Q - M g)  (19 to 21)
+
+E comes from the partition of the coordinates into dependent and independent ones (elimination.py), and so does the
+correction of the dependent ones by Newton's method (26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from bellcrank.dynamics import kinematics
+from bellcrank.dynamics.loops.elimination import Solved, solved
+from bellcrank.dynamics.loops.rank import Multipliers, Rank, multipliers
+from bellcrank.dynamics.loops.rows import Equation, equations
+from bellcrank.dynamics.state_space import solve
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, step
+from bellcrank.spatial.vector import ZERO
+
+Dynamics = Callable[..., Sequence[Scalar]]
+State = list[Scalar]
+
+
+def bare(tree: Tree) -> Tree:
+    """The same bodies with nothing that acts on them: then forward dynamics at rest is M^-1 and nothing else."""
+    links = tuple(replace(x, joint=replace(x.joint, damping=0.0, friction=0.0, stiffness=0.0)) for x in tree.links)
+    return replace(tree, links=links, gravity=ZERO, springs=())
+
+
+def lagrange(
+    tree: Tree,
+    forward: Dynamics,
+    rank: Rank,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    alpha: Scalar = 0.0,
+    **options: object,
+) -> tuple[State, Multipliers]:
+    """Accelerations and multipliers (13, 14), by any method of forward dynamics for the tree."""
+    rows = rank.of(equations(tree, q, v))
+    free = list(forward(tree, q, v, tau, **options))
+    moves = _moves(tree, forward, rows, q)
+    missing = []
+    for e in rows:
+        step("gamma - C a")
+        gamma = -e.bias
+        if not is_zero(alpha):
+            gamma = gamma - 2.0 * alpha * e.rate - alpha * alpha * e.value
+        missing.append(gamma - _dot(e, free))
+    step("lambda")
+    lam = multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), missing)
+    return _pushed(free, lam.values, moves), lam
+
+
+def _moves(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -> list[State]:
+    """M^-1 C^T, column by column."""
+    empty, rest = bare(tree), [0.0] * tree.nv
+    found: list[State] = []
+    for e in rows:
+        step("1/M C^T")
+        found.append(list(forward(empty, q, rest, [e.row.get(k, 0.0) for k in range(tree.nv)])))
+    step("C 1/M C^T")
+    return found
+
+
+def _pushed(x: Vector, lam: Vector, moves: Sequence[State]) -> State:
+    """x + M^-1 C^T lam."""
+    out = list(x)
+    for y, move in zip(lam, moves, strict=True):
+        out = [a + y * b for a, b in zip(out, move, strict=True)]
+    return out
+
+
+def projected(
+    tree: Tree, forward: Dynamics, rank: Rank, q: Vector, v: Vector, rounds: int
+) -> tuple[State, State, Scalar]:
+    """The nearest configuration and velocity that close the loops, near as the kinetic energy measures it.
+
+    Also how much of a row is new to those before it, in the same measure, where that is least: 1 for a row that is
+    square to all others, near zero where the mechanism is near a singular configuration.
+    """
+    still = [0.0] * tree.nv
+
+    def nearest(q: Vector, residual: Callable[[Equation], Scalar]) -> tuple[State, Scalar]:
+        rows = rank.of(equations(tree, q, still))
+        moves = _moves(tree, forward, rows, q)
+        lam = multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), [-residual(e) for e in rows])
+        return _pushed(still, lam.values, moves), lam.sound
+
+    for _ in range(rounds):
+        step("Newton")
+        q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
+    step("C v")
+    change, sound = nearest(q, lambda e: _dot(e, v))
+    return list(q), [a + b for a, b in zip(v, change, strict=True)], sound
+
+
+def singularity(tree: Tree, forward: Dynamics, rank: Rank, q: Vector) -> Scalar:
+    """How far a configuration is from singular, as `projected` has it."""
+    rows = rank.of(equations(tree, q, [0.0] * tree.nv))
+    moves = _moves(tree, forward, rows, q)
+    return multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), [0.0] * len(rows)).sound
+
+
+def _dot(e: Equation, x: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for k, y in e.row.items():
+        total = total + y * x[k]
+    return total
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which coordinates depend on which, and in what order they are solved for."""
+
+    rank: Rank
+    order: tuple[tuple[int, int], ...]  # (place in rank.rows, index of v)
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        return tuple(c for _, c in self.order)
+
+    def independent(self, nv: int) -> list[int]:
+        return [k for k in range(nv) if k not in self.dependent]
+
+
+def _solved(part: Partition, every: Sequence[Equation], right: Callable[[Equation], dict[str, Scalar]]) -> Solved:
+    rows = part.rank.of(every)
+    step("elimination")
+    return solved([e.row for e in rows], part.order, [right(e) for e in rows])
+
+
+def conditioned(part: Partition, found: Solved) -> Scalar:
+    """The smallest pivot against what its row usually is: near zero where the partition, or the mechanism, is bad."""
+    smallest: Scalar = 1e300
+    for (k, _), x in zip(part.order, found.pivots, strict=True):
+        smallest = minimum(smallest, fabs(x) * (1.0 / part.rank.scale[k]))
+    return smallest
+
+
+def corrected(tree: Tree, part: Partition, q: Vector, rounds: int) -> State:
+    """q with its dependent coordinates moved until the loops close (26)."""
+    still = [0.0] * tree.nv
+    for _ in range(rounds):
+        step("Newton")
+        found = _solved(part, equations(tree, q, still), lambda e: {"phi": e.value})
+        move: State = [0.0] * tree.nv
+        for c, line in found.lines.items():
+            move[c] = -line.get("phi", 0.0)
+        q = kinematics.integrate(tree, list(q), move)
+    return list(q)
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    found: Scalar = 0.0
+    for x in values:
+        found = maximum(found, fabs(x))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """What a configuration allows: E by columns, and E^T M E."""
+
+    E: dict[int, dict[int, Scalar]]
+    M: Sequence[Vector]
+    small: list[dict[int, Scalar]]
+    largest: Scalar  # of E
+    sound: Scalar  # smallest pivot, see conditioned
+    lines: Solved
+
+    def freedoms(self, force: Vector) -> State:
+        """x with E^T M E x = E^T force."""
+        right = [_inner(column, force) for column in self.E.values()]
+        return solve(self.small, right, [str(k) for k in self.E]) if right else []
+
+    def moved(self, x: Vector, start: Vector) -> State:
+        """start + E x."""
+        out = list(start)
+        for (_, column), y in zip(self.E.items(), x, strict=True):
+            for c, e in column.items():
+                out[c] = out[c] + e * y
+        return out
+
+
+def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
+    found = _solved(part, equations(tree, q, [0.0] * tree.nv), lambda e: {})
+    free = part.independent(tree.nv)
+    E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}
+    for c, line in found.lines.items():
+        for k, x in line.items():
+            E[k][c] = -x
+    M = mass(tree, q)
+    step("E^T M E")
+    products = {k: _times(M, column) for k, column in E.items()}
+    small: list[dict[int, Scalar]] = []
+    for i, k in enumerate(free):
+        entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
+        small.append({j: x for j, x in entries.items() if j == i or not is_zero(x)})
+    return Reduced(
+        E,
+        M,
+        small,
+        largest([x for line in found.lines.values() for x in line.values()]),
+        conditioned(part, found),
+        found,
+    )
+
+
+def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
+    """The velocity that the loops allow (16) and that is nearest to v: what is taken away does no work on the rest.
+
+    To keep the independent elements instead, and take the others from them, would put all rounding errors of E into
+    the energy, and near a singular configuration they are large.
+    """
+    found = reduced(tree, mass, part, q)
+    step("E v")
+    momentum = [_row(row, v) for row in found.M]
+    return found.moved(found.freedoms(momentum), [0.0] * tree.nv), found
+
+
+def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
+    """Accelerations (19): as many equations as the mechanism has freedoms."""
+    found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
+    g: State = [0.0] * tree.nv
+    for c, line in found.lines.items():
+        g[c] = line.get("gamma", 0.0)
+    step("Q - M g")
+    needed = inverse(tree, q, v, g)
+    rest = [t - f for t, f in zip(tau, needed, strict=True)]
+    form = reduced(tree, mass, part, q)
+    return form.moved(form.freedoms(rest), g)
+
+
+def _row(row: Vector, x: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for m, y in zip(row, x, strict=True):
+        total = total + m * y
+    return total
+
+
+def _times(M: Sequence[Vector], column: dict[int, Scalar]) -> State:
+    out: State = []
+    for row in M:
+        total: Scalar = 0.0
+        for k, x in column.items():
+            total = total + row[k] * x
+        out.append(total)
+    return out
+
+
+def _inner(column: dict[int, Scalar], x: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for k, e in column.items():
+        total = total + e * x[k]
+    return total

@@ -1,0 +1,128 @@
+"""What closed loops make of the quantities of a tree: one layer on top of every method, and no case inside any.
+
+A method knows trees. The loops' multipliers come from its own forward dynamics (forms.py), and what the loops then do
+is wrenches on bodies and forces in joints, which every method understands.
+
+    forward_dynamics        M a = Q + C^T lam, C a = -bias
+    loop_forces             what lam is at each loop
+    reactions, multipliers  the method's own, with the loops' and springs' forces as wrenches on the bodies
+    inverse_dynamics        S u + C^T lam = M a + bias - passive: only some joints are driven (actuation.py)
+
+All other quantities are those of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from bellcrank.dynamics import aba, crba
+from bellcrank.dynamics.loops.forms import lagrange
+from bellcrank.dynamics.loops.loads import joint_forces, loop_forces, wrenches
+from bellcrank.dynamics.loops.rank import Rank, multipliers
+from bellcrank.dynamics.loops.rows import equations
+from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, sqrt, step, where
+
+TRUST = 1e-6  # of what is new in the worst equation: results have 1e-16 over its square as their error
+
+
+class By(Protocol):
+    """As much of a Method as is needed here."""
+
+    @property
+    def solves(self) -> tuple[str, ...]: ...
+
+    def function(self, name: str) -> Callable[..., Any]: ...
+
+
+@dataclass(frozen=True)
+class Layer:
+    by: By
+    rank: Rank  # which equations there are (analysis.py)
+    active: tuple[int, ...] = ()  # elements of v that are driven
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """The quantity of a mechanism with loops, by this method."""
+        own: dict[str, Callable[..., Any]] = {
+            "forward_dynamics": self.forward_dynamics,
+            "inverse_dynamics": self.inverse_dynamics,
+            "loop_forces": self.loop_forces,
+            "reactions": lambda *given, **options: self._passed("reactions", *given, **options),
+            "multipliers": lambda *given, **options: self._passed("multipliers", *given, **options),
+        }
+        return own[name] if name in own else self.by.function(name)
+
+    def _lagrange(
+        self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        forward = (crba if tree.coupled else aba).forward_dynamics  # of methods that only know reactions
+        if "forward_dynamics" in self.by.solves:
+            forward = self.by.function("forward_dynamics")
+        a, lam = lagrange(tree, forward, self.rank, q, v, tau, **options)
+        return _trusted(a, lam.sound), _trusted(lam.values, lam.sound)
+
+    def forward_dynamics(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[Scalar]:
+        return self._lagrange(tree, q, v, tau, **options)[0]
+
+    def loop_forces(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: object) -> list[list[Scalar]]:
+        return loop_forces(tree, self.rank, self._lagrange(tree, q, v, tau, **options)[1], q)
+
+    def _passed(
+        self,
+        name: str,
+        tree: Tree,
+        q: Vector,
+        v: Vector,
+        tau: Vector,
+        frames: Sequence[str] = (),
+        wrench: Wrenches = None,
+    ) -> Any:
+        """What passes through the joints of the tree, while loops and springs pull at its bodies."""
+        options = {"frames": frames, "wrench": wrench} if frames else {}
+        lam = self._lagrange(tree, q, v, tau, **options)[1] if self.rank.rows else []
+        more = wrenches(tree, self.rank, lam, q, v)
+        step("tau + C^T lam")
+        driven = [a + b for a, b in zip(tau, joint_forces(tree, self.rank, lam, q), strict=True)]
+        given = [] if wrench is None else list(wrench)  # no `or`: nobody asks an array or a node for its truth
+        every = [*frames, *(name for name, _ in more)], [*given, *(w for _, w in more)]
+        return self.by.function(name)(replace(tree, loops=(), springs=()), q, v, driven, *every)
+
+    def inverse_dynamics(self, tree: Tree, q: Vector, v: Vector, a: Vector, **options: object) -> list[Scalar]:
+        """Forces in the driven joints, zero in the others, that go with accelerations which the loops allow.
+
+        The joints that are not driven say what the loops must do: C_p^T lam = f_p, of all that do it the smallest, by
+        C_p C_p^T because no order of pivots is good in all configurations.
+        """
+        f = list(self.by.function("inverse_dynamics")(tree, q, v, a, **options))
+        rows = self.rank.of(equations(tree, q, [0.0] * tree.nv))
+        idle = [{k: x for k, x in e.row.items() if k not in self.active} for e in rows]
+        step("C C^T")
+        right = [_inner(mine, dict(enumerate(f))) for mine in idle]
+        found = multipliers(self.rank, lambda i, j: _inner(idle[i], idle[j]), right)
+        lam = _trusted(found.values, found.sound)
+        step("u")
+        out: list[Scalar] = [0.0] * tree.nv
+        for k in self.active:
+            out[k] = f[k]
+            for x, e in zip(lam, rows, strict=True):
+                if k in e.row:
+                    out[k] = out[k] - e.row[k] * x
+        return out
+
+
+def _trusted(x: Sequence[Scalar], sound: Scalar) -> list[Scalar]:
+    """NaN where the configuration is singular, or so near that rounding errors are all there is."""
+    step("trusted")
+    doubt = sqrt(where(sound > TRUST, 0.0, -1.0))
+    return [y + doubt for y in x]
+
+
+def _inner(a: dict[int, Scalar], b: dict[int, Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for k, x in a.items():
+        if k in b:
+            total = total + x * b[k]
+    return total

@@ -1,0 +1,113 @@
+"""What loops and springs do to the bodies, in world axes.
+
+A multiplier's force on end b of a loop, and what end a has of it, are the other face of its row of C: they have the
+power that the row has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellcrank.dynamics import springs
+from bellcrank.dynamics.ends import common_body, ends
+from bellcrank.dynamics.kinematics import poses
+from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.loops.rows import Equation, equations
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.parts import EQUATIONS, Loop
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+Wrench = tuple[str, list[Scalar]]  # frame, and [force, moment] there
+
+
+def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Scalar]]:
+    """[force, moment] that each loop passes on to its body b, the moment about frame b.
+
+    A gear or rack drives the body of its second joint: along the joint's axes, the moment about the body's own frame.
+    """
+    out = []
+    for loop, pairs in _by_loop(tree, rank, lam, q):
+        step("loop force", loop.name)
+        if loop.joints:
+            out.append(_driven(tree, loop.joints[1], _sum(x for _, x in pairs), q))
+            continue
+        R = _common_axes(tree, loop.a, loop.b, q)
+        force, moment = ZERO, ZERO
+        for e, x in pairs:
+            force, moment = force + e.force[0] * x, moment + e.force[1] * x
+        out.append([*(R @ force), *(R @ moment)])
+    return out
+
+
+def joint_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[Scalar]:
+    """Forces of gears and racks on the coordinates."""
+    out: list[Scalar] = [0.0] * tree.nv
+    for loop, pairs in _by_loop(tree, rank, lam, q):
+        if loop.joints:
+            step("gear", loop.name)
+            for e, x in pairs:
+                for k, y in e.row.items():
+                    out[k] = out[k] + y * x
+    return out
+
+
+def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[Wrench]:
+    """All that loops and springs do to bodies."""
+    found: list[Wrench] = []
+    for loop, pairs in _by_loop(tree, rank, lam, q):
+        if loop.joints:
+            continue
+        R = _common_axes(tree, loop.a, loop.b, q)
+        step("loop force", loop.name)
+        for frame, side in ((loop.b, 0), (loop.a, 1)):
+            force, moment = ZERO, ZERO
+            for e, x in pairs:
+                f, n = (e.force, e.back)[side]
+                force, moment = force + f * x, moment + n * x
+            found.append((frame, [*(R @ force), *(R @ moment)]))
+    for s in tree.springs:
+        a, b = ends(tree, s.a, s.b, q, v)
+        R = _common_axes(tree, s.a, s.b, q)
+        step("spring", s.name)
+        f = R @ springs.pull(s, a, b)
+        found += [(s.a, [*f, 0.0, 0.0, 0.0]), (s.b, [*(-f), 0.0, 0.0, 0.0])]
+    return found
+
+
+def _by_loop(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
+    """Each loop with those of its equations that say something, and their multipliers."""
+    every, known = equations(tree, q, [0.0] * tree.nv), dict(zip(rank.rows, lam, strict=True))
+    at = 0
+    for loop in tree.loops:
+        mine = range(at, at + EQUATIONS[loop.kind])
+        at += EQUATIONS[loop.kind]
+        yield loop, [(every[k], known[k]) for k in mine if k in known]
+
+
+def _common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
+    """From the axes in which a loop's equations are to those of the world."""
+    common = common_body(tree, a, b)
+    if common < 0:
+        return IDENTITY
+    R_WF, _ = poses(tree, q)[common]
+    return R_WF.times(tree.frames[tree.links[common].name][1])
+
+
+def _driven(tree: Tree, joint: str, x: Scalar, q: Vector) -> list[Scalar]:
+    """A force x on the coordinate of a joint, as its body feels it."""
+    i = next(k for k, link in enumerate(tree.links) if link.joint.name == joint)
+    link, (R_WF, _) = tree.links[i], poses(tree, q)[i]
+    working, _ = link.kind.forces(link.coordinates(q))
+    f: Force = working[0] * x
+    p: Vec = tree.frames[link.name][2]
+    return [*(R_WF @ f.lin), *(R_WF @ (f.ang - p.cross(f.lin)))]
+
+
+def _sum(values: Iterator[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x in values:
+        total = total + x
+    return total

@@ -1,0 +1,73 @@
+"""The closure equations in numbers, for as many configurations at once as there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import kinematics
+from bellcrank.dynamics.loops.rows import equations, facing, families
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import is_zero
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    value: Array  # (..., m)
+    C: Array  # (..., m, nv)
+    bias: Array  # (..., m)
+
+
+def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
+    """Values, Jacobian and bias at q of shape (..., nq)."""
+    q = np.asarray(q, float)
+    batch = q.shape[:-1]
+    rates = None if v is None else list(np.moveaxis(np.broadcast_to(v, (*batch, tree.nv)), -1, 0))
+    found = equations(tree, _elements(q), rates)
+    m = len(found)
+    value, bias, C = np.zeros((*batch, m)), np.zeros((*batch, m)), np.zeros((*batch, m, tree.nv))
+    for k, e in enumerate(found):
+        value[..., k], bias[..., k] = e.value, e.bias
+        for j, x in e.row.items():
+            C[..., k, j] = x
+    return Closed(value, C, bias)
+
+
+def units(tree: Tree, C: Array) -> tuple[Array, Array]:
+    """(m,) and (nv,) that take the units out of C, so that sizes can be compared: lengths against how far each loop
+    reaches, and slides too.
+    """
+    rows, columns, reach = np.ones(C.shape[-2]), np.ones(C.shape[-1]), 0.0
+    for family, is_length in families(tree):
+        if is_length:
+            size = float(np.linalg.norm(C[..., family, :], axis=-1).max(initial=0.0))
+            rows[family] = 1.0 / (size or 1.0)
+            reach = max(reach, size)
+    still = [0.0] * tree.nq
+    for link in tree.links:
+        for s, k in zip(link.subspace(still), link.v_index, strict=True):
+            if all(is_zero(x) for x in s.ang):
+                columns[k] = reach or 1.0
+    return rows, columns
+
+
+def moved(tree: Tree, q: Array, displacement: Array) -> Array:
+    """q after a displacement in the space of v."""
+    new = kinematics.integrate(tree, _elements(q), _elements(displacement))
+    return np.stack(np.broadcast_arrays(*new), axis=-1) if new else np.array(q)
+
+
+def upright(tree: Tree, q: Array) -> Array:
+    """Where no end of a loop is upside down."""
+    found = np.ones(q.shape[:-1], bool)
+    for x in facing(tree, _elements(np.asarray(q, float))):
+        found &= np.asarray(x) > 0.0
+    return found
+
+
+def _elements(x: Array) -> list[Array]:
+    return list(np.moveaxis(x, -1, 0))

@@ -1,0 +1,87 @@
+"""Which coordinates depend on which: pivots of C by numbers, well-conditioned first and sparse among those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.loops.rank import Rank
+
+Array = np.ndarray[Any, Any]
+STEEP = 20.0  # a factor of elimination above this loses digits
+STRONG = 0.3  # a pivot may be this much smaller than the largest, if that saves work
+
+
+def pivots(C: Array, pattern: Array | None = None, rank: Rank | None = None) -> tuple[list[tuple[int, int]], float]:
+    """(row, column) in the order of elimination, and the smallest pivot against the largest.
+
+    C is one configuration's; pattern says where C is not always zero. Complete pivoting, but among pivots of nearly
+    the same size the one that fills in least (Markowitz) goes first. Rows count against what they are there, or, where
+    some of them can be left out (rank), against what they usually are.
+    """
+    A = np.array(C, float)
+    some = rank is not None and bool(rank.groups)
+    scale = np.array(rank.scale)[:, None] if rank and some else np.linalg.norm(A, axis=1, keepdims=True)
+    A /= np.where(scale > 0, scale, 1.0)
+    there = np.array(pattern if pattern is not None else A != 0.0, bool)
+    wanted = min(A.shape) if rank is None else rank.rank
+    rows, columns = list(range(A.shape[0])), list(range(A.shape[1]))
+    order: list[tuple[int, int]] = []
+    sizes: list[float] = []
+    for _ in range(wanted):
+        part = np.abs(A[np.ix_(rows, columns)])
+        largest = part.max(initial=0.0)
+        if largest < 1e-14:
+            break
+        filled = there[np.ix_(rows, columns)]
+        cost = np.outer(filled.sum(axis=1) - 1, filled.sum(axis=0) - 1).astype(float)
+        cost[part < STRONG * largest] = np.inf
+        best = np.flatnonzero(cost.ravel() == cost.min())
+        at = best[np.argmax(part.ravel()[best])]
+        i, j = np.unravel_index(at, part.shape)
+        r, c = rows[i], columns[j]
+        order.append((r, c))
+        sizes.append(float(part[i, j]))
+        rows.remove(r)
+        columns.remove(c)
+        factor = A[rows, c] / A[r, c]
+        A[np.ix_(rows, columns)] -= np.outer(factor, A[r, columns])
+        there[np.ix_(rows, columns)] |= np.outer(there[rows, c], there[r, columns])
+    return order, (min(sizes) / max(sizes) if sizes else 1.0)
+
+
+def size_of_E(C: Array, dependent: Sequence[int]) -> float:
+    """Its largest element: how far a dependent coordinate moves for each unit of an independent one.
+
+    C may have more rows than there are dependent coordinates: those that follow from the others.
+    """
+    free = [k for k in range(C.shape[1]) if k not in dependent]
+    E, _, rank, _ = np.linalg.lstsq(C[:, list(dependent)], C[:, free], rcond=1e-13)
+    return float(np.abs(E).max(initial=0.0)) if rank == len(dependent) else np.inf
+
+
+def least_pivot(C: Array, order: Sequence[tuple[int, int]]) -> float:
+    """The smallest pivot of an elimination in this order."""
+    rows, columns = (list(x) for x in zip(*order, strict=True))
+    A = np.array(C[rows][:, columns], float)
+    smallest = np.inf
+    for k in range(len(A)):
+        smallest = min(smallest, abs(A[k, k]))
+        if smallest < 1e-300:
+            return 0.0
+        A[k + 1 :] -= np.outer(A[k + 1 :, k] / A[k, k], A[k])
+    return float(smallest)
+
+
+def stable(C: Array, order: Sequence[tuple[int, int]]) -> bool:
+    """Whether elimination in this order is one here, too: no row is subtracted from another too many times."""
+    rows, columns = (list(x) for x in zip(*order, strict=True))
+    A = np.array(C[rows][:, columns], float)
+    A /= np.maximum(np.linalg.norm(C[rows], axis=1, keepdims=True), 1e-300)
+    for k in range(len(A) - 1):
+        if abs(A[k, k]) < 1e-12 or np.abs(A[k + 1 :, k]).max() > STEEP * abs(A[k, k]):
+            return False
+        A[k + 1 :] -= np.outer(A[k + 1 :, k] / A[k, k], A[k])
+    return True

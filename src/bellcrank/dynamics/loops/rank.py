@@ -1,0 +1,173 @@
+"""Which equations of the loops say something, and how many of them are independent.
+
+Where equations follow from others, no choice of them is good in all configurations: those that were kept may come to
+depend on each other where the whole does not. So all are kept, in groups: the equations of a group may depend on each
+other, with as many independent ones as its rank, and on none outside it. Most mechanisms have no group at all.
+
+N x = b, with N = C W C^T and W positive definite, is then eliminated group by group as it would be row by row. In the
+place of a pivot's reciprocal a group has the pseudo-inverse: of all multipliers that do the same it gives the
+smallest, which do not depend on any choice and so do not jump. It comes from as many steps of Cholesky's elimination
+as the group's rank, each by the row of which most is left (N. J. Higham, Analysis of the Cholesky decomposition of a
+semi-definite matrix, 1990): N = L L^T with thin L, and N^+ = L (L^T L)^-1 (L^T L)^-1 L^T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bellcrank.dynamics.loops.rows import Equation
+from bellcrank.dynamics.state_space import Rows, factors, rows, solve, square
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, sqrt, step, where
+
+LEAST = 1e-15  # of what is left of a row, against the largest of its group: what is less is rounding
+
+
+@dataclass(frozen=True)
+class Group:
+    """Equations that may depend on each other, as places in `Rank.rows`."""
+
+    places: tuple[int, ...]
+    rank: int
+
+
+@dataclass(frozen=True)
+class Rank:
+    rows: tuple[int, ...] = ()  # the equations that say something
+    groups: tuple[Group, ...] = ()
+    scale: tuple[float, ...] = ()  # how large the row of each usually is
+    loop: tuple[int, ...] = ()  # whose row it is
+
+    @property
+    def rank(self) -> int:
+        return len(self.rows) - sum(len(g.places) - g.rank for g in self.groups)
+
+    def of(self, every: Sequence[Equation]) -> list[Equation]:
+        return [every[k] for k in self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    values: list[Scalar]
+    sound: Scalar  # the least that was new of a row, against what rows of its loop are: 0 where it is singular
+
+
+Product = Callable[[int, int], Scalar]
+
+
+def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
+    """x with N x = right, where N is product(i, j) for j <= i: places in found.rows."""
+    n = len(found.rows)
+    N: Rows = [{j: x for j in range(i + 1) if not is_zero(x := product(i, j))} for i in range(n)]
+    names = [str(k) for k in found.rows]
+    if not found.groups:
+        least: Scalar = 1.0
+        for pivot, size in zip(factors(N, names)[1], _sizes(found, N), strict=True):
+            least = minimum(least, fabs(pivot / size))
+        return Multipliers(solve(N, right, names), sqrt(least))
+    return _by_groups(found, N, list(right))
+
+
+def _sizes(found: Rank, N: Rows) -> list[Scalar]:
+    """What the diagonal of N would be if all rows of a loop were as large as the largest there: a row may vanish."""
+    each = [_scaled(row[k], found.scale[k] ** -2) if k in row else 0.0 for k, row in enumerate(N)]
+    most: dict[int, Scalar] = {}
+    for loop, x in zip(found.loop, each, strict=True):
+        most[loop] = maximum(most[loop], x) if loop in most else x
+    return [_scaled(most[loop], scale**2) for loop, scale in zip(found.loop, found.scale, strict=True)]
+
+
+def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
+    """First the rows that depend on no other, then the groups; and back."""
+    weight = [1.0] * len(b)
+    for group in found.groups:
+        for k in group.places:
+            weight[k] = 1.0 / found.scale[k]
+    A = square([{j: _scaled(x, weight[i] * weight[j]) for j, x in row.items()} for i, row in enumerate(N)])
+    b = [_scaled(x, w) for x, w in zip(b, weight, strict=True)]
+    tied = {k for group in found.groups for k in group.places}
+    blocks = [Group((k,), 1) for k in reversed(range(len(b))) if k not in tied] + list(found.groups)
+    least: Scalar = 1.0
+    sizes = _sizes(found, N)
+    inverses: list[Callable[[Vector], list[Scalar]]] = []
+    for at, block in enumerate(blocks):
+        step("L", str(block.places[0]))
+        mine = block.places
+        size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in mine])
+        inverse, new = _inverse([[A[i][j] for j in mine] for i in mine], size, block.rank)
+        least, later = minimum(least, new), [k for other in blocks[at + 1 :] for k in other.places]
+        inverses.append(inverse)
+        for j in later:
+            column = [A[i][j] for i in mine]
+            if all(is_zero(x) for x in column):
+                continue
+            move = inverse(column)
+            for i in later:
+                if i <= j:
+                    A[i][j] = A[j][i] = A[i][j] - _dot([A[k][i] for k in mine], move)
+            b[j] = b[j] - _dot(move, [b[k] for k in mine])
+    x: list[Scalar] = [0.0] * len(b)
+    for at, block in reversed(list(enumerate(blocks))):
+        step("lambda", str(block.places[0]))
+        later = [k for other in blocks[at + 1 :] for k in other.places]
+        rest = [b[k] - _dot([A[k][j] for j in later], [x[j] for j in later]) for k in block.places]
+        for k, y in zip(block.places, inverses[at](rest), strict=True):
+            x[k] = y
+    return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
+
+
+def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Callable[[Vector], list[Scalar]], Scalar]:
+    """What takes b to the smallest x with A x = b, and the least pivot against what rows are."""
+    if len(A) == 1:
+        one = 1.0 / A[0][0]
+        return (lambda b: [b[0] * one]), fabs(A[0][0] / size)
+    L, least = thin(A, size, rank)
+    inner = rows([[_dot(p, q) for q in L] for p in L])
+    names = [str(k) for k in range(rank)]
+
+    def apply(b: Vector) -> list[Scalar]:
+        y = solve(inner, solve(inner, [_dot(column, b) for column in L], names), names)
+        return [_dot([column[i] for column in L], y) for i in range(len(b))]
+
+    return apply, least / size
+
+
+def thin(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[list[Scalar]], Scalar]:
+    """The columns of L with A = L L^T, as many as the rank, and the least pivot.
+
+    Each is the row of what is left of A with the largest diagonal, found by comparing and never by branching.
+    """
+    n, least = len(A), size
+    columns: list[list[Scalar]] = []
+    for _ in range(rank):
+        best, row = A[0][0], list(A[0])
+        for i in range(1, n):
+            larger = A[i][i] > best
+            best = where(larger, A[i][i], best)
+            row = [where(larger, x, y) for x, y in zip(A[i], row, strict=True)]
+        least = minimum(least, best)
+        one = 1.0 / sqrt(maximum(best, LEAST * size))
+        column = [x * one for x in row]
+        columns.append(column)
+        lower = [[A[i][j] - column[i] * column[j] for j in range(i + 1)] for i in range(n)]
+        A = [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
+    return columns, least
+
+
+def _largest(values: Vector) -> Scalar:
+    found = values[0]
+    for x in values[1:]:
+        found = maximum(found, x)
+    return found
+
+
+def _scaled(x: Scalar, factor: float) -> Scalar:
+    return x if factor == 1.0 else x * factor
+
+
+def _dot(a: Vector, b: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total

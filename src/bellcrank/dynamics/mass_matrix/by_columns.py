@@ -1,0 +1,52 @@
+"""The rows PPA of A. Fijany 1989, slide "Comparison of Two Classes of Serial and Parallel Algorithms": n processors.
+What belongs to the bodies is found by doubling, one body a processor; then every processor does its column of the
+matrix one row after the other. The printed costs say what is doubled: (27m + 18a) log n is a product of two rotations,
+(48m + 63a) log n has the moments of the composite bodies too; 39m + 38a and 9m + 8a for a row are those of the serial
+algorithms.
+
+Solves: mass_matrix, as functions that the experiment in papers/fijany/arrays.py counts and lays out; they are no methods of
+their own, since on one core the serial variants are cheaper and on many the parallel ones. Any tree, coupled joints
+too. Work O(n depth), span O(depth).
+
+    symbols as in vneb.py and vcrb.py; f"V({i})[{j}]" is row j of column i, which the processor of body i does
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from bellcrank.dynamics.columns import Matrix, columns
+from bellcrank.dynamics.mass_matrix import vneb
+from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame
+from bellcrank.dynamics.mass_matrix.vcrb_parallel import composites
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Force
+
+
+def newton_euler(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """VNEB: R by doubling."""
+    R, P, _ = fixed_frame(tree, q, ancestors(tree))
+    return vneb.elements(tree, q, R, P, lambda joint: f"({joint})")
+
+
+def composite_bodies(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """VCRB: R, P and the moments of the composite bodies by doubling."""
+    up = ancestors(tree)
+    R, P, p = fixed_frame(tree, q, up)
+    Z, K = columns(tree, q, R), composites(tree, up, R, p)
+    A = Matrix(tree)
+    for i, link in enumerate(tree.links):
+        for z in Z[i]:
+            step(f"f({link.name})", link.name)
+            f = K[i] @ z.Z
+            n = f.ang
+            step(f"a({link.name})", link.name)
+            A.felt(z, Z[i], f)
+            for above, j in pairwise(tree.path(i)):
+                step(f"n({link.name})", tree.links[j].name)
+                n = n + P[above].cross(f.lin)
+                step(f"a({link.name})", tree.links[j].name)
+                A.felt(z, Z[j], Force(n, f.lin))
+    return A.square()

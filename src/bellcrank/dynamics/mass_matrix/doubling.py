@@ -1,0 +1,87 @@
+"""Recursive doubling on a tree: A. Fijany 1989, the unnamed slides of the parallel algorithm, "For eta = 1 step 1 until
+ceil(log2(n+1-i))".
+
+On a chain, what belongs to 2^eta neighbours is put together from two halves. On a tree the neighbours of a body towards
+the ground are still a chain; away from it they are all it carries within that distance, and the halves are many. Each
+function's path is as long as the logarithm of the depth (times that of the branching).
+
+    up[eta][j]   the body 2^eta joints below body j, or -1
+
+Departs: the slides turn everything into the last body's frame, which a tree has not; here it is the first body's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bellcrank.dynamics.columns import balanced
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import step
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+Levels = Sequence[Sequence[int]]
+
+
+def ancestors(tree: Tree) -> Levels:
+    level = [link.parent for link in tree.links]
+    up: list[list[int]] = []
+    while any(j >= 0 for j in level):
+        up.append(level)
+        level = [level[j] if j >= 0 else -1 for j in level]
+    return up
+
+
+def fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], list[Vec], list[Vec]]:
+    """R(j) from body j's axes to the fixed ones, P(j) from its parent's origin to its own, p(j) from the first's."""
+    R: list[Mat] = []
+    P: list[Vec] = []
+    for link in tree.links:
+        step("R", link.name)
+        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(IDENTITY, ZERO)
+        R.append(r)
+        P.append(p)
+    for eta, low in enumerate(up):
+        before = R
+        R = []
+        for j, link in enumerate(tree.links):
+            step(f"R{eta}", link.name)
+            R.append(before[j] if low[j] < 0 else before[low[j]].times(before[j]))
+    for j, link in enumerate(tree.links):
+        step("P", link.name)
+        P[j] = P[j] if link.parent < 0 else R[link.parent] @ P[j]
+    p_0 = P
+    for eta, low in enumerate(up):
+        shorter = p_0
+        p_0 = []
+        for j, link in enumerate(tree.links):
+            step(f"P{eta}", link.name)
+            p_0.append(shorter[j] if low[j] < 0 else shorter[low[j]] + shorter[j])
+    return R, P, p_0
+
+
+def totals(
+    tree: Tree,
+    up: Levels,
+    terms: Mapping[int, Any],
+    what: str,
+    pr: str,
+    brought: Callable[[Any, int, int], Any] = lambda x, d, j: x,
+) -> dict[int, Any]:
+    """Of every body: the sum of its own term and of all it carries (of those that have one).
+
+    `brought(x, d, j)` is what the term x of body d looks like from body j; `what` and `pr` are for the labels.
+    """
+    for eta, low in enumerate(up):
+        parts: dict[int, list[Any]] = {j: [x] for j, x in terms.items()}
+        for d, x in terms.items():
+            if low[d] in parts:
+                j = low[d]
+                step(f"{what}{eta}{pr}", tree.links[j].name)
+                parts[j].append(brought(x, d, j))
+        terms = {}
+        for j, some in parts.items():
+            step(f"{what}{eta}{pr}", tree.links[j].name)
+            terms[j] = balanced(some)
+    return dict(terms)

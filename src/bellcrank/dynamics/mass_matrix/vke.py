@@ -1,0 +1,54 @@
+"""Variant of Kane's Equation (VKE): A. Fijany 1989, slides "Modified Kane's Equation" and "An O(n^2) Algorithm Based on
+Kane's Equation".
+
+Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth), span O(depth).
+
+    Z_i       axis of joint i                     P_j,i    from joint i to joint j
+    S_j       from joint j to body j's centre     P_j*,i   from joint i to body j's centre
+    N_j(i)    partial angular momentum of body j  F_j(i)   partial linear momentum
+    n_j(i)    sum of the moments about joint j    f_j(i)   sum of the momenta, of all that joint j carries
+
+Departs: everything is in one fixed frame; joints may slide, and have any number of axes.
+"""
+
+from __future__ import annotations
+
+from bellcrank.dynamics.columns import Matrix, carried, columns, fixed_frame
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Force
+from bellcrank.spatial.moves import FullRotation
+from bellcrank.spatial.vector import ZERO
+
+
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    R, P = fixed_frame(tree, q)
+    Z = columns(tree, q, R)
+    m, S, I = [], [], []
+    for j, link in enumerate(tree.links):
+        step("I", link.name)
+        m.append(link.inertia.m)
+        S.append(R[j] @ link.inertia.centre)
+        I.append(FullRotation(R[j]).up_sym(link.inertia.I_centre))
+    A, outward = Matrix(tree), carried(tree)
+    for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
+        P_i = {i: ZERO}
+        f, n = {}, {}
+        for j in outward[i]:
+            step("F", tree.links[j].name)
+            if j != i:
+                P_i[j] = P_i[tree.links[j].parent] + P[j]  # P_j,i = P_j-1,i + P_j,j-1
+            Ps = P_i[j] + S[j]  # P_j*,i = P_j,i + S_j
+            N = I[j] @ z.Z.ang  # N_j(i) = I_j Z_i
+            F = (z.Z.lin + z.Z.ang.cross(Ps)) * m[j]  # F_j(i) = m_j (Z_i x P_j*,i)
+            f[j], n[j] = F, N + S[j].cross(F)
+        for j in reversed(outward[i]):
+            step("a", tree.links[j].name)
+            A.felt(z, Z[j], Force(n[j], f[j]))  # a_ij = Z_j . n_j(i)
+            if j != i:
+                step("f", tree.links[j].name)
+                p = tree.links[j].parent
+                f[p] = f[p] + f[j]  # f_j(i) = F_j(i) + f_j+1(i)
+                n[p] = n[p] + n[j] + P[j].cross(f[j])  # n_j(i) = N_j(i) + S_j x F_j(i) + n_j+1(i) + P_j+1,j x f_j+1(i)
+    return A.square()

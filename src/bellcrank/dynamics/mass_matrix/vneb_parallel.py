@@ -1,0 +1,58 @@
+"""Variant of Newton-Euler Based algorithm in parallel: A. Fijany 1989, the three steps of the unnamed slides after
+"Comparison of Two Classes of Serial and Parallel Algorithms", for n(n+1)/2 processors; PR_ji does row j of column i.
+
+Solves: mass_matrix. Any tree, coupled joints too. Work O(n depth log depth), span O(log depth) on a chain.
+
+    R(j)   from body j's axes to the fixed ones      M, S, K   mass, centre and second moment of body j about O(j)
+    Z(i)   axis of joint i                           H(j)      first moment M S of body j, in fixed axes
+    P      from one O to another                     V(j,i)    acceleration of O(j) by a unit of joint i
+    F, N   force and moment on O(j), of body j alone, then of all that joint j carries
+
+Departs: the fixed frame is that of the first body (doubling.py), and P(j,i) is the difference of two distances from it;
+O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,i) is taken.
+"""
+
+from __future__ import annotations
+
+from bellcrank.dynamics.columns import Matrix, balanced, carried, columns
+from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame, totals
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import ZERO
+
+
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    up = ancestors(tree)
+    R, P, p = fixed_frame(tree, q, up)  # step 1: 1-4b; step 2: 1
+    Z = columns(tree, q, R)  # 4a
+    H = []
+    for j, link in enumerate(tree.links):
+        step("H", link.name)
+        H.append(R[j] @ link.inertia.h)  # 4c, 4d
+    A, outward = Matrix(tree), carried(tree)
+    for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
+        w = z.Z.ang
+        pr = f"({tree.links[i].name}{z.c or ''})"  # the processors of column i
+        F, N = {}, {}
+        for j in outward[i]:  # step 2
+            link = tree.links[j]
+            step("V" + pr, link.name)
+            V = z.Z.lin if i == j else z.Z.lin + w.cross(p[j] - p[i])  # 2a
+            step("F" + pr, link.name)
+            F[j] = w.cross(H[j]) + V * link.inertia.m  # 2b
+            step("N" + pr, link.name)
+            N[j] = R[j] @ (link.inertia.I @ (R[j].T @ w)) + H[j].cross(V)  # 2c
+        F = totals(tree, up, F, "F", pr)  # step 3: 1
+        carries: dict[int, list[int]] = {j: [] for j in outward[i]}
+        for j in outward[i][1:]:
+            carries[tree.links[j].parent].append(j)
+        for j in outward[i]:
+            step("PxF" + pr, tree.links[j].name)
+            N[j] = N[j] + balanced([ZERO, *(P[c].cross(F[c]) for c in carries[j])])  # 3a
+        N = totals(tree, up, N, "N", pr)  # 3b
+        for j in outward[i]:
+            step("a" + pr, tree.links[j].name)
+            A.felt(z, Z[j], Force(N[j], F[j]))  # 2, the second of that number
+    return A.square()

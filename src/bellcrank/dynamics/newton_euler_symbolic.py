@@ -1,0 +1,87 @@
+"""Newton-Euler equations with global Jacobians: P. Schaefer and W. Schiehlen, Application of parallel computing to
+robot dynamics, 1992, section 2, after the program NEWEUL of E. Kreuzer and G. Leister; equation numbers are theirs.
+Every body is cut free, its Newton-Euler equations (3) are written in the inertial frame at its centre of mass, and
+d'Alembert's principle takes the constraint forces out of all of them at once: M = J^T Mbar J, k = J^T kbar and
+q = J^T qbar. The equations of reaction (7) are in reaction_equations.py.
+
+Solves: mass_matrix, bias, gravity_torque, coriolis_torque (k), forward_dynamics; reactions in reaction_equations.py.
+Any tree, coupled joints too. Work O(n depth^2), span O(depth). The three modules M, k and q share S, r, J and I and
+nothing else, which is what the paper's strategies live on.
+
+    S_i, r_i     rotation (A_i) and centre of body i         J_Ti, J_Ri   its Jacobians, lin and ang, by coordinate
+    m_i, I_i     mass, and inertia about r_i (M_i)           w, dw, a     angular velocity; dw_i and a_i at zero ydd
+    kbar_i       Coriolis and centrifugal force and moment   qbar_i       applied force and moment
+    y, yd, ydd   the paper's coordinates are our q, v, a     u            the paper's control inputs are our tau
+
+centres.py has the free bodies (1), their Jacobians (2) and qbar, complement.py the projection.
+
+Departs: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of (1). Drives,
+springs and friction enter q as they are, since J^T of a pair of forces along an axis is the force itself. M is
+factorised by state_space.py instead of Cholesky's way, without square roots. The scan has J_T for J_R in the angular
+parts of (2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.dynamics.centres import Placed, applied, jacobians, placed
+from bellcrank.dynamics.complement import inertia_matrix, projected_forces
+from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.state_space import coordinate_names, solve, square
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import AT_REST, Acceleration, Force
+from bellcrank.spatial.moves import Shift
+from bellcrank.spatial.vector import ZERO
+
+
+def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:
+    """kbar: what moves each body as it moves at zero ydd."""
+    A: list[Acceleration] = []
+    kbar = []
+    for link, body in zip(tree.links, bodies, strict=True):
+        step("k", link.name)
+        up, at = (A[link.parent], bodies[link.parent].r) if link.parent >= 0 else (AT_REST, ZERO)
+        through = Shift(body.p - at).acceleration(up).through_joint(along(body.u, own(link, v)), body.du)
+        A.append(Shift(body.d).acceleration(through))  # 2, w dw a
+        kbar.append(body.M.newton_euler(A[-1]))  # 3
+    return kbar
+
+
+def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    bodies = placed(tree, q)
+    return square(inertia_matrix(tree, jacobians(tree, bodies), [body.M for body in bodies]))  # 6
+
+
+def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """k."""
+    bodies = placed(tree, q, v)
+    return projected_forces(tree, jacobians(tree, bodies), coriolis(tree, bodies, v), "k")
+
+
+def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
+    """The part of q that gravity has, as a load."""
+    bodies = placed(tree, q)
+    return [-x for x in projected_forces(tree, jacobians(tree, bodies), applied(tree, q, bodies), "q")]
+
+
+def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """k less the part of q that gravity has."""
+    k, g = coriolis_torque(tree, q, v), gravity_torque(tree, q)
+    step("k - q")
+    return [x + y for x, y in zip(k, g, strict=True)]
+
+
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    bodies, passive = placed(tree, q, v), passive_torque(tree, q, v)
+    J = jacobians(tree, bodies)
+    M = inertia_matrix(tree, J, [body.M for body in bodies])
+    k = projected_forces(tree, J, coriolis(tree, bodies, v), "k")
+    qa = projected_forces(tree, J, applied(tree, q, bodies, frames, wrench), "q")
+    step("q - k")
+    b = [f + t + p - c for f, t, p, c in zip(qa, tau, passive, k, strict=True)]
+    return solve(M, b, coordinate_names(tree))  # 6

@@ -1,0 +1,63 @@
+"""The equations of reaction: P. Schaefer and W. Schiehlen, Application of parallel computing to robot dynamics, 1992,
+section 2, equation (7). The Newton-Euler equations (5) of all free bodies, multiplied by Qbar^T Mbar^-1, lose the
+accelerations, because no constraint force does work: Qbar^T J = 0. What is left is linear in the constraint forces,
+
+    N g = khat - qhat,    N = Qbar^T Mbar^-1 Qbar,    khat = Qbar^T Mbar^-1 kbar,    qhat = Qbar^T Mbar^-1 qbar,
+
+and does not wait for the equations of motion: the two can be computed side by side.
+
+Solves: reactions. Trees of bodies with mass and inertia, whose joints do not share coordinates. N has 6 - nv rows for a
+joint and is sparse: only joints on the same body meet. Work O(n) where few do, span O(depth).
+
+    g      constraint forces, joint by joint        Qbar      how each acts on the bodies: on the child, and back on
+    kbar, qbar, S_i, r_i, m_i, I_i                            the parent (D^T of cut_joints.py)
+           as in newton_euler_symbolic.py
+
+Departs: where a joint has an armature, the rotor's force along its axis is an unknown too: the rotor is one more body,
+and the constraint is that it turns with the joint, so that 1/armature stands on the diagonal of N. Drives are part of
+qbar. The reaction that is returned is the sum of constraint forces, rotors' forces and drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.dynamics import cut_joints
+from bellcrank.dynamics.centres import Placed, applied, placed
+from bellcrank.dynamics.cut_joints import Row, constraints, drives, mobilities, passed_by, reported, with_passed
+from bellcrank.dynamics.newton_euler_symbolic import coriolis
+from bellcrank.dynamics.state_space import Rows, solve
+from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Force
+
+
+def equations(
+    tree: Tree,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    bodies: Sequence[Placed],
+    frames: Sequence[str] = (),
+    wrench: Wrenches = None,
+) -> tuple[list[Row], Rows, list[Scalar], list[Force]]:
+    """Qbar by columns, N, khat - qhat, and the drives that are known."""
+    Qbar, W = constraints(tree, q, bodies)
+    drive, inverse = drives(tree, q, v, tau, W), mobilities(tree, bodies)
+    kbar, qbar = coriolis(tree, bodies, v), with_passed(tree, bodies, applied(tree, q, bodies, frames, wrench), drive)
+    free = []
+    for i, link in enumerate(tree.links):
+        step("qbar - kbar", link.name)
+        free.append(inverse[i] @ (qbar[i] - kbar[i]))
+    N, right = cut_joints.equations(tree, Qbar, inverse, free, [0.0] * len(Qbar))  # 7
+    return Qbar, N, right, drive
+
+
+def reactions(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[list[Scalar]]:
+    bodies = placed(tree, q, v)
+    Qbar, N, right, drive = equations(tree, q, v, tau, bodies, frames, wrench)
+    g = solve(N, right, [tree.links[row.joint].name for row in Qbar])  # 7
+    return reported(tree, bodies, passed_by(tree, Qbar, g, drive))

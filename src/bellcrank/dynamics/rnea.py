@@ -1,0 +1,92 @@
+"""Recursive Newton-Euler: J. Y. S. Luh, M. W. Walker and R. P. C. Paul, On-line computational scheme for mechanical
+manipulators, J. Dyn. Sys. Meas. Control 102, 1980; equation numbers are those of Wong 1991, section 2.2.1.
+
+Solves: inverse_dynamics, bias, gravity_torque, coriolis_torque. Any tree. Work O(n), span O(depth).
+
+    A_i   w, dw and the origin's acceleration of body i's frame, in the frame      X_i   moves from the parent's frame
+    f_i   force and moment that joint i passes on, about its frame                  S_i   the joint's axes (columns)
+
+Departs: frames stand on the joint and everything is in body coordinates, so that k = 0 in Wong's equations; the
+velocity products are shared through K = [dw] + [w][w], with which F = m a + K h (W. Khalil and J. F. Kleinfinger,
+Minimum operations and minimum parameters of the dynamic models of tree structure robots, 1987). Joints may have any
+number of axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.state_space import right_hand_side
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.motion import Acceleration, Force
+from bellcrank.spatial.vector import ZERO
+
+
+def joint_forces(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Force]:
+    """f of every joint: all that passes through it, constraint and drive alike."""
+    A: list[Acceleration] = []
+    f = []
+    base = Acceleration(ZERO, ZERO, -tree.gravity)
+    outer = external(tree, q, frames, wrench)
+    for i, link in enumerate(tree.links):
+        step("A", link.name)
+        S = link.subspace(q)
+        vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
+        A.append(
+            link.transform(q).acceleration(A[link.parent] if link.parent >= 0 else base).through_joint(vJ, aJ)
+        )  # 1.5, 1.6, 2.1
+        step("f", link.name)
+        f.append(link.inertia.newton_euler(A[i]) - outer[i])  # 1.11, 1.12
+    for i, link in reversed(list(enumerate(tree.links))):
+        if link.parent >= 0:
+            step("f", tree.links[link.parent].name)
+            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 2.2
+    return f
+
+
+def rigid_forces(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
+    f = joint_forces(tree, q, v, a, frames, wrench)
+    tau: list[Scalar] = [0.0] * tree.nv
+    for i, link in reversed(list(enumerate(tree.links))):
+        step("tau", link.name)
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 2.3
+    return tau
+
+
+def net_forces(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """M a: what drives, springs, friction and wrenches leave after bias."""
+    return right_hand_side(tree, q, v, tau, rigid_forces(tree, q, v, [0.0] * tree.nv, frames, wrench))
+
+
+def inverse_dynamics(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    """tau that gives the accelerations a, with the joints' own springs and friction overcome."""
+    tau, passive = rigid_forces(tree, q, v, a, frames, wrench), passive_torque(tree, q, v)
+    step("tau - passive")
+    return [t - p for t, p in zip(tau, passive, strict=True)]
+
+
+def bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Coriolis, centrifugal and gravity forces: rigid_forces at a = 0."""
+    return rigid_forces(tree, q, v, [0.0] * tree.nv)
+
+
+def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    return bias(replace(tree, gravity=ZERO), q, v)
+
+
+def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
+    return rigid_forces(tree, q, [0.0] * tree.nv, [0.0] * tree.nv)

@@ -1,0 +1,160 @@
+"""The table of methods: one row for each way to a quantity, by the seeds and by others.
+
+Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), over any
+scalar; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md tells how they belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from bellcrank.dynamics import (
+    aba,
+    absolute,
+    angeles,
+    bae_hwang,
+    crba,
+    denoc,
+    featherstone,
+    hemami,
+    joint_coordinates,
+    joint_coordinates_recursive,
+    kinematics,
+    ness,
+    newton_euler_symbolic,
+    reaction_equations,
+    reactions,
+    rnea,
+    walker_orin,
+)  # fmt: skip
+from bellcrank.dynamics.loops import quantities as closure
+from bellcrank.dynamics.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
+from bellcrank.dynamics.sources import SOURCES
+from bellcrank.errors import InputError
+from bellcrank.model.tree import Tree
+from bellcrank.parameters import depends
+from bellcrank.quoting import refused
+
+
+@dataclass(frozen=True)
+class Topology:
+    name: str
+    holds: Callable[[Tree], bool]
+    but: str = ""  # what it does not cover, for messages
+
+
+ANY = Topology("trees, couplings", lambda tree: True)
+TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another")
+MASSIVE = Topology(
+    "trees, massive bodies",
+    lambda tree: (
+        not tree.coupled
+        and all(link.inertia.invertible for link in tree.links)
+        and not depends([link.armature for link in tree.links])  # it divides by them
+    ),
+    "no joint may follow another, every body needs mass and extent in all directions, and no armature may be free",
+)
+LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
+FACTORED = Topology(
+    "trees, couplings",
+    lambda tree: all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links),
+    "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by",
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    module: ModuleType
+    solves: tuple[str, ...]
+    covers: Topology
+    source: str  # key of SOURCES
+    regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
+    also: ModuleType | None = None  # a second file of the method
+    narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
+
+    def __post_init__(self) -> None:
+        if why := refused(self.name):
+            raise InputError(f"the method {why}.")
+
+    @property
+    def topology(self) -> str:
+        less = [f"{name}: {covers.name}" for name, covers in self.narrower]
+        return "; ".join([self.covers.name, *less])
+
+    @property
+    def citation(self) -> str:
+        return SOURCES[self.source]
+
+    def covered(self, quantity: str) -> Topology:
+        return dict(self.narrower).get(quantity, self.covers)
+
+    def applies(self, tree: Tree, quantity: str) -> bool:
+        return quantity in self.solves and self.covered(quantity).holds(tree)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Of a quantity, or any other that the method's files have."""
+        found = getattr(self.module, name, None) or getattr(self.also, name)
+        return found  # type: ignore[no-any-return]
+
+
+M = ("mass_matrix",)
+MF = ("forward_dynamics", "mass_matrix")
+B = ("bias", "gravity_torque", "coriolis_torque")
+MFB = ("forward_dynamics", "mass_matrix", "bias")
+MFU = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
+REST = (
+    "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum", "rate",
+    "integrate",
+)  # fmt: skip
+
+_ROWS = (
+    # the fastest, in our own frames and inertias
+    Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980"),
+    Method("crba", crba, MFU, ANY, "walker1982"),
+    Method("aba", aba, ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("reactions", reactions, ("reactions",), ANY, "luh1980"),
+    # wong1991, and what it compares with
+    Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),
+    Method("hemami", hemami, MFB, ANY, "hemami1982", regrouped=False),
+    Method("angeles", angeles, MFB, FACTORED, "angeles1988", regrouped=False),
+    Method("walker_orin", walker_orin, MF, ANY, "walker1982", regrouped=False),
+    Method("featherstone", featherstone, ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("bae_hwang", bae_hwang, M, ANY, "bae1988"),
+    # saha2001
+    Method("denoc", denoc, MFU, TREES, "saha2003"),
+    # nikravesh1989
+    Method("joint_coordinates", joint_coordinates, MFB, ANY, "nikravesh1989", regrouped=False),
+    Method(
+        "joint_coordinates_recursive", joint_coordinates_recursive, ("forward_dynamics",), TREES, "wehage1988",
+        regrouped=False,
+    ),
+    Method(
+        "absolute", absolute, ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
+        regrouped=False,
+    ),
+    # fijany1989; its original composite bodies are Walker's and Orin's, so that ocrb and walker_orin are one file
+    Method("oke", oke, M, ANY, "kane1983", regrouped=False),
+    Method("vke", vke, M, ANY, "fijany1989", regrouped=False),
+    Method("oneb", oneb, M, ANY, "walker1982", regrouped=False),
+    Method("vneb", vneb, M, ANY, "fijany1989"),
+    Method("ocrb", walker_orin, M, ANY, "walker1982", regrouped=False),
+    Method("vcrb", vcrb, M, ANY, "bejczy1989"),
+    Method("vneb_parallel", vneb_parallel, M, ANY, "fijany1989"),
+    Method("vcrb_parallel", vcrb_parallel, M, ANY, "bejczy1989"),
+    # schaefer1992
+    Method(
+        "newton_euler_symbolic", newton_euler_symbolic, (*MF, *B, "reactions"), ANY, "schaefer1992",
+        regrouped=False, also=reaction_equations, narrower=(("reactions", MASSIVE),),
+    ),
+    # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
+    Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
+    # everything that has no dynamics in it
+    Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
+)  # fmt: skip
+
+METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
+SHIPPED = dict(METHODS)  # what the table was before anybody added to it

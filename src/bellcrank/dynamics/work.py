@@ -1,0 +1,92 @@
+"""Rough operations of every method, enough to skip the hopeless without tracing them.
+
+The numbers are the traced counts of a general chain: what its two ends save, and operations by coordinate, by pair and
+by triple of coordinates along a path to the ground. A test keeps them current (BELLCRANK_UPDATE=1 writes them).
+"""
+
+from __future__ import annotations
+
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.model.tree import Tree
+
+Rates = tuple[float, float, float, float]
+
+
+def estimate(method: str, quantity: str, tree: Tree) -> float:
+    ends, one, two, three = WORK[QUANTITIES[quantity].through or quantity][method]
+    total, depth = 0.0, [0] * len(tree.links)
+    leaves = set(range(len(tree.links)))
+    for i, link in enumerate(tree.links):
+        leaves.discard(link.parent)
+        depth[i] = depth[link.parent] if link.parent >= 0 else 0
+        for _ in link.v_index:
+            depth[i] += 1
+            total += one + two * depth[i] + three * depth[i] ** 2
+    roots = sum(link.parent < 0 for link in tree.links)
+    return max(total + ends * (len(leaves) + roots) / 2, total / 10, 1.0)
+
+
+WORK: dict[str, dict[str, Rates]] = {
+    "forward_dynamics": {
+        "crba": (-332.0, 152.0, 36.0, 1.0),
+        "aba": (-673.0, 396.0, 0.0, 0.0),
+        "ness": (-155.0, 19.0, 70.0, 7.0),
+        "hemami": (-382.0, 154.0, 82.0, 7.0),
+        "angeles": (-229.0, 85.0, 53.0, 7.0),
+        "walker_orin": (-434.0, 232.0, 36.0, 1.0),
+        "featherstone": (-750.0, 489.0, 0.0, 0.0),
+        "denoc": (-732.0, 413.0, 0.0, 0.0),
+        "joint_coordinates": (-227.0, 124.0, 77.0, 7.0),
+        "joint_coordinates_recursive": (-820.0, 582.0, 0.0, 0.0),
+        "absolute": (-1037.0, 1242.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-274.0, 186.0, 46.0, 7.0),
+    },
+    "mass_matrix": {
+        "crba": (-79.0, -2.0, 32.0, 0.0),
+        "ness": (42.0, -95.0, 54.0, 6.0),
+        "hemami": (-97.0, -24.0, 66.0, 6.0),
+        "angeles": (40.0, -88.0, 49.0, 6.0),
+        "walker_orin": (-166.0, 59.0, 32.0, 0.0),
+        "bae_hwang": (-217.0, 179.0, 11.0, 0.0),
+        "denoc": (-76.0, -16.0, 41.0, 0.0),
+        "joint_coordinates": (-142.0, 90.0, 28.0, 6.0),
+        "oke": (-197.0, 74.0, 28.0, 6.0),
+        "vke": (-216.0, 37.0, 68.0, 0.0),
+        "oneb": (71.0, -180.0, 112.0, 0.0),
+        "vneb": (-161.0, -5.0, 71.0, 0.0),
+        "ocrb": (-166.0, 59.0, 32.0, 0.0),
+        "vcrb": (-245.0, 97.0, 17.0, 0.0),
+        "vneb_parallel": (-89.91, -126.04, 127.27, 0.0),
+        "vcrb_parallel": (-515.54, 155.58, 38.87, 0.0),
+        "newton_euler_symbolic": (-142.0, 90.0, 28.0, 6.0),
+    },
+    "inverse_mass_matrix": {
+        "crba": (-80.0, -1.0, 29.0, 3.0),
+        "denoc": (-322.0, 110.0, 38.0, 1.0),
+    },
+    "mass_matrix_factors": {
+        "crba": (-81.0, -2.0, 32.0, 1.0),
+        "denoc": (-326.0, 121.0, 32.0, 0.0),
+    },
+    "bias": {
+        "rnea": (-251.0, 156.0, 0.0, 0.0),
+        "ness": (-160.0, 49.0, 50.0, 0.0),
+        "hemami": (-382.0, 174.0, 60.0, 0.0),
+        "angeles": (-267.0, 175.0, 0.0, 0.0),
+        "joint_coordinates": (-246.0, 142.0, 57.0, 0.0),
+        "newton_euler_symbolic": (-293.0, 204.0, 26.0, 0.0),
+    },
+    "gravity_torque": {
+        "rnea": (-65.0, 32.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-110.0, 46.0, 7.0, 0.0),
+    },
+    "coriolis_torque": {
+        "rnea": (-253.0, 156.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-293.0, 206.0, 24.0, 0.0),
+    },
+    "reactions": {
+        "reactions": (-900.0, 591.0, 0.0, 0.0),
+        "absolute": (-999.0, 1204.0, 0.0, 0.0),
+        "newton_euler_symbolic": (-985.0, 1196.0, 0.0, 0.0),
+    },
+}

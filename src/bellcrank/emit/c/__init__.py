@@ -1,0 +1,1 @@
+"""Graphs as C: one function for one state, for compilers that are not ours."""

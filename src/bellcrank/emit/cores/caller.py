@@ -1,0 +1,208 @@
+"""The caller's side of a step on several cores (handover.py): post it, do its own part, wait, or take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.emit.cores.protocol import (
+    ABORT,
+    ALONE,
+    AWAY,
+    BUSY,
+    IDLE,
+    LINE,
+    MODE,
+    REVOKED,
+    STATUS,
+    STEP,
+    TOGETHER,
+    WORKING,
+    aborted,
+    at,
+    claim_at,
+    done_at,
+    looking,
+    patience,
+)  # fmt: skip
+
+
+def _begun(claim: str, k: str) -> str:
+    """%begun: whether the worker with that claim works on this step, or has done it."""
+    return f"""  %v{k} = load atomic i64, ptr {claim} acquire, align 8
+  %tag{k} = and i64 %v{k}, 3
+  %number{k} = and i64 %v{k}, -4
+  %ours{k} = icmp eq i64 %number{k}, %mine
+  %idle{k} = icmp eq i64 %tag{k}, {IDLE}
+  %working{k} = icmp eq i64 %tag{k}, {WORKING}
+  %held{k} = or i1 %idle{k}, %working{k}
+  %begun{k} = and i1 %ours{k}, %held{k}
+"""
+
+
+def hurry(workers: Sequence[int]) -> str:
+    """Looks who has not begun. Who is away will not; from who is idle the step is taken back if we have waited enough.
+    Then it will be computed alone.
+    """
+    lines = []
+    for k in workers:
+        place = at(claim_at(k))
+        lines.append(f"""{_begun(place, str(k))}  br i1 %begun{k}, label %next{k}, label %absent{k}
+absent{k}:
+  br i1 %idle{k}, label %waiting{k}, label %abort{k}
+waiting{k}:
+  br i1 %enough, label %revoke{k}, label %next{k}
+revoke{k}:
+  %pair{k} = cmpxchg ptr {place}, i64 %v{k}, i64 %revoked acq_rel acquire, align 8
+  %won{k} = extractvalue {{ i64, i1 }} %pair{k}, 1
+  br i1 %won{k}, label %abort{k}, label %next{k}
+abort{k}:
+  store atomic i64 %step, ptr {at(LINE * ABORT)} release, align 8
+  br label %next{k}
+next{k}:
+""")
+    return f"""define internal void @hurry(i64 %step, i1 %enough) nounwind noinline {{
+  %mine = mul i64 %step, 4
+  %revoked = or i64 %mine, {REVOKED}
+{"".join(lines)}  ret void
+}}"""
+
+
+def finish(pause: str) -> str:
+    """Waits until a worker is done with this step, or will not touch it: a step that was given up is taken back from
+    whoever is still idle. (Who is away comes back only when no step is under way.)
+    """
+    return f"""define internal void @finish(ptr %claim, ptr %done, i64 %step) nounwind noinline {{
+  %mine = mul i64 %step, 4
+  %idle.step = or i64 %mine, {IDLE}
+  %revoked = or i64 %mine, {REVOKED}
+  br label %look
+{looking("%done", "%idle.step", "end", pause)}slow:
+{patience()}  call void @hurry(i64 %step, i1 %enough)
+{aborted()}  br i1 %over, label %ask, label %yield
+ask:
+{_begun("%claim", "")}  br i1 %begun, label %yield, label %absent
+absent:
+  br i1 %idle, label %revoke, label %end
+revoke:
+  %pair = cmpxchg ptr %claim, i64 %v, i64 %revoked acq_rel acquire, align 8
+  %won = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %won, label %end, label %yield
+yield:
+  call i32 @sched_yield()
+  br label %look
+end:
+  ret void
+}}"""
+
+
+def together(arrays: Sequence[str], workers: Sequence[int], take: str, give: str) -> str:
+    """A step of all processors: its status, or -1 where it has to be computed alone."""
+    args = ", ".join(f"ptr %{a}" for a in arrays)
+    ready = "".join(
+        f"""  %v{k} = load atomic i64, ptr {at(done_at(k))} acquire, align 8
+  %idle{k} = icmp eq i64 %v{k}, %before.idle
+  %all{k} = and i1 %all{k - 1}, %idle{k}
+"""
+        for k in workers
+    )
+    post = "".join(f"  store ptr %{a}, ptr {at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
+    wait = "".join(f"  call void @finish(ptr {at(claim_at(k))}, ptr {at(done_at(k))}, i64 %step)\n" for k in workers)
+    gather = "".join(
+        f"  %bad{k} = load i64, ptr {at(done_at(k) + STATUS)}, align 8\n  %s{k} = or i64 %s{k - 1}, %bad{k}\n"
+        for k in workers
+    )
+    return f"""define internal i64 @together({args}) nounwind noinline {{
+  %all0 = icmp eq i64 0, 0
+  %before = load i64, ptr {at(STEP)}, align 8
+  %before.4 = mul i64 %before, 4
+  %before.idle = or i64 %before.4, {IDLE}
+{ready}  br i1 %all{workers[-1]}, label %go, label %no
+go:
+{take}  %step = add i64 %before, 1
+{post}  store atomic i64 %step, ptr {at(STEP)} release, align 8
+  %s0 = call i64 @stream_0(ptr %ws, {args}, i64 %step)
+{give}{wait}{aborted()}  br i1 %over, label %no, label %yes
+yes:
+{gather}  ret i64 %s{workers[-1]}
+no:
+  ret i64 -1
+}}"""
+
+
+def _counted(place: int, name: str) -> str:
+    return f"  %{name}.n = atomicrmw add ptr {at(LINE * BUSY + place)}, i64 1 monotonic\n"
+
+
+def calls(arrays: Sequence[str], workers: Sequence[int]) -> str:
+    """`@anyway` is right whatever the workers do; `@one` and `@many` say 1 if Python should wake a worker first."""
+    args = ", ".join(f"ptr %{a}" for a in arrays)
+    strided = ", ".join(f"ptr %{a}, i64 %stride_{a}" for a in arrays)
+    rows = "".join(
+        f"  %o{i} = mul i64 %k, %stride_{a}\n  %p{i} = getelementptr i8, ptr %{a}, i64 %o{i}\n"
+        for i, a in enumerate(arrays)
+    )
+    row = ", ".join(f"ptr %p{i}" for i in range(len(arrays)))
+    away = "".join(
+        f"""  %v{k} = load atomic i64, ptr {at(done_at(k))} monotonic, align 8
+  %tag{k} = and i64 %v{k}, 3
+  %is{k} = icmp eq i64 %tag{k}, {AWAY}
+  %any{k} = or i1 %any{k - 1}, %is{k}
+"""
+        for k in workers
+    )
+    last = workers[-1]
+    return f"""define internal i1 @someone_away() nounwind noinline {{
+  %any0 = icmp ne i64 0, 0
+{away}  %mode = load atomic i64, ptr {at(LINE * MODE)} monotonic, align 8
+  %team = icmp eq i64 %mode, 0
+  %answer = and i1 %any{last}, %team
+  ret i1 %answer
+}}
+define i64 @anyway({args}) nounwind {{
+  %pair = cmpxchg ptr {at(LINE * BUSY)}, i64 0, i64 1 acquire monotonic, align 8
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %try, label %alone
+try:
+  %status = call i64 @together({args})
+  store atomic i64 0, ptr {at(LINE * BUSY)} release, align 8
+  %failed = icmp eq i64 %status, -1
+  br i1 %failed, label %alone, label %done
+done:
+{_counted(TOGETHER, "together")}  ret i64 %status
+alone:
+{_counted(ALONE, "alone")}  %own = call i64 @alone({args})
+  ret i64 %own
+}}
+define i64 @one({args}) nounwind {{
+  %away = call i1 @someone_away()
+  br i1 %away, label %wake, label %go
+wake:
+  ret i64 1
+go:
+  %status = call i64 @anyway({args})
+  ret i64 %status
+}}
+define i64 @rows(i64 %n, {strided}) nounwind {{
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %end, label %loop
+loop:
+  %k = phi i64 [0, %0], [%k.next, %loop]
+  %seen = phi i64 [0, %0], [%status, %loop]
+{rows}  %bad = call i64 @anyway({row})
+  %status = or i64 %seen, %bad
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %n
+  br i1 %more, label %loop, label %end
+end:
+  %result = phi i64 [0, %0], [%status, %loop]
+  ret i64 %result
+}}
+define i64 @many(i64 %n, {strided}) nounwind {{
+  %away = call i1 @someone_away()
+  br i1 %away, label %wake, label %go
+wake:
+  ret i64 1
+go:
+  %status = call i64 @rows(i64 %n, {strided})
+  ret i64 %status
+}}"""

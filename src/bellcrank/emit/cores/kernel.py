@@ -1,0 +1,136 @@
+"""The target threads(p): a kernel that computes one state on several cores of this computer."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bellcrank.emit.cores import streams
+from bellcrank.emit.cores.crew import Crew, allowed
+from bellcrank.emit.cores.forecast import Rates, forecast
+from bellcrank.emit.cores.pace import pace, threads
+from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph
+from bellcrank.scheduling import Machine, Schedule
+from bellcrank.scheduling.divide import alone, divided
+
+MACHINES = ("threads",)
+WORTH = 1.25  # times as fast, or one core does it: the forecast itself is no better than that
+
+
+def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
+    """The machine that a kernel is planned for: threads(p) as measured here, or a Machine with costs of one's own."""
+    if isinstance(asked, Machine):
+        return asked
+    if asked not in MACHINES:
+        raise InputError(unknown("machine", str(asked), MACHINES))
+    if processors is None:
+        processors = len(allowed())
+    if isinstance(processors, bool) or not hasattr(processors, "__index__") or processors < 1:
+        raise InputError(
+            f"processors is {processors!r}; expected a whole number from 1 up (this process may use {len(allowed())})."
+        )
+    if os.name != "posix":
+        raise InputError('machine="threads" needs a POSIX system; without machine= a state is computed on one core.')
+    return threads(int(processors), dtype)
+
+
+def key(m: Machine) -> str:
+    """All that decides a schedule."""
+    return json.dumps([m.name, m.processors, dict(m.cost), m.start, m.word, m.overlapped])
+
+
+def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
+    """Who does what. On the cores of this computer, where latency counts, it must be worth the other cores."""
+    stays = streams.stays(g, dtype)
+    found = divided(g, m, stays)
+    if found.used == 1 or not m.name.startswith("threads("):
+        return found
+    return found if speedup(g, found, dtype) > WORTH else alone(g, m, stays)
+
+
+def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
+    """Against one core, when latency and memory count."""
+    stays = streams.stays(g, dtype)
+    one = alone(g, schedule.machine, stays)
+    return forecast(g, one, stays, rates(dtype)) / forecast(g, schedule, stays, rates(dtype))
+
+
+def rates(dtype: str) -> Rates:
+    p = pace(dtype)
+    return Rates(p.dense, p.recall, p.latency)
+
+
+def source(g: Graph, schedule: Schedule, dtype: str) -> str:
+    """Without the Python entry. Where one core is fastest, it is the text for one core."""
+    if schedule.used == 1:
+        return llvm.source(g, host().lanes(dtype), dtype)
+    return streams.source(g, schedule, host().lanes(dtype), host().triple, dtype)
+
+
+class ParallelKernel(Kernel):
+    """One state on several cores. `.schedule` is who does what, `.machine` says how many cores really work on it, and
+    `.counts` how many states were computed together and how many by the caller alone.
+    """
+
+    def __init__(self, *args: Any, layout: Callable[[], Schedule], machine: Machine, used: int, **kwargs: Any) -> None:
+        self._layout, self._machine = layout, machine
+        self.crew: Crew | None = None
+        super().__init__(*args, **kwargs)
+        if used > 1:
+            self.crew = Crew(self.library, machine.processors)
+            arrays = len(self.signature.inputs) + len(self.signature.outputs)
+            pairs = [ctypes.c_void_p, ctypes.c_int64] * arrays
+            address = self.library.address
+            self._anyway = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(address("anyway"))
+            self._row_by_row = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *pairs)(address("rows"))
+            weakref.finalize(self, self.crew.stop).atexit = False  # the crews see to that themselves
+
+    @property
+    def schedule(self) -> Schedule:
+        if "schedule" not in self.__dict__:
+            self.__dict__["schedule"] = self._layout()
+        found: Schedule = self.__dict__["schedule"]
+        return found
+
+    @property
+    def predicted(self) -> float:
+        """Seconds of one state, called alone: the work at this computer's rate, and the speed-up of the forecast."""
+        return 1e-9 * self.schedule.work / self.speedup
+
+    @property
+    def speedup(self) -> float:
+        """Against one core, predicted."""
+        return speedup(self.graph, self.schedule, self.signature.dtype)
+
+    @property
+    def machine(self) -> str:
+        """Its name, and if it works on one core, why."""
+        if self.crew is None:
+            return f"{self._machine.name}, on one core: that is predicted to be fastest"
+        if not self.crew.enough:
+            return f"{self._machine.name}, on one core: this process may use {len(allowed())}"
+        return self._machine.name
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return self.crew.counts if self.crew is not None else (0, 0)
+
+    def __repr__(self) -> str:
+        s = self.signature
+        return f"<Kernel {s.name} by {self.method}, {s.dtype}, {self.machine}>"
+
+    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
+        if self.crew is None:
+            return super()._run(rows, pointers, single, keep)
+        self.crew.wake()
+        if single:
+            return int(self._anyway(*(p for p, _ in pointers)))
+        return int(self._row_by_row(rows, *(x for pair in pointers for x in pair)))

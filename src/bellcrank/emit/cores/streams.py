@@ -1,0 +1,239 @@
+"""A scheduled graph as LLVM IR: one straight-line stream of instructions for every processor, for one state.
+
+What is fused is decided on the whole graph before it is cut (spell.py), and a product goes where its sum is, so every
+core does exactly what one core would: results agree to the last bit. A message is a few cache lines in @shared: the
+values, and the number of the step, stored last with release; the receiver reads it with acquire (handover.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bellcrank.emit.cores import handover
+from bellcrank.emit.cores import protocol as shared
+from bellcrank.emit.cpu import llvm, sincos
+from bellcrank.emit.cpu.plan import Item, Tile, ancestors, chunks, items, tiles, trig_groups, unique
+from bellcrank.emit.cpu.speller import Speller
+from bellcrank.emit.order import order
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.ops import COMPARISONS
+from bellcrank.quoting import comment
+from bellcrank.scheduling import Schedule
+
+FLAG = 56  # the last word of the first line
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A message: which values, and where in @shared."""
+
+    nodes: tuple[Node, ...]
+    source: int
+    target: int
+    place: int
+
+    def at(self, i: int, size: int) -> int:
+        """The place of value i: around the flag."""
+        return self.place + (i * size if (i + 1) * size <= FLAG else 64 + i * size - FLAG // size * size)
+
+    def end(self, size: int) -> int:
+        last = self.at(len(self.nodes), size)
+        return -(-last // shared.LINE) * shared.LINE
+
+
+def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
+    """Products that become a part of their sum must be computed with it: product -> sum."""
+    speller = Speller(graph, 1, 1, dtype, [[]])
+    found = {}
+    for node in graph.nodes:
+        product = speller.product(node)
+        if product is not None:
+            found[product.serial] = node.serial
+    return found
+
+
+def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str = "float64") -> str:
+    """The whole module, but for the Python entry; `@one` as in llvm.py, `@many` row by row."""
+    alone = Speller(graph, 1, width, dtype, chunks(items(graph, order(graph)), llvm.CHUNK))
+    plan = Plan(graph, schedule, alone)
+    streams = [
+        Stream(graph, width, dtype, chunks(sequence, llvm.CHUNK), p, plan) for p, sequence in enumerate(plan.sequences)
+    ]
+    bodies = [stream.function(f"stream_{p}") for p, stream in enumerate(streams)]
+    arrays = llvm.arrays(graph)
+    workspace = llvm.workspace(streams[0].size, streams[0].w)
+    sizes = [stream.size * stream.w.align for stream in streams[1:]]
+    return "\n".join(
+        [
+            f"; {comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}",
+            sincos.definition(width, dtype),
+            *llvm.library(alone.w),
+            alone.function("state"),
+            llvm.one(graph, alone, "alone"),
+            *bodies,
+            handover.definition(arrays, workspace, sizes, plan.size, triple),
+        ]
+    )
+
+
+class Plan:
+    """What each processor does, item by item, and all messages."""
+
+    def __init__(self, graph: Graph, schedule: Schedule, speller: Speller) -> None:
+        self.graph, self.schedule, self.speller = graph, schedule, speller
+        self.position = {node.serial: i for i, node in enumerate(order(graph))}
+        self.where = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
+        self.size = shared.messages_start(schedule.machine.processors)
+        self.parcels = self._parcels()
+        self.tile = {
+            (name, c): t
+            for name, shape in graph.inputs.items()
+            for t in reversed(tiles(name, _count(shape)))
+            for c in range(t.start, t.start + t.width)
+        }
+        self.inputs: dict[Tile, list[Node]] = {}
+        for node in graph.nodes:
+            if node.op == "input":
+                self.inputs.setdefault(self.tile[node.args], []).append(node)
+        self.outputs: dict[int, list[Tile]] = {}
+        self.first: list[Item] = []  # outputs that nobody computes
+        for name, array in graph.outputs.items():
+            for c, x in enumerate(array.flat):
+                if isinstance(x, Node) and x.op != "input":
+                    self.outputs.setdefault(x.serial, []).append(Tile(name, c, 1))
+                else:
+                    self.first.append(Item("store", uses=[x] if isinstance(x, Node) else [], tile=Tile(name, c, 1)))
+        used = schedule.machine.processors
+        self.loaded: list[set[Tile]] = [set() for _ in range(used)]
+        self.sequences: list[list[Item]] = [self._sequence(p) for p in reversed(range(used))][::-1]
+
+    # -- messages
+
+    def _parcels(self) -> dict[tuple[int, int], Parcel]:
+        """By (task, target). Comparisons never travel: what they compare does."""
+        wanted: dict[tuple[int, int], dict[int, Node]] = {}
+        home = {n.serial: t.index for t in self.schedule.tasks for n in t.nodes}
+        for task in self.schedule.tasks:
+            here = self.schedule.where[task.index]
+            for node in task.nodes:
+                for a in node.operands:
+                    if a.op != "input" and self.where[a.serial] != here:
+                        for x in self._values(a):
+                            wanted.setdefault((home[a.serial], here), {})[x.serial] = x
+        found = {}
+        for key in sorted(wanted):
+            nodes = tuple(wanted[key][serial] for serial in sorted(wanted[key]))
+            parcel = Parcel(nodes, self.schedule.where[key[0]], key[1], self.size)
+            self.size = parcel.end(self.speller.w.bytes)
+            found[key] = parcel
+        return found
+
+    def _values(self, node: Node) -> Iterable[Node]:
+        if node.op not in COMPARISONS:
+            return [node]
+        return [x for a in node.operands if a.op != "input" for x in self._values(a)]
+
+    # -- items of one processor
+
+    def _sequence(self, p: int) -> list[Item]:
+        result: list[Item] = []
+        here = [t for t in self.schedule.tasks if self.schedule.where[t.index] == p]
+        here.sort(key=lambda t: (self.schedule.start[t.index], self.schedule.finish[t.index], t.index))
+        received: set[tuple[int, int]] = set()
+        known: set[int] = set()
+        if p == 0:
+            for item in self.first:
+                self._load(p, item.uses, result)
+                result.append(item)
+        for task in here:
+            for j in task.needs:
+                parcel = self.parcels.get((j, p))
+                if parcel is not None and (j, p) not in received:
+                    received.add((j, p))
+                    result.append(
+                        Item("receive", [n for n in parcel.nodes if n.serial not in known], tile=Tile("", j, p))
+                    )
+                    known.update(n.serial for n in parcel.nodes)
+            self._task(p, sorted(task.nodes, key=lambda n: self.position[n.serial]), result)
+            known.update(n.serial for n in task.nodes)
+            for (j, target), parcel in self.parcels.items():
+                if j == task.index:
+                    result.append(Item("send", uses=list(parcel.nodes), tile=Tile("", j, target)))
+        if p == 0:  # what nobody uses is still looked at, for NaN
+            for tile in dict.fromkeys(self.tile.values()):
+                if not any(tile in loaded for loaded in self.loaded):
+                    result.append(Item("load", self.inputs.get(tile, []), tile=tile))
+        return result
+
+    def _task(self, p: int, nodes: Sequence[Node], result: list[Item]) -> None:
+        done: set[int] = set()
+
+        def finish(made: Sequence[Node]) -> None:
+            for n in made:
+                done.add(n.serial)
+                result.extend(Item("store", uses=[n], tile=tile) for tile in self.outputs.get(n.serial, ()))
+
+        def emit(node: Node) -> None:
+            if node.serial not in done:
+                self._load(p, self.speller.reads(Item("op", uses=list(node.operands))), result)
+                result.append(Item("op", [node], list(node.operands)))
+                finish([node])
+
+        for group in trig_groups(nodes):
+            angles = unique([n.operands[0] for n in group])
+            needed = ancestors(angles)
+            for node in nodes:
+                if node.serial in needed and node.op not in ("sin", "cos"):
+                    emit(node)
+            self._load(p, self.speller.reads(Item("op", uses=angles)), result)
+            result.append(Item("trig", group, angles))
+            finish(group)
+        for node in nodes:
+            emit(node)
+
+    def _load(self, p: int, nodes: Iterable[Node], result: list[Item]) -> None:
+        for node in nodes:
+            if node.op == "input" and self.tile[node.args] not in self.loaded[p]:
+                tile = self.tile[node.args]
+                self.loaded[p].add(tile)
+                result.append(Item("load", self.inputs[tile], tile=tile))
+
+
+class Stream(Speller):
+    """The instructions of one processor."""
+
+    def __init__(
+        self, graph: Graph, trig_width: int, dtype: str, pieces: Sequence[Sequence[Item]], me: int, plan: Plan
+    ) -> None:
+        super().__init__(graph, 1, trig_width, dtype, pieces)
+        self.me, self.parcels = me, plan.parcels
+
+    def parameters(self) -> str:
+        return super().parameters() + ", i64 %step"
+
+    def _item(self, item: Item) -> None:
+        if item.kind not in ("send", "receive") or item.tile is None:
+            super()._item(item)
+            return
+        parcel, w = self.parcels[item.tile.start, item.tile.width], self.w
+        flag = f"getelementptr (i8, ptr @shared, i64 {parcel.place + FLAG})"
+        place = {
+            n.serial: f"getelementptr (i8, ptr @shared, i64 {parcel.at(i, w.bytes)})"
+            for i, n in enumerate(parcel.nodes)
+        }
+        if item.kind == "send":
+            for n in parcel.nodes:
+                w.store(self._value(n), place[n.serial])
+            w.do(handover.sent(flag))
+        else:
+            w.do(handover.awaited(flag, self.me))
+            for n in item.defines:
+                self.names[n.serial] = w.load(place[n.serial])
+
+
+def _count(shape: Sequence[int]) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n

@@ -1,0 +1,130 @@
+"""A worker's side of a step on several cores (handover.py): wait for one, claim it, do its part, go to sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.emit.cores.protocol import (
+    AWAY,
+    BUSY,
+    IDLE,
+    LINE,
+    LINGER,
+    SPINS,
+    STATUS,
+    STEP,
+    STOP,
+    WORKING,
+    YIELD_EVERY,
+    at,
+    claim_at,
+    done_at,
+)  # fmt: skip
+
+
+def clock(darwin: bool) -> str:
+    return f"""define internal i64 @clock() nounwind noinline {{
+  %t = alloca [2 x i64]
+  %r = call i32 @clock_gettime(i32 {6 if darwin else 1}, ptr %t)
+  %s = load i64, ptr %t
+  %n.at = getelementptr i64, ptr %t, i64 1
+  %n = load i64, ptr %n.at
+  %s.n = mul i64 %s, 1000000000
+  %now = add i64 %s.n, %n
+  ret i64 %now
+}}"""
+
+
+def loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
+    """The native loop of a worker. It returns when there was nothing to do for long, or when it is told to stop.
+
+    It enters while it holds BUSY, when no step is under way: an idle worker with the number of a step that others are
+    at would look like one that has done it.
+    """
+    claim, done = at(claim_at(k)), at(done_at(k))
+    take = "".join(f"  %{a} = load ptr, ptr {at(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
+    args = ", ".join(f"ptr %{a}" for a in arrays)
+    return f"""define void @worker_{k}() nounwind {{
+  %raw = call ptr @malloc(i64 {size + 64})
+  %raw.int = ptrtoint ptr %raw to i64
+  %raw.up = add i64 %raw.int, 63
+  %raw.on = and i64 %raw.up, -64
+  %ws = inttoptr i64 %raw.on to ptr
+  br label %enter
+enter:
+  %taken = cmpxchg ptr {at(LINE * BUSY)}, i64 0, i64 1 acquire monotonic, align 8
+  %free = extractvalue {{ i64, i1 }} %taken, 1
+  br i1 %free, label %in, label %outside
+outside:
+  %unwanted = load atomic i64, ptr {at(LINE * STOP)} monotonic, align 8
+  %turned = icmp ne i64 %unwanted, 0
+  br i1 %turned, label %out, label %later
+later:
+  call i32 @sched_yield()
+  br label %enter
+in:
+  %first = load atomic i64, ptr {at(STEP)} acquire, align 8
+  %first.4 = mul i64 %first, 4
+  %first.idle = or i64 %first.4, {IDLE}
+  store atomic i64 %first.idle, ptr {claim} release, align 8
+  store atomic i64 %first.idle, ptr {done} release, align 8
+  store atomic i64 0, ptr {at(LINE * BUSY)} release, align 8
+  br label %begin
+begin:
+  %last = phi i64 [%first, %in], [%step, %skip], [%step, %work]
+  %last.4 = mul i64 %last, 4
+  %last.idle = or i64 %last.4, {IDLE}
+  br label %look
+look:
+  %count = phi i64 [0, %begin], [%count.next, %spin], [{SPINS - YIELD_EVERY}, %yield]
+  %since = phi i64 [0, %begin], [%since, %spin], [%since.next, %yield]
+  %step = load atomic i64, ptr {at(STEP)} acquire, align 8
+  %same = icmp eq i64 %step, %last
+  br i1 %same, label %wait, label %claim
+wait:
+  %count.next = add i64 %count, 1
+  %long = icmp ugt i64 %count, {SPINS}
+  br i1 %long, label %slow, label %spin
+spin:
+  {pause}
+  br label %look
+slow:
+  %stop = load atomic i64, ptr {at(LINE * STOP)} monotonic, align 8
+  %stopped = icmp ne i64 %stop, 0
+  br i1 %stopped, label %leave, label %time
+time:
+  %now = call i64 @clock()
+  %unset = icmp eq i64 %since, 0
+  %since.next = select i1 %unset, i64 %now, i64 %since
+  %idle.for = sub i64 %now, %since.next
+  %enough = icmp ugt i64 %idle.for, {LINGER}
+  br i1 %enough, label %leave, label %yield
+yield:
+  call i32 @sched_yield()
+  br label %look
+claim:
+  %step.4 = mul i64 %step, 4
+  %step.working = or i64 %step.4, {WORKING}
+  %step.idle = or i64 %step.4, {IDLE}
+  %pair = cmpxchg ptr {claim}, i64 %last.idle, i64 %step.working acq_rel acquire, align 8
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %work, label %skip
+skip:
+  store atomic i64 %step.idle, ptr {claim} release, align 8
+  store atomic i64 %step.idle, ptr {done} release, align 8
+  br label %begin
+work:
+{take}  %status = call i64 @stream_{k}(ptr %ws, {args}, i64 %step)
+  store i64 %status, ptr {at(done_at(k) + STATUS)}, align 8
+  store atomic i64 %step.idle, ptr {claim} release, align 8
+  store atomic i64 %step.idle, ptr {done} release, align 8
+  br label %begin
+leave:
+  %gone = or i64 %last.4, {AWAY}
+  store atomic i64 %gone, ptr {claim} release, align 8
+  store atomic i64 %gone, ptr {done} release, align 8
+  br label %out
+out:
+  call void @free(ptr %raw)
+  ret void
+}}"""

@@ -1,0 +1,350 @@
+"""A kernel as a Python builtin: the call itself is emitted as LLVM IR, next to the kernel, without a C compiler.
+
+Through ctypes, a call costs microseconds. A builtin of METH_FASTCALL | METH_KEYWORDS is only a C function
+
+    PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+
+and `definition` writes that function as `@call`. It looks into the arguments, allocates the result (or takes the array
+given as `out=`), runs the kernel and returns. Whatever is not plainly right (another type or dtype, a strided view, a
+wrong shape, another keyword, an `out` that overlaps an input, a bad value) goes, with the arguments untouched, to
+`self`: the Python function that converts, explains and raises. So `@call` never reports anything about its arguments,
+and being strict in it costs speed, never an answer.
+
+The module around it defines the kernel. Both return 0, or something else for a bad input; strides are bytes from row
+to row.
+
+    define i64 @one(ptr in0, ptr in1, ..., ptr out)
+    define i64 @many(i64 n, ptr in0, i64 stride0, ptr in1, i64 stride1, ..., ptr out, i64 out_stride)
+
+Layout facts, for 64-bit CPython with a GIL; pycall.supported checks them on a live array.
+
+- PyObject: reference count, type. PyArrayObject goes on with data, nd, dimensions, strides, base, descr, flags. NumPy
+  keeps these fields at their places, because its macros read them from compiled extensions:
+  https://numpy.org/doc/stable/reference/c-api/types-and-structures.html#c.PyArrayObject
+- An array of native floats has the one descr of its type (a copy, as unpickling makes, is merely slower), so an address
+  tells the dtype and the byte order. Subclasses have another type.
+- NumPy's functions sit in the table of the capsule `_ARRAY_API`; the indices below are those of __multiarray_api.h, and
+  are the same in 1.26 and 2.x: https://numpy.org/doc/stable/reference/c-api/array.html
+
+These addresses differ between processes, while object code is cached on disk: hence `@py`, a table of addresses that
+`@call` reads and emit/cpu/pycall.py fills. CPython's own functions are ordinary externals, for the linker to find.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+# The head of a PyArrayObject, in order: the name, in IR, in ctypes.
+FIELDS = (
+    ("count", "i64", ctypes.c_int64),
+    ("type", "ptr", ctypes.c_void_p),
+    ("data", "ptr", ctypes.c_void_p),
+    ("nd", "i32", ctypes.c_int32),
+    ("dims", "ptr", ctypes.c_void_p),
+    ("strides", "ptr", ctypes.c_void_p),
+    ("base", "ptr", ctypes.c_void_p),
+    ("descr", "ptr", ctypes.c_void_p),
+    ("flags", "i32", ctypes.c_int32),
+)
+_INDEX = {name: (i, kind) for i, (name, kind, _) in enumerate(FIELDS)}
+PLAIN = 0x001 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+_WRITEABLE = 0x400
+FLOATS = ("float64", "float32")
+TABLE = ("PyArray_Type", "PyArray_Return", "PyArray_NewFromDescr", *FLOATS, "out")  # what @py holds, in order
+
+AXES_LIMIT = 8  # leading axes; more of them go to the fallback
+RELEASE_ROWS = 64  # from here on a batch is long enough to pay for letting other threads run
+
+# The functions of CPython that @call declares: the type of the result, and of the parameters.
+EXTERNALS = {
+    "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
+    "PyEval_SaveThread": ("ptr", ""),
+    "PyEval_RestoreThread": ("void", "ptr"),
+    "Py_IncRef": ("void", "ptr"),
+    "Py_DecRef": ("void", "ptr"),
+}
+
+
+def definition(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, rows_limit: int) -> str:
+    """IR text of `@call` and what it needs, for a module that defines `@one` and `@many`.
+
+    `inputs` (at least one) and `output` are the shapes of one state. A batch of more than `rows_limit` rows goes to the
+    fallback.
+    """
+    dims = ", ".join(f"i64 {n}" for n in output)
+    return "\n".join(
+        [
+            "%py.array = type { " + ", ".join(kind for _, kind, _ in FIELDS) + " }",
+            f"@py = global [{len(TABLE)} x ptr] zeroinitializer",
+            f"@py.shape = private constant [{len(output)} x i64] [{dims}]",
+            *(f"declare {result} @{name}({parameters})" for name, (result, parameters) in EXTERNALS.items()),
+            *(_axes(shape, dtype) for shape in dict.fromkeys([*inputs, output])),
+            _call(inputs, output, dtype, rows_limit),
+        ]
+    )
+
+
+def _field(value: str, array: str, field: str) -> str:
+    index, kind = _INDEX[field]
+    return f"""\
+  {value}.at = getelementptr %py.array, ptr {array}, i64 0, i32 {index}
+  {value} = load {kind}, ptr {value}.at
+"""
+
+
+def _element(value: str, kind: str, base: str, index: int | str) -> str:
+    return f"""\
+  {value}.at = getelementptr {kind}, ptr {base}, i64 {index}
+  {value} = load {kind}, ptr {value}.at
+"""
+
+
+def _entry(value: str, name: str) -> str:
+    return _element(value, "ptr", "@py", TABLE.index(name))
+
+
+def _all(value: str, tests: Sequence[str]) -> str:
+    """`value` = all of the i1 `tests`."""
+    sums = [f"{value}.{i}" for i in range(len(tests) - 1)] + [value]
+    pairs = zip(sums, ["true", *sums], tests)
+    return "".join(f"  {total} = and i1 {before}, {test}\n" for total, before, test in pairs)
+
+
+def _axes_name(shape: tuple[int, ...]) -> str:
+    return "@py.axes." + ("x".join(map(str, shape)) or "scalar")
+
+
+def _axes(shape: tuple[int, ...], dtype: str) -> str:
+    """A function: the number of axes that an object has before `shape`, or -1 where it is not a plain array of it."""
+    trailing = "".join(
+        f"""\
+  %own.{i}.i = add i64 %axes, {i}
+{_element(f"%own.{i}", "i64", "%dims", f"%own.{i}.i")}\
+  %own.{i}.fits = icmp eq i64 %own.{i}, {n}
+"""
+        for i, n in enumerate(shape)
+    )
+    return f"""
+define internal i64 {_axes_name(shape)}(ptr %object) alwaysinline {{
+{_field("%type", "%object", "type")}\
+{_entry("%ndarray", "PyArray_Type")}\
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %array, label %other
+array:
+{_field("%descr", "%object", "descr")}\
+{_entry("%native", dtype)}\
+  %is.float = icmp eq ptr %descr, %native
+{_field("%flags", "%object", "flags")}\
+  %masked = and i32 %flags, {PLAIN}
+  %is.plain = icmp eq i32 %masked, {PLAIN}
+{_field("%nd", "%object", "nd")}\
+  %nd.wide = sext i32 %nd to i64
+  %axes = sub i64 %nd.wide, {len(shape)}
+  %is.deep = icmp sge i64 %axes, 0
+{_all("%is.candidate", ["%is.float", "%is.plain", "%is.deep"])}\
+  br i1 %is.candidate, label %shaped, label %other
+shaped:
+{_field("%dims", "%object", "dims")}\
+{trailing}\
+{_all("%fits", [f"%own.{i}.fits" for i in range(len(shape))] or ["true"])}\
+  %answer = select i1 %fits, i64 %axes, i64 -1
+  ret i64 %answer
+other:
+  ret i64 -1
+}}
+"""
+
+
+def _call(inputs: Sequence[tuple[int, ...]], output: tuple[int, ...], dtype: str, rows_limit: int) -> str:
+    size = np.dtype(dtype).itemsize
+    each = range(len(inputs))
+    arguments = "".join(
+        f"""\
+{_element(f"%arg.{i}", "ptr", "%args", i)}\
+  %axes.{i} = call i64 {_axes_name(inputs[i])}(ptr %arg.{i})
+  %alike.{i} = icmp eq i64 %axes.{i}, %axes.0
+"""
+        for i in each
+    )
+    lengths = "".join(
+        f"""\
+{_element(f"%length.{i}", "i64", f"%dims.{i}", "%axis")}\
+  %agrees.{i} = icmp eq i64 %length.{i}, %length.0
+"""
+        for i in each
+    )
+    trailing = "".join(
+        f"""\
+  %tail.{i}.i = add i64 %axes.0, {i}
+  %tail.{i} = getelementptr i64, ptr %lead, i64 %tail.{i}.i
+  store i64 {n}, ptr %tail.{i}
+"""
+        for i, n in enumerate(output)
+    )
+    state = ", ".join(f"ptr %data.{i}" for i in each)
+    rows = ", ".join(f"ptr %data.{i}, i64 {size * prod(inputs[i])}" for i in each)
+    overlaps = "".join(
+        f"""\
+  %end.{i}.n = mul i64 %n, {size * prod(inputs[i])}
+  %end.{i} = getelementptr i8, ptr %data.{i}, i64 %end.{i}.n
+  %before.{i} = icmp ule ptr %end.{i}, %given.data
+  %after.{i} = icmp ule ptr %given.end, %data.{i}
+  %apart.{i} = or i1 %before.{i}, %after.{i}
+"""
+        for i in each
+    )
+    # Where an output can be 0-d it comes back as a scalar, as from a ufunc; the caller's own array comes back as it is.
+    finish = "  ret ptr %out\n" if output else f"""\
+  br i1 %asked, label %same, label %scalar
+same:
+  ret ptr %out
+scalar:
+{_entry("%return", "PyArray_Return")}\
+  %final = tail call ptr %return(ptr %out)
+  ret ptr %final
+"""  # fmt: skip
+    return f"""
+define ptr @call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) uwtable {{
+  %lead = alloca [{AXES_LIMIT + len(output)} x i64]
+  %complete = icmp eq i64 %nargs, {len(inputs)}
+  br i1 %complete, label %start, label %fallback
+start:
+  %positional = icmp eq ptr %kwnames, null
+  br i1 %positional, label %look, label %keyword
+
+keyword: ; one is known, `out`: a tuple of one interned string
+{_element("%kwnames.count", "i64", "%kwnames", 2)}\
+{_element("%kwnames.first", "ptr", "%kwnames", 3)}\
+{_entry("%out.name", "out")}\
+  %is.one = icmp eq i64 %kwnames.count, 1
+  %is.out = icmp eq ptr %kwnames.first, %out.name
+{_all("%is.asked", ["%is.one", "%is.out"])}\
+  br i1 %is.asked, label %asking, label %fallback
+asking:
+{_element("%target", "ptr", "%args", len(inputs))}\
+  br label %look
+
+look:
+  %given = phi ptr [ null, %start ], [ %target, %asking ]
+  %asked = icmp ne ptr %given, null
+{arguments}\
+  %few = icmp ule i64 %axes.0, {AXES_LIMIT} ; unsigned, so that -1 is too many
+{_all("%fit", ["%few", *(f"%alike.{i}" for i in each)])}\
+  br i1 %fit, label %fitting, label %fallback
+
+fitting:
+{"".join(_field(f"%data.{i}", f"%arg.{i}", "data") for i in each)}\
+{"".join(_field(f"%dims.{i}", f"%arg.{i}", "dims") for i in each)}\
+  %single = icmp eq i64 %axes.0, 0
+  br i1 %single, label %sized, label %leading
+
+leading: ; compare, multiply and note the leading lengths
+  %axis = phi i64 [ 0, %fitting ], [ %axis.next, %agreed ]
+  %so.far = phi i64 [ 1, %fitting ], [ %product, %agreed ]
+{lengths}\
+{_all("%agree", [f"%agrees.{i}" for i in each])}\
+  br i1 %agree, label %agreed, label %fallback
+agreed:
+  %lead.at = getelementptr i64, ptr %lead, i64 %axis
+  store i64 %length.0, ptr %lead.at
+  %product = mul i64 %so.far, %length.0 ; cannot overflow, as the array exists
+  %axis.next = add i64 %axis, 1
+  %more = icmp ult i64 %axis.next, %axes.0
+  br i1 %more, label %leading, label %counted
+counted:
+{trailing}\
+  %some = icmp ne i64 %product, 0
+  %within = icmp ule i64 %product, {rows_limit}
+{_all("%ours", ["%some", "%within"])}\
+  br i1 %ours, label %sized, label %fallback
+
+sized:
+  %shape = phi ptr [ @py.shape, %fitting ], [ %lead, %counted ]
+  %n = phi i64 [ 1, %fitting ], [ %product, %counted ]
+  br i1 %asked, label %consider, label %allocate
+
+consider: ; the caller's array: of the right shape, writable, and apart from every input
+  %given.axes = call i64 {_axes_name(output)}(ptr %given)
+  %given.alike = icmp eq i64 %given.axes, %axes.0
+  br i1 %given.alike, label %inspect, label %fallback
+inspect:
+{_field("%given.flags", "%given", "flags")}\
+{_field("%given.dims", "%given", "dims")}\
+{_field("%given.data", "%given", "data")}\
+  %given.masked = and i32 %given.flags, {_WRITEABLE}
+  %given.writable = icmp ne i32 %given.masked, 0
+  %given.n = mul i64 %n, {size * prod(output)}
+  %given.end = getelementptr i8, ptr %given.data, i64 %given.n
+{overlaps}\
+{_all("%given.good", ["%given.writable", *(f"%apart.{i}" for i in each)])}\
+  br i1 %given.good, label %measure, label %fallback
+measure:
+  %given.axis = phi i64 [ 0, %inspect ], [ %given.next, %same.length ]
+  %measured = icmp eq i64 %given.axis, %axes.0
+  br i1 %measured, label %adopt, label %length
+length:
+{_element("%given.length", "i64", "%given.dims", "%given.axis")}\
+{_element("%wanted", "i64", "%lead", "%given.axis")}\
+  %given.agrees = icmp eq i64 %given.length, %wanted
+  br i1 %given.agrees, label %same.length, label %fallback
+same.length:
+  %given.next = add i64 %given.axis, 1
+  br label %measure
+adopt:
+  call void @Py_IncRef(ptr %given)
+  br label %allocated
+
+allocate: ; PyArray_NewFromDescr takes over a reference to the descr
+  %depth = add i64 %axes.0, {len(output)}
+  %nd = trunc i64 %depth to i32
+{_entry("%type", "PyArray_Type")}\
+{_entry("%descr", dtype)}\
+{_entry("%new", "PyArray_NewFromDescr")}\
+  call void @Py_IncRef(ptr %descr)
+  %made = call ptr %new(ptr %type, ptr %descr, i32 %nd, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %none = icmp eq ptr %made, null
+  br i1 %none, label %failed, label %allocated
+failed: ; out of memory, and the error is set
+  ret ptr null
+allocated:
+  %out = phi ptr [ %made, %allocate ], [ %given, %adopt ]
+{_field("%out.data", "%out", "data")}\
+  br i1 %single, label %state, label %batch
+
+state:
+  %state.bad = call i64 @one({state}, ptr %out.data)
+  br label %done
+
+batch:
+  %long = icmp uge i64 %n, {RELEASE_ROWS}
+  br i1 %long, label %release, label %run
+release:
+  %saved = call ptr @PyEval_SaveThread()
+  br label %run
+run:
+  %thread = phi ptr [ null, %batch ], [ %saved, %release ]
+  %batch.bad = call i64 @many(i64 %n, {rows}, ptr %out.data, i64 {size * prod(output)})
+  br i1 %long, label %acquire, label %done
+acquire:
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %done
+
+done:
+  %bad = phi i64 [ %state.bad, %state ], [ %batch.bad, %run ], [ %batch.bad, %acquire ]
+  %fine = icmp eq i64 %bad, 0
+  br i1 %fine, label %finish, label %discard
+finish:
+{finish}\
+discard:
+  call void @Py_DecRef(ptr %out)
+  br label %fallback
+
+fallback:
+  %answer = tail call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
+  ret ptr %answer
+}}
+"""

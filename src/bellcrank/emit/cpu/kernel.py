@@ -1,0 +1,308 @@
+"""A Kernel: numpy in, numpy out, any leading batch shape, threads, no GIL held while a batch runs.
+
+One state of plain float arrays never enters this file: the compiled module has its own Python entry (emit/cpu/entry.py),
+which hands anything unusual to `Kernel.convert` below.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.emit.cpu import pycall
+from bellcrank.emit.cpu.library import Library
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph
+from bellcrank.parameters import Parameters
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel takes and gives, for one state."""
+
+    name: str
+    inputs: Mapping[str, Shape]
+    outputs: Mapping[str, Shape]
+    dtype: str = "float64"
+    rows_per_thread: int = 1024  # fewer are done before another thread has woken up
+    columns: Mapping[str, Sequence[str]] | None = None  # names of an input's elements, for messages
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the module has a Python entry of its own: one output, something to read."""
+        return len(self.outputs) == 1 and bool(self.inputs)
+
+
+class Kernel:
+    """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
+
+    schedule: Any = None
+
+    def __init__(
+        self,
+        signature: Signature,
+        library: Library,
+        *,
+        method: str,
+        threads: int,
+        graph: Callable[[], Graph],
+        source: Callable[[], str],
+        cached: bool = False,
+        code_size: int = 0,
+        recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
+        extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
+        parameters: Parameters | None = None,
+    ) -> None:
+        """parameters: what the input `p` is, which may then be left out (nominal values) or be given by name."""
+        self.parameters = Parameters() if parameters is None else parameters
+        self.signature, self.library, self.method, self.threads = signature, library, method, threads
+        self.from_cache, self.code_size = cached, code_size
+        self._graph, self._source, self._extend, self._recipe = graph, source, extend, recipe
+        arrays = len(signature.inputs) + len(signature.outputs)
+        self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
+        self._many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * arrays)(
+            library.address("many")
+        )
+        self.function: Callable[..., Any] = self.convert
+        if signature.builtin and pycall.supported():
+            head = f"{signature.name}({', '.join(signature.inputs)})\n--\n\nby {method}, {signature.dtype}"
+            self.function = pycall.native(library.address, signature.name, head, self.convert)
+            # A class of its own whose __call__ is the builtin: calling the kernel enters no Python code.
+            self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": self.__doc__})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.convert(*args, **kwargs)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self._graph()
+
+    @cached_property
+    def source(self) -> str:
+        return self._source()
+
+    @property
+    def predicted(self) -> float:
+        """Seconds of one state in a batch on one core, by the cost model of this computer (emit/cpu/costs.py)."""
+        from bellcrank.emit.cpu.costs import costs
+
+        return costs(self.signature.dtype).predicted(self.graph)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Machine code does not travel; what made it does, and finds it in the cache."""
+        if self._recipe is None:
+            raise TypeError(f"{self!r} was made by hand and has no recipe to be made again from.")
+        return self._recipe
+
+    def __repr__(self) -> str:
+        s = self.signature
+        return f"<Kernel {s.name} by {self.method}, {s.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
+
+    # -- the careful path
+
+    def convert(self, *args: Any, out: Array | None = None, **named: Any) -> Any:
+        """Any array-likes that broadcast: checks, converts, runs, and explains what does not fit."""
+        other = self._extend(named) if named and self._extend is not None else None
+        if other is not None:  # keywords that ask for another kernel
+            return other[0].convert(*args, out=out, **other[1])
+        values = self._bind(args, named)
+        arrays = {name: self._array(name, values[name]) for name in self.signature.inputs}
+        batch = self._batch(arrays)
+        rows = math.prod(batch)
+        results = self._results(batch, out, list(arrays.values()))
+        pointers = []
+        keep = []
+        for name, array in arrays.items():
+            flat, stride = self._rows(array, self.signature.inputs[name], batch, rows)
+            keep.append(flat)
+            pointers.append((flat.ctypes.data, stride))
+        for result, shape in zip(results, self.signature.outputs.values(), strict=True):
+            pointers.append((result.ctypes.data, math.prod(shape) * result.itemsize))
+        if rows and self._run(rows, pointers, not batch, (keep, results)):
+            self._explain(arrays)
+        if out is not None and results[0] is not out:
+            np.copyto(out, results[0])
+            return out
+        if len(results) > 1:
+            return dict(zip(self.signature.outputs, results, strict=True))
+        return results[0] if results[0].ndim else results[0][()]
+
+    def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        s = self.signature
+        usage = f"{s.name}({', '.join(s.inputs)})"
+        if len(args) > len(s.inputs):
+            raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
+        values = dict(zip(s.inputs, args, strict=False))
+        if self.parameters and "parameters" in named:
+            rest = {key: x for key, x in named.items() if key != "parameters"}
+            if "p" in values or "p" in rest:
+                raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
+            named = rest | {"p": self.parameters.vector(named["parameters"], s.name)}
+        elif self.parameters and "p" not in values and "p" not in named:
+            named = {**named, "p": self.parameters.nominal}
+        for name, value in named.items():
+            if name == "parameters" and not self.parameters:
+                raise InputError(
+                    f"{usage}: parameters is given, but no number is free: bellcrank.parameters(name, value) or "
+                    "mechanism.free(name) makes one."
+                )
+            if name not in s.inputs:
+                raise InputError(f"{usage}: {unknown('input', name, [*s.inputs, 'out'])}")
+            if name in values:
+                raise InputError(f'{usage}: "{name}" is given twice.')
+            values[name] = value
+        missing = [name for name in s.inputs if name not in values]
+        if missing:
+            raise InputError(f"{usage}: missing {', '.join(missing)}.")
+        return values
+
+    def _array(self, name: str, value: Any) -> Array:
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f'{self.signature.name}: input "{name}" is not an array: {error}.') from error
+        self._fits(name, array)
+        return array.astype(self.signature.dtype, copy=False)
+
+    def _fits(self, name: str, array: Any) -> None:
+        """An array of numpy or of the GPU, by its kind and its shape."""
+        shape = self.signature.inputs[name]
+        if array.dtype.kind not in "fiub":
+            raise InputError(f'{self.signature.name}: input "{name}" has dtype {array.dtype}; expected real numbers.')
+        expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
+        if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
+            raise InputError(f'{self.signature.name}: input "{name}" has shape {array.shape}; expected {expected}.')
+
+    def _batch(self, arrays: Mapping[str, Array]) -> Shape:
+        heads = {name: a.shape[: a.ndim - len(self.signature.inputs[name])] for name, a in arrays.items()}
+        try:
+            return np.broadcast_shapes(*heads.values())
+        except ValueError:
+            shown = ", ".join(f"{name} {head}" for name, head in heads.items())
+            raise InputError(f"{self.signature.name}: leading axes do not broadcast: {shown}.") from None
+
+    def _rows(self, array: Array, shape: Shape, batch: Shape, rows: int) -> tuple[Array, int]:
+        """An array whose rows are contiguous, and the bytes from row to row (0 repeats one row for all)."""
+        size = math.prod(shape)
+        if array.ndim == len(shape):
+            return np.ascontiguousarray(array), 0 if batch else size * array.itemsize
+        if array.shape[: len(batch)] != batch or array.ndim != len(batch) + len(shape):
+            array = np.broadcast_to(array, (*batch, *shape))
+        if len(batch) == len(shape) == 1 and array.strides[1] == array.itemsize and array.strides[0] > 0:
+            return array, array.strides[0]  # columns of a wider table: no copy needed
+        flat = np.ascontiguousarray(array).reshape(rows, size)
+        return flat, size * array.itemsize
+
+    def _results(self, batch: Shape, out: Array | None, inputs: Sequence[Array]) -> list[Array]:
+        shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
+        dtype = np.dtype(self.signature.dtype)
+        if out is not None:
+            if len(shapes) > 1:
+                raise InputError(f"{self.signature.name} gives {len(shapes)} arrays; out= takes one.")
+            if (
+                not isinstance(out, np.ndarray)
+                or out.shape != shapes[0]
+                or out.dtype != dtype
+                or not out.flags.writeable
+            ):
+                got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+                raise InputError(
+                    f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; got {got}."
+                )
+            if out.flags.c_contiguous and not any(np.may_share_memory(out, a) for a in inputs):
+                return [out]
+        return [np.empty(shape, dtype) for shape in shapes]
+
+    def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
+        """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
+        if single:
+            return int(self._one(*(p for p, _ in pointers)))
+        parts = min(self.threads, max(1, rows // self.signature.rows_per_thread))
+        if parts == 1:
+            return int(self._many(rows, *(x for pair in pointers for x in pair)))
+        edges = [rows * k // parts // 16 * 16 for k in range(parts)] + [rows]
+
+        def piece(k: int, keep: object = keep) -> int:
+            start, count = edges[k], edges[k + 1] - edges[k]
+            return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
+
+        others: list[Future[int]] = []
+        try:
+            others.extend(_pool(self.threads).submit(piece, k) for k in range(1, parts))
+            mine = piece(0)  # this thread does its share
+        finally:
+            _settle(others)
+        return max(mine, *(other.result() for other in others))
+
+    def _explain(self, arrays: Mapping[str, Array]) -> None:
+        """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
+        for name, array in arrays.items():
+            bad = np.argwhere(~np.isfinite(array))
+            if len(bad):
+                at = tuple(int(i) for i in bad[0])
+                named = self.signature.columns.get(name) if self.signature.columns else None
+                called = f' ("{named[at[-1]]}")' if named else ""
+                raise InputError(
+                    f"{self.signature.name}: {name}[{', '.join(map(str, at))}]{called} is {array[at]}; expected finite "
+                    f"numbers ({len(bad)} of {array.size} are not)."
+                )
+
+
+def _settle(others: Sequence[Future[int]]) -> None:
+    """Waits, come what may: the arrays must outlive those who still write to them. An interrupt comes afterwards."""
+    from concurrent.futures import wait
+
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            wait(others)
+            break
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that are all there. They are started by another one, which no signal interrupts: a thread whose start was
+    cut short is one that the end of the interpreter waits for, and nobody ends.
+    """
+    from concurrent.futures import ThreadPoolExecutor, wait  # only some need it, and all would wait for its import
+
+    made: SimpleQueue[ThreadPoolExecutor | BaseException] = SimpleQueue()
+
+    def start() -> None:
+        try:
+            pool = ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
+            all_there = threading.Barrier(threads)
+            wait([pool.submit(all_there.wait) for _ in range(threads)])
+            made.put(pool)
+        except BaseException as error:
+            made.put(error)
+
+    _thread.start_new_thread(start, ())  # all of it or nothing, which threading's start() is not
+    found = made.get()
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,154 @@
+"""Graph to a module of LLVM IR text: `@one` for a state and `@many` for a batch in lanes.
+
+    i64 @one(ptr in..., ptr out...)                                        0, or 1 when an input is not finite
+    i64 @many(i64 n, ptr in, i64 stride, ..., ptr out, i64 stride, ...)    n rows; strides in bytes from row to row
+
+Both come from the same speller, with one lane and with as many as the processor has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.plan import MATRIX, Item, ahead, chunks, items
+from bellcrank.emit.cpu.speller import LIBRARY, Speller
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.order import order
+from bellcrank.graph import Graph
+from bellcrank.quoting import comment, symbol
+
+STACK = 65536  # bytes of workspace that may lie on the stack
+CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
+NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
+
+
+def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
+    """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
+    sequence = items(graph, order(graph))
+    state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
+    first: list[Item] = []
+    if _waits(graph) and len(state.pieces) == 1 and width > 1:
+        first, sequence = ahead(items(graph, order(graph, NARROW)))
+    block = Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
+    parts = [
+        f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
+        sincos.definition(width, dtype),
+        *library(state.w),
+        state.function("state"),
+        block.function("block"),
+        one(graph, state),
+        _many(graph, block),
+        block.w.pooled(),
+        "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
+    ]
+    return "\n".join(parts)
+
+
+def _waits(graph: Graph) -> bool:
+    """Whether a block should do something for the next: measured to pay for matrices (Panda's mass matrix takes 15 ns
+    instead of 17), whose recursion has one long path; where there is enough else to do, it costs registers for nothing.
+    """
+    return any(array.size > MATRIX for array in graph.outputs.values())
+
+
+def library(w: Writer) -> list[str]:
+    suffix = "" if w.dtype == "float64" else "f"
+    memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
+    return memory + [
+        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
+    ]
+
+
+def arrays(graph: Graph) -> list[str]:
+    """Names of all arrays, inputs first."""
+    return [f"in_{symbol(n)}" for n in graph.inputs] + [f"out_{symbol(n)}" for n in graph.outputs]
+
+
+def workspace(slots: int, w: Writer) -> tuple[str, str]:
+    """Text that makes %ws and that gives it back: on the stack where it is small, for a thread's stack may be, too."""
+    size = slots * w.align
+    if size <= STACK:
+        return f"  %ws = alloca [{size} x i8], align 64\n", ""
+    take = f"""  %ws.raw = call ptr @malloc(i64 {size + 64})
+  %ws.int = ptrtoint ptr %ws.raw to i64
+  %ws.up = add i64 %ws.int, 63
+  %ws.on = and i64 %ws.up, -64
+  %ws = inttoptr i64 %ws.on to ptr
+"""
+    return take, "  call void @free(ptr %ws.raw)\n"
+
+
+def one(graph: Graph, state: Speller, name: str = "one") -> str:
+    args = ", ".join(f"ptr %{n}" for n in arrays(graph))
+    take, give = workspace(state.size, state.w)
+    return f"""define i64 @{name}({args}) nounwind {{
+{take}  %status = call i64 @state(ptr %ws, {args})
+{give}  ret i64 %status
+}}"""
+
+
+def _many(graph: Graph, block: Speller) -> str:
+    """Whole blocks in a loop, the last moved back so that it ends with the last row; fewer rows than lanes one by one.
+
+    Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap. A block that does
+    something for the next takes turns between two workspaces; the last one does it once more for itself.
+    """
+    w, names = block.w, arrays(graph)
+    take, give = workspace(block.size * (2 if block.first else 1), w)
+
+    def rows(row: str, tag: str, names: Sequence[str] = names) -> tuple[str, str]:
+        """Addresses of a row in every array: the text, and the arguments."""
+        lines = (
+            f"  %{tag}{i}.o = mul i64 {row}, %stride_{n}\n  %{tag}{i} = getelementptr i8, ptr %{n}, i64 %{tag}{i}.o\n"
+            for i, n in enumerate(names)
+        )
+        return "".join(lines), ", ".join(f"ptr %{tag}{i}" for i in range(len(names)))
+
+    block_rows, block_args = rows("%row", "b")
+    state_rows, state_args = rows("%k", "s")
+    strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
+    here, turns = "%ws", ""
+    if block.first:
+        inputs = names[: len(graph.inputs)]
+        take += f"""  %other = getelementptr i8, ptr %ws, i64 {block.size * w.align}
+  call void @block_first(ptr %ws, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in inputs)})
+"""
+        here, turns = "%here", "  %here = phi ptr [%ws, %begin], [%then, %loop]\n"
+        turns += "  %then = phi ptr [%other, %begin], [%here, %loop]\n"
+        next_rows, next_args = rows("%next", "n", inputs)
+        block_rows += next_rows
+        block_args += f", ptr %then, {next_args}"
+    return f"""define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
+  %few = icmp ult i64 %n, {w.lanes}
+  br i1 %few, label %some, label %begin
+begin:
+{take}  %final = sub i64 %n, {w.lanes}
+  br label %loop
+loop:
+  %row = phi i64 [0, %begin], [%next, %loop]
+  %seen = phi i64 [0, %begin], [%status, %loop]
+{turns}  %after = add i64 %row, {w.lanes}
+  %inside = icmp ule i64 %after, %final
+  %next = select i1 %inside, i64 %after, i64 %final
+{block_rows}  %bad = call i64 @block(ptr {here}, {block_args}{strides})
+  %status = or i64 %seen, %bad
+  %more = icmp ult i64 %row, %final
+  br i1 %more, label %loop, label %done
+done:
+{give}  ret i64 %status
+some:
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %end, label %single
+single:
+  %k = phi i64 [0, %some], [%k.next, %single]
+  %k.seen = phi i64 [0, %some], [%k.status, %single]
+{state_rows}  %k.bad = call i64 @one({state_args})
+  %k.status = or i64 %k.seen, %k.bad
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %n
+  br i1 %k.more, label %single, label %end
+end:
+  %result = phi i64 [0, %some], [%k.status, %single]
+  ret i64 %result
+}}"""

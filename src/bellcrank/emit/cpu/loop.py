@@ -1,0 +1,350 @@
+"""A loop around graphs in machine code: a state goes from tick to tick, and rows of it are written down on the way.
+
+    i64 @run(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
+             i64 capacity, ptr counts, ptr ws)
+    void @begin(ptr s, ptr spare, ptr p, ptr u, ptr ws)     the state in s, completed in spare, before the first tick
+    void @sweep(i64 blocks, i64 ticks, ptr first, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
+                i64 capacity, ptr counts, ptr codes, ptr ws)
+
+`sweep` runs one block of lanes after the other, so that a batch of short runs is one call. A block is its s, spare, p
+and u, one behind the other; the next lies behind it, and so do its inputs, rows and counts. `codes` has what `run` said
+of each: nothing is done where that is DONE, and where it is NEW the block is begun first.
+
+The state `s` is all that one tick tells the next, for every lane its own. Some of its elements are signs to this loop:
+
+    live   the lane goes on             due    a row is to be written before the next tick
+    hit    `locate` is to be called     input  which line of the table of inputs is valid now
+    fresh  that line is a new one
+
+A lane that is not live any more is left as it is by `tick`, which is the graph's own duty. The result is why the loop
+returned, plus `SWAPPED` where the state now lies in `spare`: DONE (no lane is live), PAUSE (ticks are used up; call
+again to go on) or FULL (no room for another row).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bellcrank.emit.cpu import lanes as copied
+from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.inline import opened
+from bellcrank.emit.cpu.llvm import library
+from bellcrank.emit.cpu.plan import TILE, tiles
+from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph import Graph
+from bellcrank.quoting import comment
+
+DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
+LINE = "\n"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the loop does: graphs with inputs s, p, u (as far as they exist) and output s."""
+
+    tick: Graph
+    live: int  # places of the signs in s
+    due: int
+    row: int  # elements of a row: the first ones of s, or what `observe` gives
+    start: Graph  # completes a state before the first tick
+    observe: Graph | None = None  # outputs row and s, called while a row is due
+    locate: Graph | None = None  # called after a tick that left a hit
+    hit: int = 0
+    input: int = 0
+    renew: Graph | None = None  # called before a tick with fresh inputs
+    fresh: int = 0
+
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        found = {"start": self.start, "tick": self.tick, "observe": self.observe, "locate": self.locate}
+        found["renew"] = self.renew
+        return {name: graph for name, graph in found.items() if graph is not None}
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.tick.inputs["s"])
+
+    @property
+    def inputs(self) -> int:
+        return math.prod(self.tick.inputs["u"]) if "u" in self.tick.inputs else 0
+
+    @property
+    def parameters(self) -> int:
+        return max((math.prod(g.inputs["p"]) for g in self.graphs.values() if "p" in g.inputs), default=0)
+
+
+def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
+    """The module, and the slots of the workspace that `run` wants."""
+    w = Writer(lanes, dtype)
+    made = routines(program.graphs | {"tick": opened(program.tick)}, lanes, trig_width, dtype)
+    parts = [
+        f"; {comment(program.tick.name)}: {program.size} numbers of state, {lanes} lanes of {dtype}",
+        sincos.definition(trig_width, dtype),
+        *library(w),
+        made.text,
+        _begin(program),
+        _run(program, w),
+        _sweep(program, w),
+        "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
+    ]
+    return "\n".join(parts), made.slots
+
+
+def _sign(w: Writer, name: str, state: str, place: int) -> str:
+    """%name.bits, one bit per lane where s[place] is positive, and %name, whether there is any."""
+    bits = f"i{w.lanes}"
+    return f"""  %{name}.at = getelementptr i8, ptr {state}, i64 {place * w.align}
+  %{name}.x = load {w.type}, ptr %{name}.at, align {w.align}
+  %{name}.set = fcmp ogt {w.type} %{name}.x, {w.immediate(0.0)}
+  %{name}.bits = bitcast {w.mask} %{name}.set to {bits}
+  %{name} = icmp ne {bits} %{name}.bits, 0
+"""
+
+
+def call_of(graph: Graph, name: str, state: str, *outputs: str) -> str:
+    given = {"s": state, "p": "%p", "u": "%u"}
+    arguments = ["%ws", *(given[key] for key in graph.inputs), *outputs]
+    return f"  call void @{name}({', '.join(f'ptr {a}' for a in arguments)})\n"
+
+
+def _begin(program: Program) -> str:
+    arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
+    return f"""define void @begin({arguments}) nounwind {{
+{call_of(program.start, "start", "%s", "%spare")}  ret void
+}}"""
+
+
+def _sweep(program: Program, w: Writer) -> str:
+    n, free = program.size * w.align, program.parameters * w.align
+    return f"""define void @sweep(
+  i64 %blocks, i64 %ticks, ptr %first, ptr %inputs, i64 %inputs_lane, ptr %row, ptr %rows, i64 %rows_lane,
+  i64 %capacity, ptr %counts, ptr %codes, ptr %ws
+) nounwind {{
+begin:
+  %inputs.block = mul i64 %inputs_lane, {w.lanes}
+  %rows.block = mul i64 %rows_lane, {w.lanes}
+  %any = icmp ne i64 %blocks, 0
+  br i1 %any, label %block, label %end
+block:
+  %k = phi i64 [0, %begin], [%k.next, %on]
+  %codes.at = getelementptr i64, ptr %codes, i64 %k
+  %old = load i64, ptr %codes.at, align 8
+  %why = and i64 %old, {SWAPPED - 1}
+  %done = icmp eq i64 %why, {DONE}
+  br i1 %done, label %on, label %open
+open:
+  %s.o = mul i64 %k, {2 * n + free + program.inputs * w.align}
+  %s = getelementptr i8, ptr %first, i64 %s.o
+  %spare = getelementptr i8, ptr %s, i64 {n}
+  %p = getelementptr i8, ptr %s, i64 {2 * n}
+  %u = getelementptr i8, ptr %s, i64 {2 * n + free}
+  %new = icmp eq i64 %why, {NEW}
+  br i1 %new, label %start, label %go
+start:
+  call void @begin(ptr %s, ptr %spare, ptr %p, ptr %u, ptr %ws)
+  br label %go
+go:
+  %flag = phi i64 [%old, %open], [0, %start]
+  %turned = and i64 %flag, {SWAPPED}
+  %is = icmp ne i64 %turned, 0
+  %here = select i1 %is, ptr %s, ptr %spare
+  %there = select i1 %is, ptr %spare, ptr %s
+  %inputs.o = mul i64 %k, %inputs.block
+  %inputs.k = getelementptr i8, ptr %inputs, i64 %inputs.o
+  %rows.o = mul i64 %k, %rows.block
+  %rows.k = getelementptr i8, ptr %rows, i64 %rows.o
+  %counts.o = mul i64 %k, {8 * w.lanes}
+  %counts.k = getelementptr i8, ptr %counts, i64 %counts.o
+  %code = call i64 @run(i64 %ticks, ptr %here, ptr %there, ptr %p, ptr %u, ptr %inputs.k, i64 %inputs_lane, ptr %row,
+    ptr %rows.k, i64 %rows_lane, i64 %capacity, ptr %counts.k, ptr %ws)
+  %now = xor i64 %code, %turned
+  store i64 %now, ptr %codes.at, align 8
+  br label %on
+on:
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %blocks
+  br i1 %more, label %block, label %end
+end:
+  ret void
+}}"""
+
+
+def _run(program: Program, w: Writer) -> str:
+    e, size, R = w.element, w.align, program.row
+    observe = call_of(program.observe, "observe", "%here", "%row", "%there") if program.observe else ""
+    # Without observe the row is the head of the state itself, which stays where it is.
+    source_row = "%row" if program.observe else "%here"
+    after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
+    gather = _gather(program, w) if program.inputs else "  br label %fed\n"
+    renew, turned, turned2 = "  br label %tick\n", "", ""
+    if program.renew:
+        renew = f"""{_sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
+renew:
+{call_of(program.renew, "renew", "%here", "%there")}  br label %tick
+"""
+        turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
+    located = ""
+    hit = "  br label %swap\n"
+    if program.locate:
+        hit = f"{_sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
+        located = f"find:\n{call_of(program.locate, 'locate', '%to', '%from')}  br label %top\n"
+    found = ", [%from, %find]" if program.locate else ""
+    found2 = ", [%to, %find]" if program.locate else ""
+    foundk = ", [%k.next, %find]" if program.locate else ""
+    back = "[%there, %stored], " if program.observe else ""
+    back2 = "[%here, %stored], " if program.observe else ""
+    return f"""define i64 @run(
+  i64 %ticks, ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr %inputs, i64 %inputs_lane,
+  ptr noalias %row, ptr %rows, i64 %rows_lane, i64 %capacity, ptr %counts, ptr noalias %ws
+) nounwind {{
+begin:
+  br label %top
+top:
+  %k = phi i64 [0, %begin], [%k.next, %swap]{foundk}
+  %now = phi ptr [%s, %begin], [%to, %swap]{found}
+  %next = phi ptr [%spare, %begin], [%from, %swap]{found2}
+  %used = icmp uge i64 %k, %ticks
+  br i1 %used, label %pause, label %top2
+top2:
+  %here = phi ptr {back}[%now, %top]
+  %there = phi ptr {back2}[%next, %top]
+{_sign(w, "due", "%here", program.due)}  br i1 %due, label %even, label %advance
+{_together(program, w, observe, source_row)}room:
+  %l0 = phi i64 [0, %even], [%l0.next, %room.on]
+  %full.at = getelementptr i64, ptr %counts, i64 %l0
+  %full.n = load i64, ptr %full.at, align 8
+  %full.past = icmp uge i64 %full.n, %capacity
+  %full.due.at = getelementptr {e}, ptr %due.at, i64 %l0
+  %full.due.x = load {e}, ptr %full.due.at, align {w.bytes}
+  %full.due = fcmp ogt {e} %full.due.x, 0.0
+  %full = and i1 %full.past, %full.due
+  br i1 %full, label %stop, label %room.on
+room.on:
+  %l0.next = add i64 %l0, 1
+  %l0.more = icmp ult i64 %l0.next, {w.lanes}
+  br i1 %l0.more, label %room, label %write
+write:
+{observe}  br label %lane
+lane:
+  %l = phi i64 [0, %write], [%l.next, %lane.on]
+  %l.due.at = getelementptr {e}, ptr %due.at, i64 %l
+  %l.due.x = load {e}, ptr %l.due.at, align {w.bytes}
+  %l.due = fcmp ogt {e} %l.due.x, 0.0
+  br i1 %l.due, label %put, label %lane.on
+put:
+  %put.count = getelementptr i64, ptr %counts, i64 %l
+  %put.n = load i64, ptr %put.count, align 8
+  %put.n1 = add i64 %put.n, 1
+  store i64 %put.n1, ptr %put.count, align 8
+  %put.lane = mul i64 %l, %rows_lane
+  %put.line = mul i64 %put.n, {R * w.bytes}
+  %put.offset = add i64 %put.lane, %put.line
+  %put.to = getelementptr i8, ptr %rows, i64 %put.offset
+  %put.from = getelementptr {e}, ptr {source_row}, i64 %l
+  br label %column
+column:
+  %c = phi i64 [0, %put], [%c.next, %column]
+  %c.from.o = mul i64 %c, {size}
+  %c.from = getelementptr i8, ptr %put.from, i64 %c.from.o
+  %c.x = load {e}, ptr %c.from, align {w.bytes}
+  %c.to = getelementptr {e}, ptr %put.to, i64 %c
+  store {e} %c.x, ptr %c.to, align {w.bytes}
+  %c.next = add i64 %c, 1
+  %c.more = icmp ult i64 %c.next, {R}
+  br i1 %c.more, label %column, label %lane.on
+lane.on:
+  %l.next = add i64 %l, 1
+  %l.more = icmp ult i64 %l.next, {w.lanes}
+  br i1 %l.more, label %lane, label %stored
+stored:
+  br label {after[0]}
+advance:
+{_sign(w, "live", "%here", program.live)}  br i1 %live, label %feed, label %stop
+feed:
+{gather}fed:
+{renew}tick:
+  %from = phi ptr [%here, %fed]{turned}
+  %to = phi ptr [%there, %fed]{turned2}
+{call_of(program.tick, "tick", "%from", "%to")}  %k.next = add i64 %k, 1
+{hit}{located}swap:
+  br label %top
+pause:
+  br label %return
+stop:
+  %why = phi i64 [{FULL}, %room], [{DONE}, %advance]
+  br label %return
+return:
+  %code = phi i64 [{PAUSE}, %pause], [%why, %stop]
+  %last = phi ptr [%now, %pause], [%here, %stop]
+  %moved = icmp ne ptr %last, %s
+  %flag = select i1 %moved, i64 {SWAPPED}, i64 0
+  %result = or i64 %code, %flag
+  ret i64 %result
+}}"""
+
+
+def _together(program: Program, w: Writer, observe: str, source_row: str) -> str:
+    """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed."""
+    W, bits, R = w.lanes, f"i{w.lanes}", program.row
+    counts = "i64" if W == 1 else f"<{W} x i64>"
+    one = "1" if W == 1 else "splat (i64 1)"
+    turned, n = "%all.n", "%all.n"
+    head = [f"%all.n = load {counts}, ptr %counts, align 8"]
+    if W > 1:
+        turned, n = "%all.turned", "%all.first"
+        places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
+        head.append(f"{turned} = shufflevector {counts} %all.n, {counts} poison, <{W} x i32> <{places}>")
+        head.append(f"{n} = extractelement {counts} %all.n, i64 0")
+    copy = Writer(W, w.dtype)
+    for tile in tiles("row", R, (2 * TILE, TILE)):
+        copied.store(copy, tile, "%all.to", "%rows_lane", copied.load(copy, tile, source_row, ""))
+    return f"""even:
+{"".join(f"  {line}{LINE}" for line in head)}  %all.same = icmp eq {counts} %all.n, {turned}
+  %all.same.bits = bitcast {w.mask} %all.same to {bits}
+  %all.bits = and {bits} %all.same.bits, %due.bits
+  %all.is = icmp eq {bits} %all.bits, -1
+  %all.room = icmp ult i64 {n}, %capacity
+  %all = and i1 %all.is, %all.room
+  br i1 %all, label %all.put, label %room
+all.put:
+{observe}  %all.o = mul i64 {n}, {R * w.bytes}
+  %all.to = getelementptr i8, ptr %rows, i64 %all.o
+  %all.n1 = add {counts} %all.n, {one}
+  store {counts} %all.n1, ptr %counts, align 8
+{"".join(f"  {line}{LINE}" for line in copy.lines)}  br label %stored
+"""
+
+
+def _gather(program: Program, w: Writer) -> str:
+    """The inputs that are valid now, for every lane from its own table."""
+    e = w.element
+    return f"""  br label %feed.lane
+feed.lane:
+  %f = phi i64 [0, %feed], [%f.next, %feed.on]
+  %f.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
+  %f.line.at = getelementptr {e}, ptr %f.at, i64 %f
+  %f.line.x = load {e}, ptr %f.line.at, align {w.bytes}
+  %f.line = fptosi {e} %f.line.x to i64
+  %f.line.o = mul i64 %f.line, {program.inputs * w.bytes}
+  %f.table = mul i64 %f, %inputs_lane
+  %f.offset = add i64 %f.table, %f.line.o
+  %f.from = getelementptr i8, ptr %inputs, i64 %f.offset
+  %f.to = getelementptr {e}, ptr %u, i64 %f
+  br label %feed.column
+feed.column:
+  %g = phi i64 [0, %feed.lane], [%g.next, %feed.column]
+  %g.from = getelementptr {e}, ptr %f.from, i64 %g
+  %g.x = load {e}, ptr %g.from, align {w.bytes}
+  %g.to.o = mul i64 %g, {w.align}
+  %g.to = getelementptr i8, ptr %f.to, i64 %g.to.o
+  store {e} %g.x, ptr %g.to, align {w.bytes}
+  %g.next = add i64 %g, 1
+  %g.more = icmp ult i64 %g.next, {program.inputs}
+  br i1 %g.more, label %feed.column, label %feed.on
+feed.on:
+  %f.next = add i64 %f, 1
+  %f.more = icmp ult i64 %f.next, {w.lanes}
+  br i1 %f.more, label %feed.lane, label %fed
+"""

@@ -1,0 +1,200 @@
+"""A graph laid out as a list of items for straight-line code: loads, operations, sines and cosines, stores.
+
+Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of
+one quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one.
+The list is then cut into chunks that become functions of their own, so that compile time grows with the graph and not
+with its square. The sines and cosines of a block of states can be taken out, to be computed while the block before is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bellcrank.graph import Graph, Node
+
+TILE = 4
+MATRIX = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Columns [start, start + width) of one array."""
+
+    array: str
+    start: int
+    width: int
+
+
+@dataclass
+class Item:
+    kind: str  # load, op, trig, call or store; in emit/cores/streams.py also send and receive
+    defines: list[Node] = field(default_factory=list)
+    uses: list[Node] = field(default_factory=list)
+    tile: Tile | None = None
+
+
+def tiles(array: str, size: int, widths: Sequence[int] = (TILE,)) -> list[Tile]:
+    """Tiles that cover an array: fours, then what is left; three that are left reach back over a neighbour instead."""
+    result, start = [], 0
+    for width in widths:
+        while start + width <= size:
+            result.append(Tile(array, start, width))
+            start += width
+    left = size - start
+    if left == 3 and start:
+        result.append(Tile(array, size - TILE, TILE))
+    elif left:
+        result.append(Tile(array, start, left))
+    return result
+
+
+def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
+    """Every node of `order` in an executable sequence; loads as late and stores as early as can be."""
+    result: list[Item] = []
+    sizes = {name: _size(shape) for name, shape in graph.inputs.items()}
+    where = {
+        (name, c): t
+        for name, n in sizes.items()
+        for t in reversed(tiles(name, n))
+        for c in range(t.start, t.start + t.width)
+    }
+    inputs = {(n.args[0], n.args[1]): n for n in order if n.op == "input"}
+    results: dict[int, list[Node]] = {}
+    for n in order:
+        if n.op == "result":
+            results.setdefault(n.args[0].serial, []).append(n)
+    done: set[int] = set()
+    loaded: set[Tile] = set()
+    stores = _Stores(graph)
+
+    def load(node: Node) -> None:
+        tile = where[node.args]
+        if tile not in loaded:
+            loaded.add(tile)
+            nodes = [n for args, n in inputs.items() if where[args] == tile]
+            result.append(Item("load", defines=nodes, tile=tile))
+            finish(nodes)
+
+    def finish(nodes: Sequence[Node]) -> None:
+        for n in nodes:
+            done.add(n.serial)
+        for store in stores.ready(nodes):
+            result.append(store)
+
+    def emit(node: Node) -> None:
+        if node.serial in done:
+            return
+        for a in node.operands:
+            if a.op == "input" and a.serial not in done:
+                load(a)
+        if node.op == "input":
+            load(node)
+            return
+        if node.op == "call":
+            result.append(Item("call", [node, *results[node.serial]], list(node.operands)))
+            finish([node, *results[node.serial]])
+            return
+        result.append(Item("op", [node], list(node.operands)))
+        finish([node])
+
+    for group in trig_groups(order):
+        needed = ancestors([n.operands[0] for n in group])
+        for node in order:
+            if node.serial in needed and node.op not in ("sin", "cos"):
+                emit(node)
+        result.append(Item("trig", group, unique([n.operands[0] for n in group])))
+        finish(group)
+    for node in order:
+        emit(node)
+    for tile in dict.fromkeys(where.values()):  # what nobody uses is still looked at, for NaN
+        if tile not in loaded:
+            result.append(Item("load", tile=tile))
+    result += stores.constant()
+    return result
+
+
+def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """The first sines and cosines with all they need, and what else there is to do once they are known."""
+    at = next((i for i, item in enumerate(sequence) if item.kind == "trig"), None)
+    if at is None:
+        return [], list(sequence)
+    needed = {n.serial for item in sequence[at + 1 :] for n in item.uses}
+    rest = list(sequence[at + 1 :])
+    for item in reversed(sequence[:at]):
+        if item.kind == "store" or any(n.serial in needed for n in item.defines):
+            needed.update(n.serial for n in item.uses)
+            rest.insert(0, item)
+    return [item for item in sequence[: at + 1] if item.kind != "store"], rest
+
+
+class _Stores:
+    """Output tiles, given out when their last column is known."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.waiting: dict[int, list[int]] = {}
+        self.items: list[Item] = []
+        self.missing: list[set[int]] = []
+        for name, array in graph.outputs.items():
+            flat = list(array.flat)
+            for tile in tiles(name, len(flat), (2 * TILE, TILE) if len(flat) > MATRIX else (TILE,)):
+                nodes = [x for x in flat[tile.start : tile.start + tile.width] if isinstance(x, Node)]
+                self.items.append(Item("store", uses=nodes, tile=tile))
+                self.missing.append({n.serial for n in nodes})
+                for n in nodes:
+                    self.waiting.setdefault(n.serial, []).append(len(self.items) - 1)
+
+    def ready(self, nodes: Sequence[Node]) -> list[Item]:
+        found = []
+        for n in nodes:
+            for k in self.waiting.get(n.serial, ()):
+                if n.serial in self.missing[k]:
+                    self.missing[k].discard(n.serial)
+                    if not self.missing[k]:
+                        found.append(self.items[k])
+        return found
+
+    def constant(self) -> list[Item]:
+        return [item for item in self.items if not item.uses]
+
+
+def trig_groups(order: Sequence[Node]) -> list[list[Node]]:
+    """Sines and cosines by level: those of one level do not depend on each other."""
+    level: dict[int, int] = {}
+    groups: dict[int, list[Node]] = {}
+    for node in order:
+        depth = max((level.get(a.serial, 0) for a in node.operands), default=0)
+        if node.op in ("sin", "cos"):
+            groups.setdefault(depth, []).append(node)
+            depth += 1
+        level[node.serial] = depth
+    return [groups[k] for k in sorted(groups)]
+
+
+def ancestors(nodes: Sequence[Node]) -> set[int]:
+    found: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        n = stack.pop()
+        if n.serial not in found:
+            found.add(n.serial)
+            stack.extend(n.operands)
+    return found
+
+
+def unique(nodes: Sequence[Node]) -> list[Node]:
+    return list({n.serial: n for n in nodes}.values())
+
+
+def _size(shape: Sequence[int]) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:
+    """Slices of at most `limit` items, of about equal length."""
+    count = max(1, -(-len(sequence) // limit))
+    size = max(1, -(-len(sequence) // count))
+    return [list(sequence[i : i + size]) for i in range(0, len(sequence), size)] or [[]]

@@ -1,0 +1,270 @@
+"""A loop that steps a state at a fixed rate: wait, read the newest input, tick, publish, write down. No allocation.
+
+    i64 @drive(ptr block)        returns when it is told to stop (STOPPED), or when the lane is not live (HALTED)
+
+`block` is an array of 8-byte words (block.py): flags and counters, and pointers to what is shared with
+the rest of the process. Inputs come through a mailbox and states go out through a window; each is a number that is odd
+while someone writes, and what it guards, so the newest wins and nobody waits. Rows go into a ring that someone else
+empties; a full ring loses rows, and counts them. The clock is two functions that come with the block, so that tests can
+bring their own; @real_now and @real_sleep are the computer's.
+
+Times are in nanoseconds.
+"""
+
+from __future__ import annotations
+
+from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.llvm import library
+from bellcrank.emit.cpu.loop import Program, call_of
+from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.words import EVENTS, Text
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph import Graph
+from bellcrank.quoting import comment
+
+STOPPED, HALTED = 0, 1
+
+
+def source(program: Program, trig_width: int) -> tuple[str, int]:
+    """The module, and the slots of the workspace. One lane of float64."""
+    w = Writer(1, "float64")
+    asked = {"tick": program.tick, "start": program.start} | ({"renew": program.renew} if program.renew else {})
+    made = routines(asked, 1, trig_width, "float64")
+    begin = call_of(program.start, "start", "%s", "%spare")
+    parts = [
+        f"; {comment(program.tick.name)} in real time",
+        sincos.definition(trig_width, "float64"),
+        *library(w),
+        made.text,
+        f"define void @begin(ptr %s, ptr %spare, ptr %p, ptr %u, ptr %ws) nounwind {{\n{begin}  ret void\n}}",
+        CLOCK,
+        NOTE,
+        COPY,
+        _drive(program),
+        "@writable = global i64 0",
+    ]
+    return "\n".join(parts), made.slots
+
+
+CLOCK = """declare i32 @clock_gettime(i32, ptr)
+declare i32 @clock_nanosleep(i32, i32, ptr, ptr)
+define i64 @real_now(ptr %clock) nounwind {
+  %ts = alloca [2 x i64], align 8
+  %rc = call i32 @clock_gettime(i32 1, ptr %ts)
+  %s = load i64, ptr %ts, align 8
+  %n.at = getelementptr i64, ptr %ts, i64 1
+  %n = load i64, ptr %n.at, align 8
+  %sn = mul i64 %s, 1000000000
+  %t = add i64 %sn, %n
+  ret i64 %t
+}
+define void @real_sleep(ptr %clock, i64 %until) nounwind {
+  %ts = alloca [2 x i64], align 8
+  %s = sdiv i64 %until, 1000000000
+  %n = srem i64 %until, 1000000000
+  store i64 %s, ptr %ts, align 8
+  %n.at = getelementptr i64, ptr %ts, i64 1
+  store i64 %n, ptr %n.at, align 8
+  %rc = call i32 @clock_nanosleep(i32 1, i32 1, ptr %ts, ptr null)
+  ret void
+}"""
+
+# Counts x in a histogram and keeps the least, the most and the sum, which are the three words at `stats`.
+NOTE = """declare i64 @llvm.ctlz.i64(i64, i1)
+define internal void @note(ptr %bins, ptr %stats, i64 %given) nounwind {
+  %negative = icmp slt i64 %given, 0
+  %x = select i1 %negative, i64 0, i64 %given
+  %lz = call i64 @llvm.ctlz.i64(i64 %x, i1 false)
+  %small = icmp ult i64 %x, 8
+  %octave = sub i64 63, %lz
+  %shift = sub i64 %octave, 3
+  %safe = select i1 %small, i64 0, i64 %shift
+  %top = lshr i64 %x, %safe
+  %low = and i64 %top, 7
+  %row = mul i64 %octave, 8
+  %large = add i64 %row, %low
+  %bin = select i1 %small, i64 %x, i64 %large
+  %at = getelementptr i64, ptr %bins, i64 %bin
+  %n = load i64, ptr %at, align 8
+  %n1 = add i64 %n, 1
+  store i64 %n1, ptr %at, align 8
+  %least = load i64, ptr %stats, align 8
+  %less = icmp slt i64 %x, %least
+  %least1 = select i1 %less, i64 %x, i64 %least
+  store i64 %least1, ptr %stats, align 8
+  %most.at = getelementptr i64, ptr %stats, i64 1
+  %most = load i64, ptr %most.at, align 8
+  %more = icmp sgt i64 %x, %most
+  %most1 = select i1 %more, i64 %x, i64 %most
+  store i64 %most1, ptr %most.at, align 8
+  %sum.at = getelementptr i64, ptr %stats, i64 2
+  %sum = load i64, ptr %sum.at, align 8
+  %sum1 = add i64 %sum, %x
+  store i64 %sum1, ptr %sum.at, align 8
+  ret void
+}"""
+
+COPY = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %done, label %loop
+loop:
+  %k = phi i64 [0, %0], [%next, %loop]
+  %a = getelementptr double, ptr %from, i64 %k
+  %x = load double, ptr %a, align 8
+  %b = getelementptr double, ptr %to, i64 %k
+  store double %x, ptr %b, align 8
+  %next = add i64 %k, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}"""
+
+
+def _drive(program: Program) -> str:
+    t, size, nu, row = Text(), program.size, program.inputs, program.row
+    t.label("begin")
+    t.put("deadline", t.let(f"add i64 {t.now()}, {t.word('period')}"))
+    t.do("br label %wait")
+
+    t.label("wait")
+    t.branch(t.let(f"icmp ne i64 {t.word('stop')}, 0"), "stopped", "sleep")
+    t.label("sleep")
+    deadline = t.word("deadline")
+    early = t.let(f"sub i64 {deadline}, {t.word('spin')}")
+    sleep = t.pointer("sleep")
+    t.do(f"call void {sleep}(ptr {t.pointer('clock')}, i64 {early})")
+    t.do("br label %spin")
+    t.label("spin")
+    woken = t.now()
+    t.branch(t.let(f"icmp slt i64 {woken}, {deadline}"), "spin", "awake")
+    t.label("awake")
+    t.branch(t.let(f"icmp ne i64 {t.word('pause')}, 0"), "idle", "read")
+    t.label("idle")
+    t.put("deadline", t.let(f"add i64 {woken}, {t.word('period')}"))
+    t.do("br label %wait")
+
+    t.label("read")
+    late = t.let(f"sub i64 {woken}, {deadline}")
+    t.do(f"call void @note(ptr {t.pointer('delays')}, ptr {t.place('delay_least')}, i64 {late})")
+    if nu:
+        _read_mailbox(t, program)
+    else:
+        t.do("br label %step")
+
+    t.label("step")
+    ticks, u = t.word("ticks"), t.pointer("u")
+    t.do("br label %tick")
+    t.label("tick")
+    t.do("%k = phi i64 [0, %step], [%k.next, %tick]")
+    _move(t, program.tick, "tick")
+    t.do("%k.next = add i64 %k, 1")
+    t.branch(t.let(f"icmp ult i64 %k.next, {ticks}"), "tick", "ticked")
+
+    t.label("ticked")
+    state = t.pointer("state")
+    window = t.pointer("window")
+    seq = t.let(f"load atomic i64, ptr {window} monotonic, align 8")
+    t.do(f"store atomic i64 {t.let(f'add i64 {seq}, 1')}, ptr {window} release, align 8")
+    t.do("fence seq_cst")
+    inside = t.let(f"getelementptr i64, ptr {window}, i64 1")
+    t.do(f"call void @copy(ptr {inside}, ptr {state}, i64 {size})")
+    after = t.let(f"getelementptr i64, ptr {window}, i64 {1 + size}")
+    t.do(f"call void @copy(ptr {after}, ptr {u}, i64 {nu})")
+    t.do(f"store atomic i64 {t.let(f'add i64 {seq}, 2')}, ptr {window} release, align 8")
+    phase = t.let(f"add i64 {t.word('phase')}, 1")
+    full = t.let(f"icmp uge i64 {phase}, {t.word('stride')}")
+    t.put("phase", t.let(f"select i1 {full}, i64 0, i64 {phase}"))
+    t.branch(full, "row", "account")
+
+    t.label("row")
+    head, tail, capacity = t.word("head"), t.word("tail"), t.word("capacity")
+    used = t.let(f"sub i64 {head}, {tail}")
+    t.branch(t.let(f"icmp ult i64 {used}, {capacity}"), "keep", "lose")
+    t.label("lose")
+    t.more("lost")
+    t.do("br label %account")
+    t.label("keep")
+    slot = t.let(f"urem i64 {head}, {capacity}")
+    offset = t.let(f"mul i64 {slot}, {(row + nu) * 8}")
+    to = t.let(f"getelementptr i8, ptr {t.pointer('ring')}, i64 {offset}")
+    t.do(f"call void @copy(ptr {to}, ptr {state}, i64 {row})")
+    rest = t.let(f"getelementptr double, ptr {to}, i64 {row}")
+    t.do(f"call void @copy(ptr {rest}, ptr {u}, i64 {nu})")
+    t.put("head", t.let(f"add i64 {head}, 1"))
+    t.do("br label %account")
+
+    t.label("account")
+    t.more("steps", ticks)
+    ended = t.now()
+    cost = t.let(f"sub i64 {ended}, {woken}")
+    t.do(f"call void @note(ptr {t.pointer('costs')}, ptr {t.place('cost_least')}, i64 {cost})")
+    period = t.word("period")
+    then = t.let(f"add i64 {deadline}, {period}")
+    t.put("deadline", then)
+    live = t.let(f"load double, ptr {t.let(f'getelementptr double, ptr {state}, i64 {program.live}')}, align 8")
+    t.branch(t.let(f"fcmp ogt double {live}, 0.0"), "check", "halted")
+    t.label("check")
+    over = t.let(f"sub i64 {ended}, {then}")
+    t.branch(t.let(f"icmp sgt i64 {over}, 0"), "overrun", "wait")
+
+    t.label("overrun")
+    t.more("overruns")
+    behind = t.let(f"sdiv i64 {over}, {period}")
+    most = t.word("most")
+    excess = t.let(f"sub i64 {behind}, {most}")
+    any_excess = t.let(f"icmp sgt i64 {excess}, 0")
+    skip = t.let(f"select i1 {any_excess}, i64 {excess}, i64 0")
+    t.more("skipped", skip)
+    t.more("caught_up", t.let(f"select i1 {any_excess}, i64 0, i64 1"))
+    t.put("deadline", t.let(f"add i64 {then}, {t.let(f'mul i64 {skip}, {period}')}"))
+    logged = t.word("logged")
+    entry = t.let(f"mul i64 {t.let(f'urem i64 {logged}, {EVENTS}')}, 32")
+    line = t.let(f"getelementptr i8, ptr {t.pointer('log')}, i64 {entry}")
+    for k, value in enumerate((t.word("steps"), late, cost, skip)):
+        t.do(f"store i64 {value}, ptr {t.let(f'getelementptr i64, ptr {line}, i64 {k}')}, align 8")
+    t.put("logged", t.let(f"add i64 {logged}, 1"))
+    t.do("br label %wait")
+    t.label("stopped")
+    t.do(f"ret i64 {STOPPED}")
+    t.label("halted")
+    t.do(f"ret i64 {HALTED}")
+    return "define i64 @drive(ptr %block) nounwind {\n" + "\n".join(t.lines) + "\n}"
+
+
+def _move(t: Text, graph: Graph, name: str) -> None:
+    """From the state to the next, which then changes places with it."""
+    given = {"s": t.pointer("state"), "p": t.pointer("p"), "u": t.pointer("u")}
+    there = t.pointer("spare")
+    arguments = [t.pointer("ws"), *(given[key] for key in graph.inputs), there]
+    t.do(f"call void @{name}({', '.join(f'ptr {a}' for a in arguments)})")
+    t.do(f"store ptr {there}, ptr {t.place('state')}, align 8")
+    t.do(f"store ptr {given['s']}, ptr {t.place('spare')}, align 8")
+
+
+def _read_mailbox(t: Text, program: Program) -> None:
+    """The newest input, if it is new and nobody is writing it; else the one before stays in force."""
+    nu, box = program.inputs, t.pointer("mailbox")
+    before = t.let(f"load atomic i64, ptr {box} acquire, align 8")
+    odd = t.let(f"icmp ne i64 {t.let(f'and i64 {before}, 1')}, 0")
+    t.branch(odd, "step", "fetch")
+    t.label("fetch")
+    u = t.pointer("u")
+    spare = t.let(f"getelementptr double, ptr {u}, i64 {nu}")  # behind the inputs there is room to read into
+    t.do(f"call void @copy(ptr {spare}, ptr {t.let(f'getelementptr i64, ptr {box}, i64 1')}, i64 {nu})")
+    t.do("fence acquire")
+    after = t.let(f"load atomic i64, ptr {box} acquire, align 8")
+    t.branch(t.let(f"icmp eq i64 {before}, {after}"), "take", "step")
+    t.label("take")
+    t.do(f"call void @copy(ptr {u}, ptr {spare}, i64 {nu})")
+    changed = t.let(f"icmp ne i64 {before}, {t.word('seen')}")
+    t.put("seen", before)
+    if program.renew is None:
+        t.do("br label %step")
+        return
+    t.branch(changed, "renew", "step")
+    t.label("renew")  # what the integrator remembers is of old inputs
+    fresh = t.let(f"getelementptr double, ptr {t.pointer('state')}, i64 {program.fresh}")
+    t.do(f"store double 1.0, ptr {fresh}, align 8")
+    _move(t, program.renew, "renew")
+    t.do("br label %step")

@@ -1,0 +1,48 @@
+"""Graphs as functions that call each other, with lanes side by side in memory: what a compiled loop is made of.
+
+    void @name(ptr ws, ptr in..., ptr out...)
+
+An array is its columns one after the other, each as wide as the lanes. Nothing is transposed, nothing is allocated: the
+workspace comes from whoever starts the loop, and a caller's lies behind that of the functions it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bellcrank.emit.cpu.plan import chunks, items
+from bellcrank.emit.cpu.speller import Speller
+from bellcrank.emit.order import order
+from bellcrank.graph import Graph
+from bellcrank.quoting import comment
+
+# Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in memory
+# here anyway.
+CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Routines:
+    text: str
+    slots: int  # of the workspace that serves any of them; a slot is as wide as the lanes
+    names: Mapping[str, str]  # of the functions asked for, by what they were asked as
+
+
+def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str) -> Routines:
+    """The functions asked for and all that they call."""
+    called: dict[int, tuple[str, int]] = {}
+    parts: list[str] = []
+    names: dict[str, str] = {}
+    wanted: Sequence[tuple[str, Graph]] = [
+        *((f"f{k}", g) for k, g in enumerate({id(g): g for a in asked.values() for g in a.calls}.values())),
+        *asked.items(),
+    ]
+    for name, graph in wanted:
+        if id(graph) not in called:
+            pieces = chunks(items(graph, order(graph)), CHUNK)
+            speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
+            parts.append(f"; {comment(graph.name)}\n{speller.function(name)}")
+            called = {**called, id(graph): (name, speller.size)}
+        names[name] = called[id(graph)][0]
+    return Routines("\n".join(parts), max((size for _, size in called.values()), default=1), names)

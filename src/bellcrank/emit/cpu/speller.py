@@ -1,0 +1,369 @@
+"""A graph's items spelled as LLVM IR functions, for one lane or many: a row of the table per operation.
+
+Values that outlive a chunk (see plan.py), and all sines and cosines, live in a workspace. Its slot 0 gathers a sum
+that is finite exactly if the inputs are (or so large that someone should look): that is how a batch notices a NaN at
+almost no cost.
+
+A block of states may compute the first sines and cosines of the block after it, between its own operations: they keep
+the multipliers busy while a recursion from body to body waits for its last result. Each block then has a workspace of
+its own, %ws for this one and %then for the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+
+from bellcrank.emit.cpu import lanes, sincos
+from bellcrank.emit.cpu.plan import MATRIX, Item
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.ops import COMPARISONS, OPS, PLUMBING
+from bellcrank.quoting import symbol
+
+# {t} is the type, {m} its name in LLVM's own functions, {b} the type of a comparison.
+SPELL = {
+    "add": "fadd {t} {0}, {1}",
+    "sub": "fsub {t} {0}, {1}",
+    "mul": "fmul {t} {0}, {1}",
+    "div": "fdiv {t} {0}, {1}",
+    "neg": "fneg {t} {0}",
+    "sqrt": "call {t} @llvm.sqrt.{m}({t} {0})",
+    "abs": "call {t} @llvm.fabs.{m}({t} {0})",
+    "minimum": "call {t} @llvm.minimum.{m}({t} {0}, {t} {1})",
+    "maximum": "call {t} @llvm.maximum.{m}({t} {0}, {t} {1})",
+    "lt": "fcmp olt {t} {0}, {1}",
+    "le": "fcmp ole {t} {0}, {1}",
+    "where": "select {b} {0}, {t} {1}, {t} {2}",
+}
+# From the C library, lane by lane: rare in mechanics, and right.
+LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
+
+ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
+
+
+class Speller:
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        trig_width: int,
+        dtype: str,
+        pieces: Sequence[Sequence[Item]],
+        first: Sequence[Item] = (),
+        called: Mapping[int, tuple[str, int]] | None = None,
+    ) -> None:
+        """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
+        emit/cpu/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
+        """
+        self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
+        self.w = Writer(width, dtype, pool=bool(first))
+        self.slots: dict[int, int] = {}  # node -> place in the workspace
+        self.called = called
+        below = max((size for _, size in called.values()), default=0) if called else 0
+        self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
+        self.letters = 0, 0  # where arguments and results of calls lie
+        self.free: list[int] = []
+        self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
+        self.sum: list[str] = []  # what the chunk adds to slot 0
+        self.uses = _uses(graph)
+        self.fused = self._fused()
+        self.watch_inputs = self._watch_inputs()
+        self.inputs = [symbol(name) for name in graph.inputs]
+        self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
+        self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
+        self.next = False  # whether what is being spelled is for the next block
+        self.strays = ""  # bits of its angles, see sincos.outside
+
+    # -- what is fused and what is watched
+
+    def product(self, node: Node) -> Node | None:
+        """The argument of a sum that joins it in a fused multiply-add: the later product, so that the other need not
+        wait.
+        """
+        if node.op not in ("add", "sub"):
+            return None
+        products = [a for a in node.operands if a.op == "mul" and self.uses[a.serial] == 1]
+        return max(products, key=lambda n: n.serial, default=None)
+
+    def _fused(self) -> set[int]:
+        return {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
+
+    def _watch_inputs(self) -> bool:
+        """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
+        selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op not in PLUMBING)
+        outputs = sum(array.size for array in self.graph.outputs.values())
+        return selects or outputs >= sum(n.op == "input" for n in self.graph.nodes)
+
+    def inline(self, n: Node) -> bool:
+        """Spelled where it is used. (A comparison's mask is not a value that could wait in the workspace.)"""
+        return n.serial in self.fused or n.op in COMPARISONS
+
+    # -- functions
+
+    @property
+    def packed(self) -> bool:
+        """Whether the lanes of an array lie side by side, and nobody asks for NaN: so it is inside a simulation."""
+        return self.called is not None
+
+    def parameters(self) -> str:
+        arrays = [f"in_{n}" for n in self.inputs] + [f"out_{symbol(n)}" for n in self.graph.outputs]
+        strides = [] if self.w.lanes == 1 or self.packed else [f"i64 %stride_{a}" for a in arrays]
+        after = ["%then", *(f"%next_{n}" for n in self.inputs)] if self.first else []
+        return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
+
+    def function(self, name: str) -> str:
+        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own."""
+        pieces, w = self.pieces, self.w
+        last = {n.serial: k for k, piece in enumerate(pieces) for item in piece for n in self.reads(item)}
+        parameters, out = self.parameters(), []
+        # Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them.
+        aligned = f" alignstack({w.align}) align 64" if w.align > 16 else ""
+        if self.first:
+            inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.inputs)
+            head = f"define internal void @{name}_first(ptr noalias %ws, {inputs})"
+            out.append(f"{head} noinline nounwind{aligned} {{\n{self._first()}  ret void\n}}")
+        for k, piece in enumerate(pieces):
+            self._begin()
+            for item in piece:
+                self._item(item)
+                if item.kind in ("load", "op", "call", "receive"):
+                    self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+            known = [w.load("%ws")] if (k or self.first) and not self.packed else []
+            if (self.sum or not known) and not self.packed:
+                w.store(self._total([*self.sum, *known]), "%ws")
+            done = self._ahead(name) if self.first else ""
+            self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
+            if k + 1 < len(pieces):
+                head = f"define internal void @{name}_{k}({parameters})"
+                out.append(f"{head} noinline nounwind{aligned} {{\n{self._body()}  ret void\n}}")
+        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(pieces) - 1))
+        bits = f"i{w.lanes}"
+        if self.packed:
+            head = f"define internal void @{name}({parameters})"
+            return "\n".join([*out, f"{head} noinline nounwind{aligned} {{\n{calls}{self._body()}  ret void\n}}"])
+        out.append(f"""define internal i64 @{name}({parameters}) nounwind{aligned} {{
+{calls}{self._body()}{done}  %sum = load {w.type}, ptr %ws, align {w.align}
+  %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
+  %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
+  %bits = bitcast {w.mask} %bad to {bits}
+  %any = icmp ne {bits} %bits, 0
+  %status = zext i1 %any to i64
+  ret i64 %status
+}}""")
+        return "\n".join(out)
+
+    def _begin(self) -> None:
+        self.w.lines, self.names, self.sum = [], {}, []
+
+    def _body(self) -> str:
+        return "".join(f"  {line}\n" for line in self.w.lines)
+
+    def _first(self) -> str:
+        """What the first block of all has nobody to do for it. It is also right where angles are out of range."""
+        self._begin()
+        self._start()
+        return self._body()
+
+    def _start(self) -> None:
+        *before, trig = self.first
+        for item in before:
+            self._item(item)
+        self.w.store(self._total(self.sum), self._slot(0))
+        self._item(trig)
+
+    def _ahead(self, name: str) -> str:
+        """The same for the next block, evenly spread between the lines of this one; returns how the function ends."""
+        w, lines, self.next = self.w, self.w.lines, True
+        self._begin()
+        self._start()
+        more, w.lines, self.next = w.lines, [], False
+        for i, line in enumerate(lines):
+            w.lines += [line, *more[len(more) * i // len(lines) : len(more) * (i + 1) // len(lines)]]
+        far = sincos.outside(w, self.strays)
+        inputs = ", ".join(f"ptr %next_{n}, i64 %stride_in_{n}" for n in self.inputs)
+        return f"""  br i1 {far}, label %redo, label %done
+redo:
+  call void @{name}_first(ptr %then, {inputs})
+  br label %done
+done:
+"""
+
+    def reads(self, item: Item) -> Iterable[Node]:
+        """Nodes whose values the item needs, looking through what is spelled inside it."""
+        stack = list(item.uses)
+        while stack:
+            n = stack.pop()
+            yield n
+            if self.inline(n):
+                stack.extend(n.operands)
+
+    # -- items
+
+    def _item(self, item: Item) -> None:
+        if item.kind == "trig" and self.next:
+            self._trig_here(item)
+        elif item.kind == "trig":
+            self._trig(item)
+        elif item.kind == "call":
+            self._call(item)
+        elif item.kind == "op":
+            (node,) = item.defines
+            if not self.inline(node):
+                self.names[node.serial] = self._operation(node)
+        elif item.tile is not None and item.kind == "load":
+            array, word = item.tile.array, symbol(item.tile.array)
+            pointer = f"%next_{word}" if self.next else f"%in_{word}"
+            columns = lanes.load(self.w, item.tile, pointer, "" if self.packed else f"%stride_in_{word}")
+            for n in item.defines:
+                self.names[n.serial] = columns[n.args[1] - item.tile.start]
+            for c, value in enumerate(columns, item.tile.start):
+                if self.watch_inputs or (array, c) not in self.live_inputs:
+                    self.sum.append(value)
+        elif item.tile is not None:
+            tile = item.tile
+            flat = self.outputs[tile.array]
+            outputs = flat[tile.start : tile.start + tile.width]
+            values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
+            out = f"out_{symbol(tile.array)}"
+            stride = "" if self.packed else f"%stride_{out}"
+            lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
+            if not self.watch_inputs:
+                self.sum += values
+
+    def _value(self, x: Node | float) -> str:
+        if not isinstance(x, Node):
+            return self.w.constant(x)
+        if x.serial not in self.names:
+            if self.inline(x):
+                self.names[x.serial] = self._operation(x)
+            else:
+                self.names[x.serial] = self.w.load(self._slot(self.slots[x.serial]))
+        return self.names[x.serial]
+
+    def _operation(self, node: Node) -> str:
+        product = self.product(node)
+        if product is not None:
+            return self._multiply_add(node, product)
+        args = [self._value(a) for a in node.args]
+        if node.op in LIBRARY:
+            return self._library(node.op, args)
+        return self.w.let(SPELL[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
+
+    def _multiply_add(self, node: Node, product: Node) -> str:
+        """x y + z, x y - z or z - x y, rounded once."""
+        a, b = node.args
+        x, y = (self._value(p) for p in product.args)
+        z = self._value(b if a is product else a)
+        t = self.w.type
+        if node.op == "sub" and a is product:
+            z = self.w.let(f"fneg {t} {z}")
+        elif node.op == "sub":
+            y = self.w.let(f"fneg {t} {y}")
+        return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
+
+    def _library(self, op: str, args: Sequence[str]) -> str:
+        w = self.w
+        function = op if w.dtype == "float64" else f"{op}f"
+
+        def call(values: Sequence[str]) -> str:
+            return w.let(f"call {w.element} @{function}({', '.join(f'{w.element} {v}' for v in values)})", "v")
+
+        if w.lanes == 1:
+            return call(args)
+        result = "poison"
+        for lane in range(w.lanes):
+            value = call([w.let(f"extractelement {w.type} {a}, i64 {lane}") for a in args])
+            result = w.let(f"insertelement {w.type} {result}, {w.element} {value}, i64 {lane}", "v")
+        return result
+
+    def _call(self, item: Item) -> None:
+        """Arguments to the workspace, results back from there at once, so that all calls use the same place."""
+        call, *results = item.defines
+        function, *values = call.args
+        assert self.called is not None
+        name, _ = self.called[id(function)]
+        inputs = [math.prod(shape) for shape in function.inputs.values()]
+        outputs = [array.size for array in function.outputs.values()]
+        start, room = self.letters
+        if room < sum(inputs) + sum(outputs):
+            start, room = self.size, sum(inputs) + sum(outputs)
+            self.letters, self.size = (start, room), self.size + room
+        for i, x in enumerate(values):
+            self.w.store(self._value(x), self._slot(start + i))
+        places = accumulate([start, *inputs, *outputs])
+        arrays = [self._slot(place) for place, _ in zip(places, inputs + outputs, strict=False)]
+        self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
+        for n in results:
+            self.names[n.serial] = self.w.load(self._slot(start + sum(inputs) + n.args[1]))
+
+    def _trig(self, item: Item) -> None:
+        """Arguments to the workspace, one call for all, results stay there until they are used."""
+        w, ratio = self.w, self.trig_width // self.w.lanes
+        count = -(-len(item.uses) // ratio)  # vectors of trig_width
+        room = count * ratio
+        base = -(-self.size // ratio) * ratio  # aligned for the vectors
+        self.size = base + 3 * room
+        for i in range(room):
+            w.store(self._value(item.uses[i]) if i < len(item.uses) else "zeroinitializer", self._slot(base + i))
+        x, s, c = (self._slot(base + room * j) for j in range(3))
+        w.do(f"call void @sincos(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
+        index = {a.serial: i for i, a in enumerate(item.uses)}
+        for n in item.defines:
+            self.slots[n.serial] = base + room * (1 if n.op == "sin" else 2) + index[n.operands[0].serial]
+
+    def _trig_here(self, item: Item) -> None:
+        """Without a call, some angles abreast, into the places where `_trig` would put them."""
+        w, results = self.w, dict[tuple[str, int], str]()
+        self.strays = "zeroinitializer"
+        for start in range(0, len(item.uses), ABREAST):
+            angles = item.uses[start : start + ABREAST]
+            values = [self._value(a) for a in angles]
+            before, columns = w.lines, []
+            for a, value in zip(angles, values, strict=True):
+                w.lines = []
+                results["sin", a.serial], results["cos", a.serial], results["stray", a.serial] = sincos.both(w, value)
+                columns.append(w.lines)
+            w.lines = before + [line for lines in zip(*columns, strict=True) for line in lines]
+            kind = f"<{w.lanes} x i{8 * w.bytes}>"
+            for a in angles:
+                self.strays = w.let(f"or {kind} {self.strays}, {results['stray', a.serial]}")
+            for n in item.defines:
+                if n.operands[0] in angles:
+                    w.store(results[n.op, n.operands[0].serial], self._slot(self.slots[n.serial]), kind)
+
+    # -- the workspace
+
+    def _slot(self, index: int) -> str:
+        return self.w.at("%then" if self.next else "%ws", index * self.w.align)
+
+    def _keep(self, nodes: Sequence[Node]) -> None:
+        for n in nodes:
+            if n.serial in self.names:
+                if not self.free:
+                    self.free.append(self.size)
+                    self.size += 1
+                self.slots[n.serial] = self.free.pop()
+                self.w.store(self.names[n.serial], self._slot(self.slots[n.serial]))
+
+    def _total(self, terms: Sequence[str]) -> str:
+        """The sum as a tree: a chain of additions would be the longest path of all."""
+        while len(terms) > 1:
+            pairs = zip(terms[::2], terms[1::2], strict=False)
+            rest = terms[-1:] if len(terms) % 2 else []
+            terms = [self.w.let(f"fadd {self.w.type} {a}, {b}") for a, b in pairs] + list(rest)
+        return terms[0] if terms else "zeroinitializer"
+
+
+def _uses(graph: Graph) -> dict[int, int]:
+    """How often each node is used; being an output counts twice, for an output must exist and cannot be fused away."""
+    uses: dict[int, int] = {n.serial: 0 for n in graph.nodes}
+    for node in graph.nodes:
+        for a in node.operands:
+            uses[a.serial] += 1
+    for array in graph.outputs.values():
+        for x in array.flat:
+            if isinstance(x, Node):
+                uses[x.serial] += 2
+    return uses

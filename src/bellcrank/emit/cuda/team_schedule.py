@@ -1,0 +1,36 @@
+"""A team's plan as a Schedule, to look at: what each member does between two meetings is a task."""
+
+from __future__ import annotations
+
+from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cuda.team import COSTS, MEET, MEETING
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.ops import OPS
+from bellcrank.scheduling import Machine, Schedule
+from bellcrank.scheduling.coarse import leading
+from bellcrank.scheduling.listing import followed
+from bellcrank.scheduling.machine import complete
+from bellcrank.scheduling.tasks import grouped
+
+
+def schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule:
+    """members: threads of a state; 0: as many as are predicted to be fastest."""
+    made = Straight(graph, dtype, members=members)
+    team, units = made.plan.team, made.units
+    tasks: dict[tuple[int, int], dict[int, Node]] = {}
+    for member, stream in enumerate(team.streams):
+        met = 0
+        for unit in stream:
+            met += unit is MEET
+            stack = [n for n in unit.defines if n.op != "input"]
+            while stack:  # what is spelled inside a unit is computed with it
+                n = stack.pop()
+                tasks.setdefault((met, member), {})[n.serial] = n
+                stack += [a for a in n.operands if a.serial in units.inside]
+    keys = sorted(tasks)
+    groups = [[tasks[key][serial] for serial in sorted(tasks[key])] for key in keys]
+    cost = {op: COSTS.get(op, 0.0 if op == "neg" else 1.0) for op in OPS}
+    names = [leading((n.label, cost[n.op]) for n in group) for group in groups]
+    todo = grouped(graph.name, "team", groups, names)
+    machine = Machine(f"gpu({len(team)})", complete(len(team)), cost, MEETING, 1.0, unit="instructions")
+    return followed(todo, machine, [member for _, member in keys])

@@ -1,0 +1,1 @@
+"""Graphs as equations that people read: LaTeX, Python, SymPy, C."""

@@ -1,0 +1,89 @@
+"""A sheet of equations as C99 to read: one function for each block. Code to run fast is c99.py's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from math import pi, prod
+
+from bellcrank.emit.equations.formula import PI, Block, Index, Sheet, Sum, Symbol
+from bellcrank.emit.equations.language import WIDTH, Language, wrapped
+from bellcrank.quoting import comment, identifier
+
+
+class C(Language):
+    calls = {
+        **Language.calls,
+        "where": "({0} ? {1} : {2})",
+        "minimum": "fmin({0}, {1})",
+        "maximum": "fmax({0}, {1})",
+        "abs": "fabs({0})",
+    }
+
+    def fraction(self, x: Fraction) -> str:
+        return f"{x.numerator}.0/{x.denominator}"
+
+    def number(self, x: float) -> str:
+        text = super().number(x)
+        return f"{text}.0" if re.fullmatch(r"\d+", text) else text  # no integers: 1/2 would be none
+
+    def symbol(self, x: Symbol) -> str:
+        return repr(pi) if x == PI else str(x)
+
+    def power(self, text: str, exponent: int) -> str:
+        return "*".join([text] * exponent)
+
+
+def source(sheet: Sheet, digits: int = 13) -> str:
+    spell = C(digits)
+    head = [sheet.title, *([f"    {sheet.related()}"] if sheet.relation else [])]
+    head += [f"{k}: {', '.join(f'{i + 1} {n}' for i, n in enumerate(names))}" for k, names in sheet.columns.items()]
+    about = "\n * ".join(comment(line) for line in (*head, *sheet.remarks))
+    functions = [line for block in sheet.blocks for line in _function(sheet, spell, block)]
+    return "\n".join([f"/* {about} */", "#include <math.h>", *functions])
+
+
+def _function(sheet: Sheet, spell: C, block: Block) -> Iterator[str]:
+    inputs = [_parameter(key, sheet.inputs[key], "const ") for key in block.inputs]
+    kind, out = ("void", [_parameter(block.name, block.shape)]) if block.shape else ("double", [])
+    yield from ("", f"/* {comment(block.headline)} */")
+    yield f"{kind} {identifier(f'{sheet.name} {block.name}')}({', '.join(inputs + out)})"
+    yield "{"
+    body = [line for s in sheet.needed(block) for line in _assignment(spell, f"const double {s}", sheet.definitions[s])]
+    for index in product(*map(range, block.shape)):
+        if index in block.entries:
+            body += _assignment(spell, _places(block, index), block.entries[index])
+    text = "\n".join(body)
+    for key in block.inputs:
+        shape, used = sheet.inputs[key], []
+        for flat in range(prod(shape) if shape else 0):
+            if re.search(rf"\b{sheet.element(key, flat)}\b", text):
+                where = _place(identifier(key), tuple(int(k) - 1 for k in sheet.element(key, flat).index))
+                used.append(f"{sheet.element(key, flat)} = {where}")
+        if shape:
+            yield f"    const double {', '.join(used)};" if used else f"    (void){identifier(key)};"
+    yield from (f"    {line}" for line in body)
+    yield "}"
+
+
+def _parameter(name: str, shape: Index, const: str = "") -> str:
+    return f"{const}double {identifier(name)}{''.join(f'[{n}]' for n in shape)}"
+
+
+def _place(name: str, index: Index) -> str:
+    return f"{name}{''.join(f'[{i}]' for i in index)}"
+
+
+def _places(block: Block, index: Index) -> str:
+    """Where an entry goes: M[0][1] = M[1][0], or back to the caller."""
+    if not index:
+        return ""
+    places = dict.fromkeys((index, index[::-1]) if block.symmetric else (index,))
+    return " = ".join(_place(identifier(block.name), i) for i in places)
+
+
+def _assignment(spell: C, head: str, x: Sum) -> list[str]:
+    lines = wrapped(head, spell.rows(x, WIDTH - 12), ";")
+    return lines if head else [lines[0].replace(" = ", "return ", 1), *lines[1:]]

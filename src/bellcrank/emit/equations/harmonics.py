@@ -1,0 +1,122 @@
+"""Products of sines and cosines, or sines and cosines of sums: whichever makes a set of polynomials short.
+
+    c_2 c_3 - s_2 s_3 = cos(q_2 + q_3)        c_2^2 = (1 + cos 2 q_2) / 2
+
+Angles are put in groups. Inside a group products become sums of angles, across groups they stay products: angles of
+parallel axes belong in one group, angles of crossed axes apart, and nobody has to say which are which, because
+grouping goes on only as long as it saves terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import combinations
+from math import comb
+
+from bellcrank.emit.equations.polynomial import BITS, ROUNDING, Polynomial, Ring
+
+Wave = tuple[str, tuple[tuple[int, int], ...]]  # "sin" or "cos" of a sum of (angle, multiple); the first is positive
+Term = tuple[int, tuple[Wave, ...]]  # a monomial in all that is in no group, and at most one wave of each group
+Harmonic = dict[Term, float]
+Groups = tuple[tuple[int, ...], ...]
+
+
+@cache
+def _spectrum(sine: int, cosine: int) -> dict[int, complex]:
+    """s^sine c^cosine as the coefficients of exp(i k q)."""
+    found: dict[int, complex] = {}
+    for j in range(sine + 1):
+        for k in range(cosine + 1):
+            weight = comb(sine, j) * comb(cosine, k) * (-1) ** j * (-0.5j) ** sine * 0.5**cosine
+            harmonic = sine + cosine - 2 * j - 2 * k
+            found[harmonic] = found.get(harmonic, 0.0) + weight
+    return found
+
+
+@cache
+def _waves(powers: tuple[tuple[int, int, int], ...]) -> list[tuple[tuple[Wave, ...], float]]:
+    """A product over (angle, power of sine, power of cosine) as a sum of waves; no wave is the constant."""
+    product: dict[tuple[tuple[int, int], ...], complex] = {(): 1.0}
+    for angle, sine, cosine in powers:
+        spectrum = _spectrum(sine, cosine)
+        product = {(*key, (angle, k)) if k else key: x * y for key, x in product.items() for k, y in spectrum.items()}
+    found: list[tuple[tuple[Wave, ...], float]] = []
+    for key, z in product.items():
+        if not key:
+            found.append(((), z.real))
+        elif key[0][1] > 0:  # its mirror image has the conjugate coefficient
+            found += [(((op, key),), x) for op, x in (("cos", 2 * z.real), ("sin", -2 * z.imag))]
+    return [(waves, x) for waves, x in found if x]
+
+
+def rewritten(ring: Ring, groups: Groups, polynomial: Polynomial) -> Harmonic:
+    """The polynomial with the angles of each group as waves."""
+    total: Harmonic = {}
+    for monomial, x in polynomial.items():
+        terms: list[tuple[tuple[Wave, ...], float]] = [((), x)]
+        for group in groups:
+            powers = []
+            for angle in group:
+                s, c = ring.angles[angle]
+                sine, cosine = monomial >> BITS * s & 255, monomial >> BITS * c & 255
+                monomial -= (sine << BITS * s) + (cosine << BITS * c)
+                if sine or cosine:
+                    powers.append((angle, sine, cosine))
+            if powers:
+                more = _waves(tuple(powers))
+                terms = [((*waves, *wave), x * y) for waves, x in terms for wave, y in more]
+        for waves, y in terms:
+            key = (monomial, waves)
+            old = total.get(key, 0.0)
+            if abs(old + y) > ROUNDING * abs(old):
+                total[key] = old + y
+            else:
+                total.pop(key, None)
+    return significant(total)
+
+
+def significant(terms: Harmonic, least: float = 1e-12) -> Harmonic:
+    """Without what is rounding beside the largest coefficient."""
+    largest = max(map(abs, terms.values()), default=0.0)
+    return {key: x for key, x in terms.items() if abs(x) > least * largest}
+
+
+def grouping(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
+    """The groups that make the polynomials shortest, found by joining two at a time."""
+    angles = [_angles(ring, p) for p in polynomials]
+    lengths = [len(p) for p in polynomials]
+
+    def saved(groups: Groups, new: set[int]) -> tuple[int, dict[int, int]]:
+        """Terms that joining saves, and the new length of each polynomial that it touches."""
+        touched = {i: len(rewritten(ring, groups, polynomials[i])) for i, a in enumerate(angles) if a & new}
+        return sum(lengths[i] - n for i, n in touched.items()), touched
+
+    def joined(groups: Groups) -> Iterator[tuple[Groups, set[int]]]:
+        free = [(angle,) for angle in range(len(ring.angles)) if all(angle not in group for group in groups)]
+        yield from (((*groups, one), set(one)) for one in free)
+        for a, b in combinations((*groups, *free), 2):
+            if any(met & set(a) and met & set(b) for met in angles):
+                merged = tuple(sorted((*a, *b)))
+                yield (*(group for group in groups if group not in (a, b)), merged), set(merged)
+
+    best: Groups = ()
+    while True:
+        gain, touched, groups = max(((*saved(g, new), g) for g, new in joined(best)), default=(0, {}, ()), key=_first)
+        if gain <= 0:
+            return best
+        best = groups
+        for i, n in touched.items():
+            lengths[i] = n
+
+
+def _first(found: tuple[int, dict[int, int], Groups]) -> int:
+    return found[0]
+
+
+def _angles(ring: Ring, polynomial: Polynomial) -> set[int]:
+    """Which angles it depends on."""
+    union = 0
+    for monomial in polynomial:
+        union |= monomial
+    return {i for i, (s, c) in enumerate(ring.angles) if union >> BITS * s & 255 or union >> BITS * c & 255}

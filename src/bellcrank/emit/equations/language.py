@@ -1,0 +1,125 @@
+"""How formulas are spelled: what the languages of the printed equations share. Each overrides a few strings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from bellcrank.emit.equations.formula import Call, Factor, Product, Sum, Symbol
+
+WIDTH = 100
+FUNCTIONS = ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
+
+
+class Language:
+    times = "*"
+    # Spelling of each operation; {0}, {1}, {2} are the arguments. What has many names is left to the languages.
+    calls: Mapping[str, str] = {
+        "div": "{0}/{1}",
+        "lt": "{0} < {1}",
+        "le": "{0} <= {1}",
+        "atan2": "atan2({0}, {1})",
+        **{op: f"{op}({{0}})" for op in FUNCTIONS},
+    }
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+
+    # -- overridden
+
+    def fraction(self, x: Fraction) -> str:
+        return f"{x.numerator}/{x.denominator}"
+
+    def decimal(self, text: str) -> str:
+        return text
+
+    def symbol(self, x: Symbol) -> str:
+        return str(x)
+
+    def power(self, text: str, exponent: int) -> str:
+        return f"{text}**{exponent}"
+
+    def brackets(self, text: str) -> str:
+        return f"({text})"
+
+    # -- shared
+
+    def number(self, x: float) -> str:
+        """What a person would write for x: an integer, a few decimals, a small fraction, or all the digits."""
+        whole, short, small = round(x), f"{x:.{min(self.digits, 6)}g}", Fraction(x).limit_denominator(36)
+        if same(whole, x) and abs(x) < 1e9:
+            return str(whole)
+        if not same(float(short), x) and same(small, x) and abs(small.numerator) < 1000:
+            return self.fraction(small)
+        return self.decimal(short if same(float(short), x) else f"{x:.{self.digits}g}")
+
+    def factor(self, x: Factor, exponent: int, alone: bool) -> str:
+        if isinstance(x, Symbol):
+            text = self.symbol(x)
+        else:
+            text = self.sum(x) if isinstance(x, Sum) else self.call(x)
+            if isinstance(x, Sum) or (self.loose(x) and not (alone and exponent == 1)):
+                text = self.brackets(text)
+        return text if exponent == 1 else self.power(text, exponent)
+
+    def loose(self, x: Call) -> bool:
+        """Whether a call needs brackets among factors."""
+        return x.op in ("div", "lt", "le")
+
+    def call(self, x: Call) -> str:
+        args = [self.sum(a) for a in x.args]
+        if x.op in ("div", "lt", "le"):
+            args = [t if single(a) else self.brackets(t) for a, t in zip(x.args, args, strict=True)]
+        return self.calls[x.op].format(*args)
+
+    def product(self, x: Product) -> str:
+        """Without its sign."""
+        number = self.number(abs(x.number))
+        one = number in ("1", "1.0") and bool(x.factors)
+        parts = [] if one else [number]
+        parts += [self.factor(f, n, one and len(x.factors) == 1) for f, n in x.factors]
+        return self.times.join(parts)
+
+    def pieces(self, x: Sum) -> list[str]:
+        """The terms with their signs, ready to be joined by spaces."""
+        found = []
+        for i, term in enumerate(x.terms):
+            text = self.product(term)
+            sign = ("- " if i else "-") if term.number < 0 else ("+ " if i else "")
+            found.append(sign + text)
+        return found or ["0"]
+
+    def sum(self, x: Sum) -> str:
+        return " ".join(self.pieces(x))
+
+    def rows(self, x: Sum, room: int) -> list[str]:
+        """The sum in lines of about so many characters."""
+        lines = [""]
+        for piece in self.pieces(x):
+            if lines[-1] and len(lines[-1]) + len(piece) >= room:
+                lines.append(piece)
+            else:
+                lines[-1] = f"{lines[-1]} {piece}".strip()
+        return lines
+
+
+def single(x: Sum) -> bool:
+    """One symbol or number, nothing before or behind it."""
+    if len(x.terms) != 1:
+        return False
+    term = x.terms[0]
+    if not term.factors:
+        return term.number >= 0
+    return term.number == 1.0 and len(term.factors) == 1 and not isinstance(term.factors[0][0], Call | Sum)
+
+
+def same(a: float | Fraction, b: float) -> bool:
+    """But for rounding."""
+    return abs(float(a) - b) <= 1e-13 * abs(b)
+
+
+def wrapped(head: str, lines: Sequence[str], end: str = "") -> list[str]:
+    """head = a + b, in brackets where it takes several lines."""
+    if len(lines) == 1:
+        return [f"{head} = {lines[0]}{end}"]
+    return [f"{head} = (", *(f"    {line}" for line in lines), f"){end}"]

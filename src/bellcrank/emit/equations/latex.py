@@ -1,0 +1,174 @@
+"""A sheet of equations as LaTeX: an align* of amsmath for the definitions and one for each block."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from fractions import Fraction
+
+from bellcrank.emit.equations.formula import Block, Call, Sheet, Sum, Symbol
+from bellcrank.emit.equations.language import Language
+from bellcrank.quoting import comment, latex
+
+GREEK = ("alpha", "beta", "gamma", "delta", "theta", "pi", "rho", "tau", "phi", "omega")
+ROOM = 100  # characters of source in a line of an equation
+
+WRAPPED = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)  # no cut behind a backslash
+
+DOCUMENT = r"""\documentclass{article}
+\usepackage{amsmath}
+\usepackage[landscape,margin=15mm]{geometry}
+\allowdisplaybreaks
+\begin{document}
+%s
+\end{document}
+"""
+
+
+class LaTeX(Language):
+    times = r"\,"
+    calls = {
+        "div": r"\frac{{{0}}}{{{1}}}",
+        "lt": "{0} < {1}",
+        "le": r"{0} \le {1}",
+        "where": r"\begin{{cases}} {1} & \text{{if }} {0} \\ {2} & \text{{else}} \end{{cases}}",
+        "minimum": r"\min({0},\; {1})",
+        "maximum": r"\max({0},\; {1})",
+        "abs": r"\left|{0}\right|",
+        "sqrt": r"\sqrt{{{0}}}",
+        "atan2": r"\operatorname{{atan2}}({0},\; {1})",
+        "asin": r"\arcsin({0})",
+        "acos": r"\arccos({0})",
+        **{op: rf"\{op}({{0}})" for op in ("sin", "cos", "tan", "exp", "log", "tanh")},
+    }
+
+    def fraction(self, x: Fraction) -> str:
+        return rf"\tfrac{{{x.numerator}}}{{{x.denominator}}}"
+
+    def decimal(self, text: str) -> str:
+        head, _, exponent = text.partition("e")
+        return rf"{head} \times 10^{{{int(exponent)}}}" if exponent else head
+
+    def symbol(self, x: Symbol) -> str:
+        return rf"{letter(x.name)}_{{{index(x)}}}" if x.index else letter(x.name)
+
+    def power(self, text: str, exponent: int) -> str:
+        return f"{text}^{{{exponent}}}"
+
+    def brackets(self, text: str) -> str:
+        return f"({text})"
+
+    def loose(self, x: Call) -> bool:
+        return x.op in ("lt", "le")
+
+    def call(self, x: Call) -> str:
+        """cos q_2 needs no brackets, nor does a fraction inside itself."""
+        args = [self.sum(a) for a in x.args]
+        if x.op in ("sin", "cos") and len(args) == 1 and re.fullmatch(r"\\?\w+_\{\w+\}", args[0]):
+            return rf"\{x.op} {args[0]}"
+        return self.calls[x.op].format(*args)
+
+
+def letter(name: str) -> str:
+    if name in GREEK:
+        return rf"\{name}"
+    return name if len(name) == 1 else rf"\mathrm{{{name}}}".replace("_", r"\_")
+
+
+def index(x: Symbol) -> str:
+    """23, 2-3, or with commas where it is more than digits."""
+    tokens = [t if re.fullmatch(r"-?\d+\w?", t) else rf"\mathrm{{{t}}}".replace("_", r"\_") for t in x.index]
+    return ("" if all(re.fullmatch(r"-?\d", t) for t in tokens) else ",").join(tokens)
+
+
+def source(sheet: Sheet, digits: int = 6) -> str:
+    spell = LaTeX(digits)
+    lines = [f"% {comment(sheet.title)}"]
+    if sheet.relation:
+        lines += [r"\[", f"  {relation(sheet)}", r"\]"]
+    for names, meant in sheet.columns.items():
+        text = ", ".join(f"{i + 1} {latex(name)}" for i, name in enumerate(meant))
+        lines += WRAPPED.wrap(rf"\noindent ${greek(names)}$: {text}.")
+    lines += [mathematics(remark) for remark in sheet.remarks]
+    waves = [s for s in sheet.definitions if wave(sheet.definitions[s])]
+    angles = [s for s in sheet.definitions if s.name == "theta"]
+    known = [s for s in sheet.definitions if s in {*angles, *waves}]
+    if known[: len(angles)] == angles:
+        lines += aligned([*(row(spell, s, sheet.definitions[s]) for s in angles), *_waves(sheet, spell, waves)])
+    else:  # an angle made of sines: one after the other
+        lines += aligned([row(spell, s, sheet.definitions[s]) for s in known])
+    for block in sheet.blocks:
+        if block.zero and sheet.relation:
+            continue
+        new = sheet.needed(block, known)
+        known += new
+        lines += [rf"\noindent {latex(block.headline)}"]
+        lines += aligned([*(row(spell, s, sheet.definitions[s]) for s in new), *_entries(spell, block)])
+    return "\n".join(lines)
+
+
+def aligned(rows: Sequence[str]) -> list[str]:
+    return [r"\begin{align*}", " \\\\\n".join(rows), r"\end{align*}"] if rows else []
+
+
+def wave(x: Sum) -> Call | None:
+    """The sine or cosine that a definition is, if it is one."""
+    factors = [f for term in x.terms for f, n in term.factors if n == 1 and term.number == 1.0]
+    found = factors[0] if len(x.terms) == 1 and len(factors) == 1 else None
+    return found if isinstance(found, Call) and found.op in ("sin", "cos") else None
+
+
+def _waves(sheet: Sheet, spell: LaTeX, symbols: Sequence[Symbol]) -> list[str]:
+    """A line for each angle, cosine to the left and sine to the right."""
+    pairs: dict[tuple[Sum, ...], dict[str, str]] = {}
+    for s in symbols:
+        call = wave(sheet.definitions[s])
+        assert call is not None
+        pairs.setdefault(call.args, {})[call.op] = row(spell, s, sheet.definitions[s]).strip()
+    rows = (" & ".join(pair.get(op, "&") for op in ("cos", "sin")) for pair in pairs.values())
+    return [f"  {line.removesuffix(' & &')}" for line in rows]
+
+
+def document(fragment: str) -> str:
+    """A file that LaTeX takes as it is."""
+    return DOCUMENT % fragment
+
+
+def relation(sheet: Sheet) -> str:
+    return re.sub(r"\) (?=\w)", r")\\,", greek(sheet.related(nonzero=True)))
+
+
+def greek(text: str) -> str:
+    return re.sub(rf"\b({'|'.join(GREEK)})\b", r"\\\1", text)
+
+
+def mathematics(text: str) -> str:
+    """b_112 in running text becomes a symbol; all else is text."""
+    parts = re.split(r"\b([a-z]+_\w+)\b", text)
+    for k, part in enumerate(parts):
+        name, _, indices = part.partition("_")
+        parts[k] = f"${greek(name)}_{{{indices.replace('_', ',')}}}$" if k % 2 else spaced(part)
+    return "".join(parts)
+
+
+def spaced(text: str) -> str:
+    """Text between two symbols, with the spaces that it begins and ends with."""
+    return " " * text[:1].isspace() + latex(text) + " " * (text[-1:].isspace() and bool(text.strip()))
+
+
+def row(spell: LaTeX, symbol: Symbol, x: Sum) -> str:
+    first, *more = spell.rows(x, ROOM)
+    head = f"  {spell.symbol(symbol)} &= {first}"
+    return " \\\\\n".join([head, *(rf"    &\quad {line}" for line in more)])
+
+
+def _entries(spell: LaTeX, block: Block) -> list[str]:
+    """Entries, one after the other; those that are zero share a line, and a symmetric matrix says so."""
+    found = [row(spell, block.symbol(i), x) for i, x in block.entries.items() if x.terms]
+    zeros = [spell.symbol(block.symbol(i)) for i, x in block.entries.items() if not x.terms]
+    for k in range(0, len(zeros), 12):
+        found.append(f"  {' = '.join(zeros[k : k + 12])} &= 0")
+    if block.symmetric and block.shape[0] > 1:
+        found.append(f"  {letter(block.name)}_{{ji}} &= {letter(block.name)}_{{ij}}")
+    return found

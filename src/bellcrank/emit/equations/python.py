@@ -1,0 +1,91 @@
+"""A sheet of equations as a Python module that needs nothing but numpy: one function for each block."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from bellcrank.emit.equations.formula import Block, Sheet, Sum, Symbol
+from bellcrank.emit.equations.language import WIDTH, Language, wrapped
+from bellcrank.quoting import docstring, identifier
+
+
+class Python(Language):
+    calls = {
+        **Language.calls,
+        "where": "where({0}, {1}, {2})",
+        "minimum": "minimum({0}, {1})",
+        "maximum": "maximum({0}, {1})",
+        "abs": "abs({0})",
+        "asin": "arcsin({0})",
+        "acos": "arccos({0})",
+        "atan2": "arctan2({0}, {1})",
+    }
+
+
+NUMPY = {*re.findall(r"[a-z]\w*", " ".join(Python.calls.values())), "array", "pi"} - {"abs"}  # which is Python's own
+
+
+def source(sheet: Sheet, digits: int = 13) -> str:
+    spell = Python(digits)
+    functions = [_function(sheet, spell, block) for block in sheet.blocks]
+    used = sorted(set(re.findall(r"\b[a-z]\w*", "\n".join(functions))) & NUMPY)
+    return "\n".join([opening(sheet), *(["", f"from numpy import {', '.join(used)}"] if used else []), *functions])
+
+
+def opening(sheet: Sheet) -> str:
+    lines = [sheet.title, *(["", f"    {sheet.related()}"] if sheet.relation else []), ""]
+    for names, meant in sheet.columns.items():
+        text = f"{names}: {', '.join(f'{i + 1} {name}' for i, name in enumerate(meant))}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+    return '"""' + "\n".join(docstring(part) for part in (*lines, *sheet.remarks)) + '\n"""'
+
+
+def _function(sheet: Sheet, spell: Python, block: Block) -> str:
+    arguments = [identifier(name) for name in block.inputs]
+    lines = [f"def {identifier(block.name)}({', '.join(arguments)}):", f'    """{docstring(block.headline)}"""']
+    body = [line for s in sheet.needed(block) for line in assignment(spell, s, sheet.definitions[s])]
+    body += entries(spell, block)
+    text = "\n".join([*body, nested(block, spell)])
+    for name in block.inputs:
+        elements = [str(sheet.element(name, i)) for i in range(prod(sheet.inputs[name]))]
+        if sheet.inputs[name] and any(re.search(rf"\b{e}\b", text) for e in elements):
+            given = identifier(name) if len(sheet.inputs[name]) == 1 else f"array({identifier(name)}).ravel()"
+            lines.append(f"    {unpacked(elements)} = {given}")
+    lines += [f"    {line}" for line in body]
+    return "\n\n" + "\n".join([*lines, f"    return {nested(block, spell)}"])
+
+
+def unpacked(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) > 1 else f"[{names[0]}]"
+
+
+def assignment(spell: Language, symbol: Symbol, x: Sum) -> list[str]:
+    return wrapped(str(symbol), spell.rows(x, WIDTH - 12))
+
+
+def entries(spell: Language, block: Block) -> list[str]:
+    """Those that are not zero; a scalar needs no name."""
+    named = [(block.symbol(i), x) for i, x in block.entries.items() if x.terms and block.shape]
+    return [line for symbol, x in named for line in assignment(spell, symbol, x)]
+
+
+def nested(block: Block, spell: Language, array: str = "array({}, float)", margin: int = 11) -> str:
+    """The block's entries by name, row by row, under each other."""
+    if not block.shape:
+        return spell.sum(block.entries[()])
+    *outer, last = block.shape
+    indent = " " * (margin + len(array.partition("{")[0]) + len(outer))
+    rows = []
+    for row in product(*map(range, outer)):
+        names = []
+        for k in range(last):
+            index = (*row, k)
+            place = index if index in block.entries else index[::-1]
+            names.append(str(block.symbol(place)) if block.entries[place].terms else "0")
+        rows.append(f"[{', '.join(names)}]")
+    text = rows[0] if not outer else "[" + f",\n{indent}".join(rows) + "]"
+    return array.format(text)

@@ -1,0 +1,52 @@
+"""A sheet of equations as a Python module of SymPy expressions: symbols, definitions, and a matrix for each block.
+
+Only text is made here; whoever runs it needs SymPy.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from math import prod
+
+from bellcrank.emit.equations.formula import Sheet, Symbol
+from bellcrank.emit.equations.language import FUNCTIONS, Language
+from bellcrank.emit.equations.python import assignment, entries, nested, opening, unpacked
+from bellcrank.quoting import comment, identifier
+
+SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "atan2", "pi", "symbols"}
+
+
+class SymPy(Language):
+    calls = {
+        **Language.calls,
+        "where": "Piecewise(({1}, {0}), ({2}, True))",
+        "minimum": "Min({0}, {1})",
+        "maximum": "Max({0}, {1})",
+        "abs": "Abs({0})",
+    }
+
+    def fraction(self, x: Fraction) -> str:
+        return f"Rational({x.numerator}, {x.denominator})"
+
+
+def source(sheet: Sheet, digits: int = 13) -> str:
+    spell = SymPy(digits)
+    lines = []
+    for name, shape in sheet.inputs.items():
+        elements = [str(sheet.element(name, i)) for i in range(prod(shape))]
+        whole = f"{identifier(name)} = " if shape else ""
+        comma = "," * (len(elements) == 1 and bool(shape))
+        names = unpacked(elements) if shape else elements[0]
+        lines.append(f'{whole}{names} = symbols("{" ".join(elements)}{comma}", real=True)')
+    known: list[Symbol] = []
+    for block in sheet.blocks:
+        lines += ["", f"# {comment(block.headline)}"]
+        new = sheet.needed(block, known)
+        known += new
+        lines += [line for s in new for line in assignment(spell, s, sheet.definitions[s])]
+        head = f"{identifier(block.name)} = "
+        lines += [*entries(spell, block), head + nested(block, spell, "Matrix({})", margin=len(head))]
+    text = "\n".join(lines)
+    used = sorted(set(re.findall(r"\b[A-Za-z]\w*", text)) & SYMPY)
+    return "\n".join([opening(sheet), "", f"from sympy import {', '.join(used)}", "", text])

@@ -1,0 +1,226 @@
+"""Polynomials to formulas: sines and cosines get their names, terms their order, velocity products their coefficients.
+
+    h_1 = -b_112 (v_1 v_2 + 1/2 v_2^2) - ...        b_112 = 3 s_2 + s_23
+
+Products of the collected inputs whose coefficients are equal but for a number stand in one bracket. A coefficient of
+several terms that occurs again is named after where it came first: b_112 belongs to v_1 v_2 in the first entry.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from math import pi
+
+from bellcrank.emit.equations.formula import (
+    PI,
+    Call,
+    Factor,
+    Index,
+    Names,
+    Product,
+    Sum,
+    Symbol,
+    element,
+    plain,
+    symbols,
+)
+from bellcrank.emit.equations.harmonics import Groups, Harmonic, Term, Wave, rewritten
+from bellcrank.emit.equations.polynomial import BITS, Frozen, Polynomial, Ring
+
+Shape = tuple[tuple[Term, float], ...]  # a coefficient divided by the number of its first term, and rounded
+
+
+class Writer:
+    def __init__(self, ring: Ring, groups: Groups, inputs: Mapping[str, Index], names: Names) -> None:
+        self.ring, self.groups, self.inputs, self.names = ring, groups, inputs, names
+        self.angles: dict[Symbol, Sum] = {}  # angles that are no coordinate by themselves
+        self.waves: dict[Wave, Symbol] = {}
+        self.coefficients: dict[Symbol, Sum] = {}
+        self.remarks: tuple[str, ...] = ()
+        self._factors: dict[int, Factor] = {}
+        self._angle_of = {g: i for i, pair in enumerate(ring.angles) for g in pair}
+        self._angles: dict[int, tuple[str, Factor]] = {}  # what stands for each in an index, and by itself
+        self._tokens: set[str] = set()
+        self._ratios: dict[Shape, Harmonic] = {}  # a shape with all its digits
+
+    # -- sums
+
+    def sum(self, polynomial: Polynomial) -> Sum:
+        return self.of(rewritten(self.ring, self.groups, polynomial))
+
+    def of(self, terms: Harmonic) -> Sum:
+        return Sum(tuple(Product(terms[t], self.factors(t)) for t in sorted(terms, key=self._order)))
+
+    def factors(self, term: Term) -> tuple[tuple[Factor, int], ...]:
+        powers = [(self._rank(g), (self.factor(g), n)) for g, n in self.ring.powers(term[0])]
+        waves = [(self._wave_rank(wave), (self.wave(*wave), 1)) for wave in term[1]]
+        return tuple(factor for _, factor in sorted((*powers, *waves), key=lambda pair: pair[0]))
+
+    def _rank(self, g: int) -> tuple[int, ...]:
+        """Where a generator stands in a product: inputs, then sines and cosines by their angles, then calls."""
+        op = self.ring.generators[g].op
+        if op in ("sin", "cos"):
+            return self._wave_rank((op, ((self._angle_of[g], 1),)))
+        return (0 if op == "input" else 2, g)
+
+    def _wave_rank(self, wave: Wave) -> tuple[int, ...]:
+        return (1, *(x for pair in wave[1] for x in pair), wave[0] == "sin")
+
+    def _order(self, term: Term) -> tuple[object, ...]:
+        """Constants first, few factors before many, q_1 before q_2, cosine before sine."""
+        powers = self.ring.powers(term[0])
+        degree = sum(n for _, n in powers) + sum(abs(k) for _, ks in term[1] for _, k in ks)
+        ranks = sorted([(self._rank(g), -n) for g, n in powers] + [(self._wave_rank(w), -1) for w in term[1]])
+        return (len(powers) + len(term[1]), degree, ranks)
+
+    def factor(self, g: int) -> Factor:
+        if g not in self._factors:
+            found = self.ring.generators[g]
+            if found.op == "input":
+                self._factors[g] = element(found.name, self.inputs[found.name], found.flat)
+            elif found.op in ("sin", "cos"):
+                self._factors[g] = self.wave(found.op, ((self._angle_of[g], 1),))
+            else:
+                self._factors[g] = Call(found.op, tuple(self.sum(dict(a)) for a in found.args))
+        return self._factors[g]
+
+    # -- angles
+
+    def wave(self, op: str, multiples: tuple[tuple[int, int], ...]) -> Symbol:
+        """c_23 for cos(q_2 + q_3)."""
+        if (op, multiples) not in self.waves:
+            index = []
+            for angle, k in multiples:
+                index += [f"{'-' if k < 0 else ''}{self.token(angle)}"] * abs(k)
+            self.waves[op, multiples] = self.names.fresh(Symbol(op[0], tuple(index)))
+        return self.waves[op, multiples]
+
+    def token(self, angle: int) -> str:
+        """How an angle is called in an index: 2 for q_2, and for theta_2 = q_2 + 0.3, which stands in its place."""
+        if angle not in self._angles:
+            (argument,) = self.ring.generators[self.ring.angles[angle][0]].args
+            first = next((g for m, _ in sorted(argument) for g, _ in self.ring.powers(m)), -1)
+            symbol = self.factor(first) if first >= 0 else None
+            token = "_".join(symbol.index) if isinstance(symbol, Symbol) else "0"
+            while token in self._tokens:  # another angle of the same coordinate
+                token = f"{token[:-1]}{chr(ord(token[-1]) + 1)}" if token[-1].isalpha() else f"{token}b"
+            self._tokens.add(token)
+            if self._plain(argument):
+                self._angles[angle] = token, self.factor(first)
+            else:
+                theta = self.names.fresh(Symbol("theta", (token,)))
+                self._angles[angle] = token, theta
+                self.angles[theta] = self._argument(argument)
+        return self._angles[angle][0]
+
+    def _plain(self, argument: Frozen) -> bool:
+        """q_2 itself: the only input whose elements go by their number alone."""
+        ((m, x), *more) = argument
+        powers = self.ring.powers(m)
+        one = not more and x == 1.0 and len(powers) == 1 and powers[0][1] == 1
+        return one and self.ring.generators[powers[0][0]].name == next(iter(self.inputs))
+
+    def _argument(self, argument: Frozen) -> Sum:
+        """With pi/4 for 0.785...; numbers last."""
+        terms = []
+        for term in reversed(self.sum(dict(argument)).terms):
+            turns = Fraction(term.number / pi).limit_denominator(24)
+            if not term.factors and turns and abs(turns * pi - term.number) < 1e-12:
+                top = Sum((Product(float(turns.numerator), ((PI, 1),)),))
+                term = Product(1.0, ((Call("div", (top, Sum((Product(float(turns.denominator)),)))), 1),))
+            terms.append(term)
+        return Sum(tuple(terms))
+
+    def definitions(self) -> dict[Symbol, Sum]:
+        """Angles, then c_2, s_2, c_3, s_3, c_23, ..., then coefficients; but before an angle what it is made of."""
+        found = dict(self.angles)
+        for op, multiples in sorted(self.waves, key=lambda w: (sum(abs(k) for _, k in w[1]), w[1], w[0])):
+            found[self.waves[op, multiples]] = plain(Call(op, (self._angle(multiples),)))
+        found |= self.coefficients
+        placed: dict[Symbol, Sum] = {}
+
+        def place(symbol: Symbol) -> None:
+            if symbol in found and symbol not in placed:
+                for other in symbols(found[symbol]):
+                    place(other)
+                placed[symbol] = found[symbol]
+
+        for symbol in found:
+            place(symbol)
+        return placed
+
+    def _angle(self, multiples: tuple[tuple[int, int], ...]) -> Sum:
+        return Sum(tuple(Product(float(k), ((self._angles[angle][1], 1),)) for angle, k in multiples))
+
+    # -- coefficients
+
+    def collected(self, key: str, entries: Mapping[Index, Harmonic], collect: Collection[str]) -> dict[Index, Sum]:
+        """Every entry of the output as coefficients times products of the inputs to collect."""
+        split = {index: self._split(terms, collect) for index, terms in entries.items()}
+        uses = Counter(shape for groups in split.values() for shape in groups)
+        named: dict[Shape, tuple[Symbol, float]] = {}
+        found = {}
+        for index, groups in split.items():
+            terms: list[Product] = []
+            for shape, products in groups.items():
+                if not products[0][0]:  # no input to collect: as it is
+                    terms += self._times(shape, products[0][1]).terms
+                    products = products[1:]
+                if not products:
+                    continue
+                scale = products[0][1]
+                if shape[0][0] == (0, ()) and len(shape) == 1:  # a plain number
+                    terms += [Product(x, self.factors((m, ()))) for m, x in products]
+                    continue
+                if len(shape) == 1:
+                    head = self.factors(shape[0][0])
+                elif uses[shape] == 1:
+                    head, scale = ((self._times(shape, abs(scale)), 1),), 1.0 if scale > 0 else -1.0
+                else:
+                    if shape not in named:
+                        named[shape] = self._named(shape, abs(scale), key, index, products[0][0]), abs(scale)
+                    head, scale = ((named[shape][0], 1),), scale / named[shape][1]
+                terms.append(self._attached(head, scale, products))
+            found[index] = Sum(tuple(terms))
+        return found
+
+    def _split(self, terms: Harmonic, collect: Collection[str]) -> dict[Shape, list[tuple[int, float]]]:
+        """Coefficient to the (monomial, number) that it multiplies."""
+        by: dict[int, Harmonic] = {}
+        for (monomial, waves), x in terms.items():
+            mine = sum(n << BITS * g for g, n in self.ring.powers(monomial) if self.ring.generators[g].name in collect)
+            by.setdefault(mine, {})[monomial - mine, waves] = x
+        found: dict[Shape, list[tuple[int, float]]] = {}
+        for mine in sorted(by, key=lambda m: [g for g, n in self.ring.powers(m) for _ in range(n)]):
+            order = sorted(by[mine], key=self._order)
+            first = by[mine][order[0]]
+            shape = tuple((t, float(f"{by[mine][t] / first:.11g}")) for t in order)
+            self._ratios.setdefault(shape, {t: by[mine][t] / first for t in order})
+            found.setdefault(shape, []).append((mine, first))
+        return found
+
+    def _times(self, shape: Shape, scale: float) -> Sum:
+        return self.of({term: x * scale for term, x in self._ratios[shape].items()})
+
+    def _named(self, shape: Shape, scale: float, key: str, index: Index, monomial: int) -> Symbol:
+        powers = ((self.ring.generators[g].flat, n) for g, n in self.ring.powers(monomial))
+        tokens = [str(i + 1) for i in index] + [str(flat + 1) for flat, n in powers for _ in range(n)]
+        symbol = self.names.fresh(Symbol("b", tuple(tokens)))
+        self.coefficients[symbol] = self._times(shape, scale)
+        if not self.remarks:
+            of = " ".join([str(f) for f, n in self.factors((monomial, ())) for _ in range(n)])
+            where = Symbol(key, tuple(str(i + 1) for i in index))
+            self.remarks = (f"{symbol}, for one, is (but for its sign) the coefficient of {of} in {where}.",)
+        return symbol
+
+    def _attached(
+        self, head: tuple[tuple[Factor, int], ...], scale: float, products: Sequence[tuple[int, float]]
+    ) -> Product:
+        """The coefficient and what it multiplies: one product, or several in a bracket."""
+        first = products[0][1]
+        inside = [Product(x / first, self.factors((m, ()))) for m, x in products]
+        if len(inside) == 1:
+            return Product(scale, (*head, *inside[0].factors))
+        return Product(scale, (*head, (Sum(tuple(inside)), 1)))

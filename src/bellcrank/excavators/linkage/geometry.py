@@ -1,0 +1,129 @@
+"""The geometry of excavator_linkage in closed form: how far each cylinder is out, and how that changes with the angles.
+
+    boom, stick   a triangle of two pins and the joint between them:
+                  l^2 = a^2 + b^2 - 2 a b cos g,   dl/dg = a b sin g / l
+    bucket        the four-bar of stick, lever, link and bucket, and behind the lever another triangle:
+                  lever and link meet at K; (K - E) stays as long as the link:  (K - E).(dK - dE) = 0
+
+Angles are those of ExcavatorArm: swing, boom from the horizontal, stick from the boom, bucket from the stick; of a
+mechanism's q they differ by its start. All in the plane of the arm, over any scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import atan2 as angle_of
+from math import hypot, radians
+from typing import Any
+
+from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.scalar import Scalar, acos, atan2, cos, sin, sqrt
+from bellcrank.zoo import data
+
+Place = Sequence[float]
+CYLINDERS = ("boom", "stick", "bucket")
+JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # where the actuators are
+WITHIN = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}  # rad: there lengths are monotonous
+MARGIN = 0.02  # m, that a desired cylinder stays away from its ends
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """From the numbers in data("excavator_linkage")."""
+
+    given: Any
+
+    @classmethod
+    def of_zoo(cls) -> Linkage:
+        return cls(data("excavator_linkage"))
+
+    @cached_property
+    def arm(self) -> ExcavatorArm:
+        g = self.given
+        a, c = g["cab"]["boom_pin"]
+        return ExcavatorArm(a, c, g["boom"]["length"], g["stick"]["length"], (g["bucket"]["length"], 0.0))
+
+    @cached_property
+    def start(self) -> list[float]:
+        """The angles at q = 0."""
+        return [radians(x) for x in self.given["start_deg"]]
+
+    def angles(self, q: Any) -> list[Scalar]:
+        """From the mechanism's q, by name."""
+        return [q[name] + a for name, a in zip(("swing", *CYLINDERS), self.start, strict=True)]
+
+    def extensions(self, theta: Sequence[Scalar]) -> list[Scalar]:
+        """How far boom, stick and bucket cylinder are out, m."""
+        closed = [self.given["cylinders"][name]["closed"] for name in CYLINDERS]
+        return [length - rest for (length, _), rest in zip(self.lengths(theta), closed, strict=True)]
+
+    def gears(self, theta: Sequence[Scalar]) -> list[Scalar]:
+        """How fast they go for each rad/s of their joint, m."""
+        return [gear for _, gear in self.lengths(theta)]
+
+    def lengths(self, theta: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
+        """Pin to pin, and its derivative by the angle of the joint."""
+        return [self.boom(theta[1]), self.stick(theta[2]), self.bucket(theta[3])]
+
+    def boom(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        cab = self.given["cab"]
+        a, fixed = _polar(cab["cylinder"], cab["boom_pin"])
+        b, moving = _polar(self.given["boom"]["cylinder"])
+        return _triangle(a, b, angle + (moving - fixed))
+
+    def stick(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        boom = self.given["boom"]
+        a, fixed = _polar(boom["stick_cylinder"], (boom["length"], 0.0))
+        b, moving = _polar(self.given["stick"]["cylinder"])
+        return _triangle(a, b, angle + (moving - fixed))
+
+    def bucket(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        g, stick = self.given, self.given["stick"]
+        ear, lever, link = _polar(g["bucket"]["link"]), g["lever"]["length"], g["link"]["length"]
+        pin = stick["lever_pin"]
+        e = angle + ear[1]
+        d = ear[0] * cos(e), ear[0] * sin(e)  # from the bucket's pin to the link's
+        E = stick["length"] + d[0] - pin[0], d[1] - pin[1]  # from the lever's pin
+        gap2 = E[0] * E[0] + E[1] * E[1]
+        k = atan2(E[1], E[0]) + acos((lever * lever - link * link + gap2) / (2.0 * lever * sqrt(gap2)))
+        K = lever * cos(k), lever * sin(k)
+        along = K[0] - E[0], K[1] - E[1]
+        turn = (along[1] * d[0] - along[0] * d[1]) / (along[1] * K[0] - along[0] * K[1])  # dk/d(angle)
+        foot, fixed = _polar(stick["bucket_cylinder"], pin)
+        length, gear = _triangle(foot, lever, k - fixed)
+        return length, gear * turn
+
+    @cached_property
+    def stops(self) -> tuple[tuple[float, float], ...]:
+        """Between which the desired angles may be; the cab turns without end."""
+        found = []
+        for name, within in WITHIN.items():
+            own = self.given["cylinders"][name]
+            pair = [_solved(getattr(self, name), *within, own["closed"] + x) for x in (MARGIN, own["stroke"] - MARGIN)]
+            found.append((min(pair), max(pair)))
+        return ((-1e6, 1e6), *found)
+
+
+def _polar(place: Place, origin: Place = (0.0, 0.0)) -> tuple[float, float]:
+    x, z = place[0] - origin[0], place[1] - origin[1]
+    return hypot(x, z), angle_of(z, x)
+
+
+def _triangle(a: float, b: float, angle: Scalar) -> tuple[Scalar, Scalar]:
+    """The third side, and its derivative by the angle between the others."""
+    l = sqrt(a * a + b * b - 2.0 * a * b * cos(angle))
+    return l, a * b * sin(angle) / l
+
+
+def _solved(length: Any, low: float, high: float, wanted: float) -> float:
+    """The angle at which a monotonous length is as wanted, by halving."""
+    rising = length(high)[0] > length(low)[0]
+    while high - low > 1e-12:
+        middle = 0.5 * (low + high)
+        if (length(middle)[0] < wanted) == rising:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)

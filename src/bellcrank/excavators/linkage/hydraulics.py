@@ -1,0 +1,96 @@
+"""excavator_linkage as a whole: its hydraulics, with the pressures that hold it at its start, control and soil.
+
+system = bc.system(**parts())
+bc.simulate(system, 60.0, inputs={"autopilot": 1.0}, form="projected")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
+from bellcrank.excavators.linkage import mechanism as excavator_linkage
+from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage.modes import LinkageControl
+from bellcrank.forces import Soil
+from bellcrank.model.mechanism import Mechanism
+
+LOW = 1.0e6  # Pa, in the chamber that carries nothing
+
+
+def parts() -> dict[str, Any]:
+    """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest."""
+    mechanism = excavator_linkage()
+    linkage = Linkage.of_zoo()
+    actuators = holding(hydraulics(linkage), mechanism)
+    control = LinkageControl(actuators, linkage)
+    soil = Soil(width=linkage.given["bucket"]["width"])
+    found = {"mechanism": mechanism, "actuators": actuators, "control": control}
+    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": {"tip": soil}}
+
+
+def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
+    """Of swing, boom, stick and bucket, without pressure."""
+    linkage = linkage or Linkage.of_zoo()
+    g = linkage.given
+    shared = g["hydraulics"]
+    oil = {"bulk_modulus": shared["bulk_modulus"], "leakage": shared["leakage"]}
+
+    def valve(own: Any, relief: float) -> ProportionalValve:
+        drops = tuple(own["drops"])
+        edges = {"margin": shared["margin"], "overlap": shared["overlap"], "lag": shared["spool_lag"]}
+        return ProportionalValve(own["flow"], min(shared["pump_pressure"], relief), relief, drops, **edges)
+
+    swing = g["swing"]
+    motor = HydraulicMotor(
+        JOINTS[0],
+        valve(swing, swing["relief"]),
+        friction=swing["friction"],
+        viscous=swing["viscous"],
+        displacement=swing["displacement"],
+        volume=swing["volume"],
+        **oil,
+    )
+    found: list[HydraulicCylinder | HydraulicMotor] = [motor]
+    for name, joint, x in zip(CYLINDERS, JOINTS[1:], linkage.extensions(linkage.start), strict=True):
+        own = g["cylinders"][name]
+        n = own["count"]
+        found.append(
+            HydraulicCylinder(
+                joint,
+                valve(own, shared["relief"]),
+                friction=n * shared["friction"],
+                viscous=n * shared["viscous"],
+                bore=own["bore"],
+                rod=own["rod"],
+                stroke=own["stroke"],
+                offset=float(x),
+                count=n,
+                hoses=n * shared["hoses"],
+                stop_stiffness=shared["stop_stiffness"],
+                stop_damping=shared["stop_damping"],
+                **oil,
+            )
+        )
+    return found
+
+
+def holding(
+    actuators: Sequence[HydraulicCylinder | HydraulicMotor], mechanism: Mechanism | None = None, q: Any = None
+) -> list[HydraulicCylinder | HydraulicMotor]:
+    """The same with pressures at the start that hold the mechanism still at q (the zero configuration)."""
+    mechanism = mechanism or excavator_linkage()
+    q = mechanism.neutral() if q is None else q
+    still = [0.0] * mechanism.nv
+    forces = mechanism.inverse_dynamics(q, still, still, actuated=[a.joint for a in actuators])
+    held = dict(zip(mechanism.columns[1], (float(f) for f in forces), strict=True))
+    return [_under(a, held[a.joint]) for a in actuators]
+
+
+def _under(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:
+    """One chamber at LOW, the other as the force wants it."""
+    a_A, a_B = a.areas
+    needed = force + (a_B - a_A) * LOW  # what is left when both are at LOW
+    return replace(a, p_A=LOW + max(needed, 0.0) / a_A, p_B=LOW + max(-needed, 0.0) / a_B)

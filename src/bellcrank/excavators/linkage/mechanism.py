@@ -1,0 +1,120 @@
+"""An excavator of the 20 t class with what the papers leave out: cylinders, and the linkage that turns the bucket.
+
+Twelve bodies: cab, boom, stick and bucket; barrel and rod of three cylinders; lever and link of the bucket. Four loops
+close them, two equations each, and swing, boom, stick and bucket remain to be moved. data("excavator_linkage") has
+every number with its source, or says that it is assumed; docs/excavator.md draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import acos, atan2, cos, hypot, radians, sin
+from typing import Any
+
+import numpy as np
+
+from bellcrank.formats.builder import Builder
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array
+from bellcrank.zoo.published import data
+
+NAME = "excavator_linkage"
+ACROSS = (0.0, -1.0, 0.0)  # hinges turn x upwards
+RADIUS = 0.06  # m, of barrels and rods as far as their inertia goes
+
+
+@dataclass(frozen=True)
+class Side:
+    """Axes of a part, seen from the side: where its pin is, and how far it is turned up."""
+
+    origin: Array
+    angle: float
+
+    @property
+    def axes(self) -> Array:
+        c, s = cos(self.angle), sin(self.angle)
+        return np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
+
+    def at(self, place: Sequence[float]) -> Array:
+        there: Array = self.origin + self.axes @ [place[0], 0.0, place[1]]
+        return there
+
+
+def excavator_linkage() -> Mechanism:
+    """An excavator of the 20 t class: cylinders, and the bucket's lever and link; assembled at q = 0, ready to dig."""
+    g = data(NAME)
+    b = Builder(NAME)
+    _, boom_angle, stick_angle, bucket_angle = (radians(x) for x in g["start_deg"])
+    cab = Side(np.zeros(3), 0.0)
+    boom = Side(cab.at(g["cab"]["boom_pin"]), boom_angle)
+    stick = Side(boom.at([g["boom"]["length"], 0.0]), boom_angle + stick_angle)
+    bucket = Side(stick.at([g["stick"]["length"], 0.0]), boom_angle + stick_angle + bucket_angle)
+    for name, side in {"cab": cab, "boom": boom, "stick": stick, "bucket": bucket}.items():
+        _box(b, name, g[name], side)
+    b.joint("swing", "revolute", "ground", "cab", axis=(0, 0, 1))
+    b.joint("boom", "revolute", "cab", "boom", point=boom.origin, axis=ACROSS)
+    b.joint("stick", "revolute", "boom", "stick", point=stick.origin, axis=ACROSS)
+    b.joint("bucket", "revolute", "stick", "bucket", point=bucket.origin, axis=ACROSS)
+
+    lever_pin, ear = stick.at(g["stick"]["lever_pin"]), bucket.at(g["bucket"]["link"])
+    knee = _knee(lever_pin, g["lever"]["length"], ear, g["link"]["length"])
+    _bar(b, "lever", g["lever"]["mass"], lever_pin, knee)
+    _bar(b, "link", g["link"]["mass"], knee, ear)
+    b.joint("lever", "revolute", "stick", "lever", point=lever_pin, axis=ACROSS)
+    b.joint("link", "revolute", "lever", "link", point=knee, axis=ACROSS)
+    b.close("link_bucket", "revolute", "link", "bucket", point=ear, axis=ACROSS)
+
+    pins = {
+        "boom": ("cab", cab.at(g["cab"]["cylinder"]), "boom", boom.at(g["boom"]["cylinder"])),
+        "stick": ("boom", boom.at(g["boom"]["stick_cylinder"]), "stick", stick.at(g["stick"]["cylinder"])),
+        "bucket": ("stick", stick.at(g["stick"]["bucket_cylinder"]), "lever", knee),
+    }
+    for name, ends in pins.items():
+        _cylinder(b, name, g["cylinders"][name], *ends)
+    b.frame("tip", "bucket", point=bucket.at([g["bucket"]["length"], 0.0]), rotation=bucket.axes)
+    return b.build()
+
+
+def _cylinder(
+    b: Builder, name: str, given: Mapping[str, Any], parent: str, foot: Array, child: str, head: Array
+) -> None:
+    """Barrel on the parent, rod in it, and the rod's eye on the child, which closes a loop."""
+    along = (head - foot) / np.linalg.norm(head - foot)
+    barrel, rod = given["masses"]
+    _bar(b, f"{name}_barrel", barrel, foot, foot + along * given["closed"] * 0.9)
+    _bar(b, f"{name}_rod", rod, head - along * given["closed"] * 0.9, head)
+    b.joint(f"{name}_barrel", "revolute", parent, f"{name}_barrel", point=foot, axis=ACROSS)
+    stroke = float(np.linalg.norm(head - foot)) - given["closed"]  # of it at q = 0
+    b.joint(
+        f"{name}_cylinder",
+        "prismatic",
+        f"{name}_barrel",
+        f"{name}_rod",
+        point=head,
+        axis=along,
+        lower=-stroke,
+        upper=given["stroke"] - stroke,
+    )
+    b.close(f"{name}_eye", "revolute", f"{name}_rod", child, point=head, axis=ACROSS)
+
+
+def _knee(pin: Array, lever: float, ear: Array, link: float) -> Array:
+    """Where lever and link meet: on the far side of the line from the lever's pin to the bucket's."""
+    to = ear - pin
+    gap, angle = hypot(to[0], to[2]), atan2(to[2], to[0])
+    angle += acos((lever**2 + gap**2 - link**2) / (2 * lever * gap))
+    return pin + lever * np.array([cos(angle), 0.0, sin(angle)])
+
+
+def _box(b: Builder, name: str, given: Mapping[str, Any], side: Side) -> None:
+    x, y, z = given["size"]
+    I = given["mass"] / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
+    b.body(name, mass=given["mass"], com=side.at(given["com"]), inertia=side.axes @ I @ side.axes.T)
+
+
+def _bar(b: Builder, name: str, mass: float, p: Array, q: Array) -> None:
+    length = float(np.linalg.norm(q - p))
+    e = (q - p) / length
+    along, across = mass * RADIUS**2 / 2, mass * (RADIUS**2 / 4 + length**2 / 12)
+    b.body(name, mass=mass, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))

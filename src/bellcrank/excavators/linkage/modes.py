@@ -1,0 +1,155 @@
+"""Driving excavator_linkage: JOINT and RESOLVED by hand, or by itself; the result is four spool commands.
+
+    dtheta_d = u                              JOINT: the sticks are rates of the joints
+    dtheta_d = (inverse kinematics)(u)        RESOLVED: radial, arc and vertical speed of the teeth, the bucket's rate
+    dtheta_d = (inverse kinematics)(path)     autopilot: the rate of a path, and back to it where the arm is not on it
+    x_d, dx_d = (linkage)(theta_d, dtheta_d)                          of the cylinders
+    o = (a dx_d + k a (x_d - x) + Q) / flow                           opening of each valve: feed forward and feed back
+    Q = kv a (dx_d - dx) - G (p - mean of p)                          and damping, by speed and load pressure
+    o <- o min(1, pump flow / sum |o| flow)                           the pump is shared, in proportion
+
+theta_d is a state, on a leash (leash.py): let go, the machine stops where it is. Where a cylinder would reach its end
+theta_d stops (held), at the end of the arm's reach the teeth slide along (ExcavatorArm.allowed), and the stick cannot
+be straight, for its cylinder ends before that: so nothing here is ever singular. By hand no joint is asked to be faster
+than a full stick of its own makes it: all slow down together, so that the teeth stay on their way.
+
+An arm on closed oil is a spring with hardly a damper. What damps it is flow against the load pressure, less its mean
+over the last moments, for a constant load wants no flow (dynamic pressure feedback). It must come sooner than the
+spool's lag would let it: the command leads the spool by `hurry`.
+
+Source: D. E. Whitney. Resolved motion rate control of manipulators and human prostheses. IEEE Transactions on Man-
+Machine Systems 10(2), 47-53, 1969; for excavators Wong 1991, section 5.4.3. Sharing the flow: Krus 1988, as in
+actuators/proportional_valve.py. Dynamic pressure feedback: H. E. Merritt, Hydraulic Control Systems, Wiley 1967.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, StateVariable
+from bellcrank.actuators.actuator import held
+from bellcrank.control.leash import Leash
+from bellcrank.errors import InputError
+from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
+from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
+from bellcrank.excavators.rotary.modes import NEAREST
+from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
+
+FUNCTIONS = ("swing", "boom", "stick", "bucket")
+RATES = (1.0, 0.35, 0.5, 0.7)  # rad/s of full sticks, JOINT: about what the pump can give
+SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
+
+
+NONE = (0.0, 0.0, 0.0, 0.0)
+LEASH = Leash(0.01, 0.25, 0.25)  # the feed forward does most of the work
+
+
+@dataclass(frozen=True)
+class LinkageControl:
+    """Call it with (t, q, v, x, u): (four spool commands, rates of its states).
+
+    Inputs first to fourth are the rates that the mode asks for (swing, boom, stick, bucket, or radius, arc, height,
+    bucket), resolved and autopilot are switches that are on above a half.
+    """
+
+    actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # of swing, boom, stick and bucket
+    linkage: Linkage = field(default_factory=Linkage.of_zoo)
+    path: Callable[[Scalar], tuple[list[Scalar], list[Scalar]]] = field(default_factory=DiggingCycle)
+    gain: Sequence[Scalar] = (0.8, 0.8, 1.2, 2.0)  # 1/s, k
+    rate_gain: Sequence[Scalar] = (0.5, 0.7, 0.4, 0.3)  # kv
+    bleed: Sequence[Scalar] = (1e-11, 8e-11, 6e-11, 5e-11)  # m3/s/Pa, G: about 2 zeta omega times the oil's capacity
+    memory: Scalar = 0.2  # s, over which the mean of a load pressure is taken
+    hurry: Scalar = 3.0  # how many times its error a command is ahead of the spool
+    back: Scalar = 0.8  # 1/s, how fast the autopilot returns to its path
+    leash: Leash = LEASH
+
+    inputs: ClassVar[tuple[str, ...]] = ("first", "second", "third", "fourth", "resolved", "autopilot")
+
+    def __post_init__(self) -> None:
+        found = tuple(a.joint for a in self.actuators)
+        if found != JOINTS:
+            raise InputError(f"LinkageControl: actuators are on {', '.join(found)}; expected {', '.join(JOINTS)}.")
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        """Mean load pressures, then desired angles."""
+        loads = [float(_load(a, a.p_A, a.p_B)) for a in self.actuators]
+        means = [StateVariable(f"{n}_load", "Pa", p) for n, p in zip(FUNCTIONS, loads, strict=True)]
+        return (
+            *means,
+            *(StateVariable(f"{n}_d", "rad", a) for n, a in zip(FUNCTIONS, self.linkage.start, strict=True)),
+        )
+
+    @cached_property
+    def pump_flow(self) -> float:
+        return float(self.linkage.given["hydraulics"]["pump_flow"])
+
+    def resolved(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """Joint rates of [radial, swing, vertical, bucket] rates, within reach."""
+        arm = self.linkage.arm
+        return arm.joint_rates(theta_d, arm.allowed(arm.forward(theta_d), u))
+
+    def desired(self, t: Scalar, theta_d: Sequence[Scalar], u: Any) -> list[Scalar]:
+        """dtheta_d, before the stops."""
+        sticks = [u[name] for name in self.inputs[:4]]
+        at = self.linkage.arm.forward(theta_d)
+        radial, arc, up, turn = sticks
+        by_tip = together(self.resolved(theta_d, [radial, arc / maximum(at[0], NEAREST), up, turn]), RATES)
+        place, rate = self.path(t)
+        wanted = [r + self.back * (p - a) for r, p, a in zip(rate, place, at, strict=True)]
+        by_path = self.resolved(theta_d, [clip(w, -s, s) for w, s in zip(wanted, (1.5, 0.9, 1.5, 1.2), strict=True)])
+        by_hand = [where(u["resolved"] > 0.5, a, b) for a, b in zip(by_tip, sticks, strict=True)]
+        return [where(u["autopilot"] > 0.5, a, b) for a, b in zip(by_path, by_hand, strict=True)]
+
+    def openings(
+        self, theta_d: Sequence[Scalar], rates: Sequence[Scalar], theta: Sequence[Scalar], more: Sequence[Scalar] = NONE
+    ) -> list[Scalar]:
+        """Of the valves, with the pump's flow shared out; more: flow that each is to pass besides, m3/s."""
+        x_d, x = self.linkage.extensions(theta_d), self.linkage.extensions(theta)
+        errors = [theta_d[0] - theta[0], *(a - b for a, b in zip(x_d, x, strict=True))]
+        speeds = [w + k * e for w, k, e in zip(self.speeds(theta_d, rates), self.gain, errors, strict=True)]
+        wanted = []
+        for actuator, speed, flow in zip(self.actuators, speeds, more, strict=True):
+            a_A, a_B = actuator.areas
+            wanted.append(clip((speed * where(speed > 0.0, a_A, a_B) + flow) / actuator.valve.flow, -1.0, 1.0))
+        demand = sum((fabs(o) * a.valve.flow for o, a in zip(wanted, self.actuators, strict=True)), 0.0)
+        share = minimum(1.0, self.pump_flow / maximum(demand, 0.1 * self.pump_flow))
+        return [o * share for o in wanted]
+
+    def speeds(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> list[Scalar]:
+        """Of motor and cylinders, for rates of the joints."""
+        return [rates[0], *(gear * w for gear, w in zip(self.linkage.gears(theta), rates[1:], strict=True))]
+
+    def damping(self, speeds: Sequence[Scalar], v: Any, swings: Sequence[Scalar]) -> list[Scalar]:
+        """Flow against speeds that are not the desired ones, and against load pressures that swing."""
+        ways = zip(self.actuators, self.rate_gain, speeds, self.bleed, swings, strict=True)
+        return [k * a.areas[0] * (w - v[a.joint]) - g * p for a, k, w, g, p in ways]
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
+        theta, theta_d = self.linkage.angles(q), [x[f"{n}_d"] for n in FUNCTIONS]
+        asked = self.desired(t, theta_d, u)
+        asked = [held(a, w, *stop) for a, w, stop in zip(theta_d, asked, self.linkage.stops, strict=True)]
+        loads = [_load(a, x[f"{a.joint}.p_A"], x[f"{a.joint}.p_B"]) for a in self.actuators]
+        swings = [p - x[f"{n}_load"] for p, n in zip(loads, FUNCTIONS, strict=True)]
+        more = self.damping(self.speeds(theta_d, asked), v, swings)
+        openings = self.openings(theta_d, asked, theta, more)
+        spools = [(a.valve.command(o), x[f"{a.joint}.spool"]) for a, o in zip(self.actuators, openings, strict=True)]
+        rates = [self.leash(d, w, a) for d, w, a in zip(theta_d, asked, theta, strict=True)]
+        return [s + self.hurry * (s - now) for s, now in spools], [*(p / self.memory for p in swings), *rates]
+
+
+def together(rates: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:
+    """All of them slower by the same factor, so that none is faster than it may be."""
+    excess: Scalar = 1.0
+    for w, limit in zip(rates, most, strict=True):
+        excess = maximum(excess, fabs(w) / limit)
+    return [w / excess for w in rates]
+
+
+def _load(a: HydraulicCylinder | HydraulicMotor, p_A: Scalar, p_B: Scalar) -> Scalar:
+    """The force on the piston as a pressure in A."""
+    a_A, a_B = a.areas
+    return p_A - p_B * (a_B / a_A)

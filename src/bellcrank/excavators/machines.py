@@ -1,0 +1,11 @@
+"""Machines that have sticks; any other mechanism has sliders (machines.generic)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bellcrank.cockpit.machines import Machine
+from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators.rotary import machine as excavator
+
+MACHINES: dict[str, Callable[[], Machine]] = {"excavator": excavator.machine, "excavator_linkage": linkage.machine}

@@ -1,0 +1,96 @@
+"""The excavator of Wong's chapter 5 as a person drives it: two sticks, JOINT or RESOLVED, ISO or SAE.
+
+Mechanism, hydraulics and control are the paper's (excavators/rotary/experiments.py). Assumed here, for the paper does not
+print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the
+stops, the leash of the desired angles and the damping by pressures, with which it stops when the sticks are let go,
+and how fast a full stick asks for: about what the paper's pumps can give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bellcrank.cockpit.ground import Tool
+from bellcrank.cockpit.machines import Lever, Machine, Plot
+from bellcrank.control.leash import Leash
+from bellcrank.excavators.pilots import DIG, Experiment, Sticks, Tour
+from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.excavators.rotary.experiments import hydraulics
+from bellcrank.excavators.rotary.modes import JOINTS, EitherMode
+from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
+from bellcrank.forces import Soil
+from bellcrank.model import Frame
+from bellcrank.scalar import Scalar
+from bellcrank.sim.systems import system
+from bellcrank.zoo import data, excavator
+
+TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
+WIDTH, CAPACITY = 1.0, 0.7  # m and m3, of the bucket
+GROUND = -1.0  # m, below the cab's bearing
+STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
+STIFF = 2e6  # N m/rad: mechanical stops, 0.1 rad beyond those of the desired angles
+RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
+SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
+LEASH = Leash(0.015, 1.2, 0.35)  # at rest it is within the spools' dead band; at full speed the joints lag 0.3 behind
+BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi: with more the joints give way to what pushes them
+LAMINAR = 1.0  # psi: so small a drop has no infinite slope, which implicit integrators need; else it is hardly felt
+START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
+DEG = 180.0 / math.pi
+
+
+def machine() -> Machine:
+    plain = excavator()
+    m = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
+    arm = ExcavatorArm.of(m, tip=TIP)
+    start = [float(x) for x in arm.inverse(START)]
+    gains = data("excavator")["control"]
+    actuators = [
+        replace(a, low=low - 0.1, high=high + 0.1, stop_stiffness=STIFF)
+        for a, (low, high) in zip(hydraulics(LAMINAR), STOPS, strict=True)
+    ]
+    control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, leash=LEASH, bleed=BLEED, arm=arm)
+
+    def spool(i: int) -> Callable[..., Scalar]:
+        def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+            return actuators[i].spool(control(t, q, v, x, u)[0][i])
+
+        return opening
+
+    def tip(k: int) -> Callable[..., Scalar]:
+        return lambda t, q, v, x, u: arm.forward(list(q))[k]
+
+    outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
+    soil = {"tip": Soil(width=WIDTH, ground=GROUND)}
+    rest = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
+    made = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=soil)
+    hands = Sticks(arm, range(4), (0.0,) * 4, SPEEDS, RATES[0])
+    pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
+    levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
+    return Machine(
+        made,
+        (*levers, Lever("resolved", "", 0.0, 1.0, None)),
+        (
+            Plot("Joint angles", "deg", tuple(f"{j}.q" for j in JOINTS), DEG),
+            Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in JOINTS), DEG),
+            Plot("Pressures", "psi", tuple(f"{j}.{p}" for j in JOINTS for p in ("p_in", "p_out"))),
+            Plot("Spools", "cm", tuple(f"{j}.spool" for j in JOINTS)),
+            Plot("Teeth", "m", ("tip.radius", "tip.height")),
+        ),
+        start=tuple(start),
+        patterns=PATTERNS,
+        mode="resolved",
+        modes=MODES,
+        words=WORDS,
+        spans={
+            "JOINT": dict(zip(EitherMode.inputs, RATES, strict=False)),
+            "RESOLVED": dict(zip(EitherMode.inputs, SPEEDS, strict=False)),
+        },
+        look="excavator",
+        ground=GROUND,
+        trace=("bucket", (*TIP, 0.0)),
+        tool=Tool(across=(0.0, 0.0, 1.0), mouth=(0.0, -1.0, 0.0), width=WIDTH, capacity=CAPACITY),
+        pilots={"dig": lambda: Tour(hands, DIG), "resolved": lambda: Experiment(hands)},
+    )

@@ -1,0 +1,143 @@
+"""Mechanisms from files: URDF, MJCF, and tables of Denavit-Hartenberg parameters. `Builder` makes them in Python.
+
+The import of each reader is deferred to its first use, so that `import bellcrank` stays light.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from bellcrank.errors import InputError, ReadError
+from bellcrank.formats.builder import Builder
+from bellcrank.formats.contents import contents
+from bellcrank.formats.dh import Row, from_dh, from_saha, from_wong
+from bellcrank.formats.locked_joints import Lock
+from bellcrank.formats.numbers import RIGHT_ANGLES, vector
+from bellcrank.model.mechanism import Mechanism
+
+__all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
+
+SUFFIXES = (".urdf", ".xml", ".toml")
+# Root elements of XML files that are not ours to read, and what to do about them.
+FOREIGN = {
+    "sdf": "an SDF model, which is not read. Convert it to URDF.",
+    "COLLADA": "a COLLADA mesh, not a mechanism. Read the .urdf that refers to it.",
+}
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    base: str = "fixed",
+    gravity: Sequence[float] | None = None,
+    check: str = "warn",
+    right_angles: float = RIGHT_ANGLES,
+    lock: Lock = (),
+    loops: str | os.PathLike[str] | bool = True,
+) -> Mechanism:
+    """The mechanism in a file: .urdf or .xml (URDF; MJCF with MuJoCo), or .toml (a joint table, see formats/dh_table.py).
+
+    base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
+    gravity: in world axes; (0, 0, -9.81) unless told, or what a MuJoCo model says.
+    check: "warn" goes on with inertias that no body has and says so in `mechanism.report`, as long as no mass matrix
+    has a negative eigenvalue (model/energy.py); "error" refuses them, as `Builder` does.
+    right_angles: angles of the file within this many radians of a quarter turn are taken as exact, and reported.
+    lock: joints to hold still, by name (at zero) or as {name: value}.
+    loops: a YAML file with a URDF's closed loops (formats/yaml_loops.py), where it is not the one beside it of the same
+    name; False leaves that one alone.
+    A string that begins with "<" is taken as the text of the file itself.
+    """
+    if base not in ("fixed", "floating"):
+        raise InputError(f'base is {base!r}; expected "fixed" or "floating".')
+    if check not in ("error", "warn"):
+        raise InputError(f'check is {check!r}; expected "error" or "warn".')
+    if not isinstance(right_angles, (int, float)) or not 0.0 <= right_angles < 0.1:
+        raise InputError(f"right_angles is {right_angles!r}; expected a small angle in radians, from 0 to 0.1.")
+    options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
+    options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
+    if isinstance(path, str) and path.lstrip().startswith("<"):
+        sheet = _sheet(Path(), loops if loops is not True else False)
+        text = path.lstrip().encode("utf-8", "replace")  # URDF or MJCF
+        return _xml(text, "URDF text", "utf-8", base=base, sheet=sheet, **options)
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path is {path!r}; expected the path of a file.")
+    source = os.fspath(path)
+    data = _bytes(Path(source))
+    if not source.lower().endswith(".toml"):
+        return _xml(data, source, base=base, sheet=_sheet(Path(source), loops), **options)
+    if base == "floating":
+        raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
+    from bellcrank.formats.dh_table import read_table
+
+    return read_table(data, source, **_down(options))
+
+
+def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) -> Mechanism:
+    from bellcrank.formats.markup import parse
+    from bellcrank.formats.urdf import read_urdf
+
+    root = parse(data, source, encoding)
+    if root.tag == "mujoco":
+        from bellcrank.formats.mjcf import read_mjcf
+
+        if options["base"] == "floating":
+            raise InputError(f'{source}: base="floating" is for URDF; a MuJoCo model says itself what is free.')
+        text = data.decode("utf-8", "replace") if encoding is not None else None
+        return read_mjcf(text, source, **{key: options[key] for key in ("gravity", "check", "lock")})
+    if root.tag != "robot":
+        what = FOREIGN.get(root.tag, "not URDF, whose root element is <robot>.")
+        raise ReadError(f"{source}: the root element is <{root.tag}>: {what}")
+    return read_urdf(root, **_down(options))
+
+
+def _down(options: dict[str, Any]) -> dict[str, Any]:
+    """With the usual gravity where none was given."""
+    return options if options["gravity"] is not None else options | {"gravity": (0.0, 0.0, -9.81)}
+
+
+def _sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
+    from bellcrank.formats.yaml_loops import sheet
+
+    return sheet(urdf, loops)
+
+
+def _bytes(path: Path) -> bytes:
+    """The file, or an error that says what is there instead."""
+    try:
+        if path.is_dir():
+            raise ReadError(
+                f"{path} is a folder; expected a file. It holds: {', '.join(_robots(path)[:20]) or 'no robot file'}."
+            )
+        if not path.exists():
+            raise ReadError(_missing(path))
+    except OSError as error:  # a name too long
+        raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
+    if path.suffix.lower() not in SUFFIXES:
+        tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
+        raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
+    return contents(path)
+
+
+def _missing(path: Path) -> str:
+    """What to say of a file that is not there: the one that was meant, or what is there instead."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f'{path} does not exist, for there is no folder "{folder}". Check the path.'
+    robots = _robots(folder)
+    stems = {Path(name).stem: name for name in reversed(robots)}
+    close = get_close_matches(path.stem, stems, n=1)
+    if close:
+        return f'{path} does not exist. Did you mean "{folder / stems[close[0]]}"?'
+    held = f"holds {', '.join(robots[:20])}" if robots else f"holds no file ending in {', '.join(SUFFIXES)}"
+    return f"{path} does not exist: the folder {folder.absolute()} {held}. Check the path."
+
+
+def _robots(folder: Path) -> list[str]:
+    try:
+        return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in SUFFIXES)
+    except OSError:  # a folder that may not be looked into
+        return []

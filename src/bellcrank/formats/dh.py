@@ -1,0 +1,245 @@
+"""Mechanisms from tables of joint parameters: Denavit-Hartenberg in both conventions, Wong's (k, l) and Saha's (r).
+
+    classic    frame i at the far end of link i,  X = Rz(theta) Tz(d) Tx(a) Rx(alpha)  (Denavit, Hartenberg; distal)
+    modified   frame i at the near end of link i, X = Rx(alpha) Tx(a) Rz(theta) Tz(d)  (Craig; Khalil; proximal)
+    Wong 1991  modified, with hinges given from each link's centre of gravity instead of a and d
+    Saha 2001  classic (his frame i + 1 is our i), with the far hinge given from the centre of mass
+
+Masses, centres of mass and inertias are given in the link frame of the convention; `pose(q, "link3")` is that frame.
+A joint's coordinate is added to the table's theta (R) or d (P).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.formats.locked_joints import Lock, locked
+from bellcrank.formats.numbers import RIGHT_ANGLES, Angles, inertia, number, turn, vector
+from bellcrank.model import assemble
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
+from bellcrank.parameters import depends
+
+GRAVITY = (0.0, 0.0, -9.81)
+JOINTS = {"R": "revolute", "P": "prismatic"}
+# What a row may say of its joint beside the geometry.
+FORCES = ("armature", "damping", "friction", "stiffness", "rest")
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One joint and the link it moves. mass=None: massless. inertia: 3, 6 or 3x3 numbers, about the centre of mass."""
+
+    joint: str = "R"
+    theta: Number = 0.0
+    d: Number = 0.0
+    a: Number = 0.0
+    alpha: Number = 0.0
+    mass: Number | None = None
+    com: Sequence[Number] = (0.0, 0.0, 0.0)
+    inertia: Any = (0.0, 0.0, 0.0)
+    name: str = ""  # of the link and its joint; link1 and joint1 where none is given
+    options: Mapping[str, Number] = field(default_factory=dict)  # FORCES and LIMITS by name
+
+
+def from_dh(
+    name: str,
+    rows: Sequence[Row | Mapping[str, Any]],
+    convention: str = "modified",
+    *,
+    degrees: bool = False,
+    gravity: Sequence[float] = GRAVITY,
+    check: str = "error",
+    right_angles: float = RIGHT_ANGLES,
+    lock: Lock = (),
+    source: str = "Denavit-Hartenberg table",
+    lines: Sequence[Line] = (),
+) -> Mechanism:
+    """A serial arm. degrees: theta and alpha of the table are in degrees (coordinates and limits never are).
+
+    lines: what the caller has to say in the report.
+    """
+    if convention not in ("classic", "modified"):
+        raise ModelError(f'mechanism "{name}": {unknown("convention", convention, ("classic", "modified"))}')
+    if not rows:
+        raise ModelError(f'mechanism "{name}": the table has no rows; expected one for each joint.')
+    angles = Angles(right_angles)
+    bodies, joints, frames, found = [], [], [], list(lines)
+    R, p, parent = np.eye(3), np.zeros(3), "ground"  # the frame before, seen from the body before
+    for i, given in enumerate(rows, 1):
+        row = given if isinstance(given, Row) else as_row(given, f"row {i}")
+        link, joint_name = row.name or f"link{i}", row.name or f"joint{i}"
+        where = f'row {i} ("{link}")'
+        if row.joint not in JOINTS:
+            raise ModelError(f"{where}: {unknown('joint', row.joint, JOINTS)} R turns, P slides.")
+        theta, d, a, alpha = (number(getattr(row, k), where, k) for k in ("theta", "d", "a", "alpha"))
+        theta, alpha = (angles.read(_radians(x) if degrees else x) for x in (theta, alpha))
+        twist, offset = turn(0, alpha), np.array([a, 0.0, 0.0])
+        if convention == "modified":
+            R, p = R @ twist, p + R @ offset
+        R, p = R @ turn(2, theta), p + R @ np.array([0.0, 0.0, d])
+        forces, limits = _options(row.options, where)
+        joints.append(
+            Joint(joint_name, JOINTS[row.joint], parent, link, matrix(R), triple(p), limits=Limits(**limits), **forces)
+        )
+        # The link frame in the body's: they are the same where the body's joint is at the frame's own end.
+        R, p = (np.eye(3), np.zeros(3)) if convention == "modified" else (twist, offset)
+        bodies.append(_body(link, row, R, p, where))
+        frames.append(Frame(link, link, matrix(R), triple(p)))
+        geometry = f"theta {theta:g}, d {d:g}, a {a:g}, alpha {alpha:g}"
+        found.append(Line(where, f"{convention}, {JOINTS[row.joint]}: {geometry}"))
+        found += [Line(where, note, "note") for note in angles.told()]
+        parent = link
+    joints, held = locked(joints, lock)
+    return assemble(name, bodies, joints, frames, gravity=gravity, source=source, lines=[*found, *held], checks=check)
+
+
+def from_wong(
+    name: str,
+    *,
+    alpha: Sequence[float],
+    mass: Sequence[float],
+    k: Sequence[Sequence[float]],
+    l: Sequence[Sequence[float]] | Mapping[tuple[int, int], Sequence[float]],
+    inertia: Sequence[Any],
+    parent: Sequence[int] | None = None,
+    names: Sequence[str] = (),
+    gravity: Sequence[float] = GRAVITY,
+    check: str = "error",
+    source: str = "Wong's (k, l) table",
+    lines: Sequence[Line] = (),
+) -> Mechanism:
+    """Revolute joints, chain or tree (D. Wong, thesis, University of British Columbia, 1991, sections 2.2.4 and 3.1.2).
+
+    The axes of link i have z along its own hinge and A(i-1 -> i) = Rz(theta)^T Rx(alpha)^T (eq 3.18). All vectors start
+    at a link's centre of gravity and are in its axes: k[i] goes to its own hinge, l[i, j] to that of link j; a chain
+    may give l as a list, l[i] to the next hinge. parent[i] is the number of link i's parent, 0 the ground; links count
+    from 1. alpha is in radians. The first hinge is at the origin.
+    """
+    n = len(mass)
+    parent = list(range(n)) if parent is None else list(parent)
+    hinges = {(i + 1, i + 2): v for i, v in enumerate(l)} if not isinstance(l, Mapping) else dict(l)
+    for what, given in (("alpha", alpha), ("k", k), ("inertia", inertia), ("parent", parent), ("names", names or mass)):
+        if len(given) != n:
+            raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
+    labels = list(names) or [f"link{i}" for i in range(1, n + 1)]
+    bodies, joints, found = [], [], list(lines)
+    for i in range(1, n + 1):
+        link, where, p = labels[i - 1], f'link {i} ("{labels[i - 1]}")', parent[i - 1]
+        if not 0 <= p < i:
+            raise ModelError(f"{where}: its parent is {p}; expected 0 (the ground) or the number of an earlier link.")
+        if p and (p, i) not in hinges:
+            raise ModelError(
+                f"{where}: there is no l[{p}, {i}], the vector from link {p}'s centre of gravity to this hinge."
+            )
+        point = np.subtract(vector(hinges[p, i], where, "l"), vector(k[p - 1], where, "k")) if p else np.zeros(3)
+        row = Row(mass=mass[i - 1], com=np.negative(vector(k[i - 1], where, "k")).tolist(), inertia=inertia[i - 1])
+        bodies.append(_body(link, row, np.eye(3), np.zeros(3), where))
+        joint = link if names else f"joint{i}"
+        twist = turn(0, number(alpha[i - 1], where, "alpha"))
+        found.append(Line(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}"))
+        joints.append(
+            Joint(joint, "revolute", labels[p - 1] if p else "ground", link, matrix(twist), triple(point + 0.0))
+        )
+    return assemble(name, bodies, joints, gravity=gravity, source=source, lines=found, checks=check)
+
+
+def from_saha(
+    name: str,
+    *,
+    a: Sequence[float],
+    b: Sequence[float],
+    alpha: Sequence[float],
+    mass: Sequence[float],
+    r: Sequence[Sequence[float]],
+    inertia: Sequence[Any],
+    joints: Sequence[str] = (),
+    theta: Sequence[float] = (),
+    gravity: Sequence[float] = GRAVITY,
+    check: str = "error",
+    source: str = "Saha's (r) table",
+    lines: Sequence[Line] = (),
+) -> Mechanism:
+    """A serial arm of R and P joints (S. K. Saha, Multibody System Dynamics, 2001, appendix A and table II).
+
+    The classic convention with Saha's numbering: his frame i + 1 is on link i. r[i] goes from link i's centre of mass
+    to joint i + 1, in frame i + 1, where the inertia is given too. A P joint's b and an R joint's theta are the
+    coordinates themselves: what is given for them is an offset, and usually 0.
+    """
+    n = len(mass)
+    joints, theta = list(joints) or ["R"] * n, list(theta) or [0.0] * n
+    for what, given in (
+        ("a", a),
+        ("b", b),
+        ("alpha", alpha),
+        ("r", r),
+        ("inertia", inertia),
+        ("joints", joints),
+        ("theta", theta),
+    ):
+        if len(given) != n:
+            raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
+    rows = [
+        Row(
+            joints[i],
+            theta[i],
+            b[i],
+            a[i],
+            alpha[i],
+            mass[i],
+            np.negative(vector(r[i], f"link {i + 1}", "r")).tolist(),
+            inertia[i],
+        )
+        for i in range(n)
+    ]
+    return from_dh(name, rows, "classic", gravity=gravity, check=check, source=source, lines=lines)
+
+
+def as_row(given: Mapping[str, Any], where: str) -> Row:
+    """A row from a mapping; forces and limits of the joint may stand beside the rest."""
+    known = [f.name for f in fields(Row) if f.name != "options"]
+    for key in given:
+        if key not in (*known, *FORCES, *LIMITS):
+            raise ModelError(f"{where}: {unknown('entry', key, (*known, *FORCES, *LIMITS))}")
+    for key in ("name", "joint"):
+        if not isinstance(given.get(key, ""), str):
+            raise ModelError(f"{where}: {key} is {brief(given[key])}; expected a text.")
+    return Row(
+        **{k: given[k] for k in known if k in given}, options={k: given[k] for k in (*FORCES, *LIMITS) if k in given}
+    )
+
+
+def _options(options: Mapping[str, Number], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Forces and limits of a joint, checked."""
+    for key, value in options.items():
+        if key not in (*FORCES, *LIMITS):
+            raise ModelError(f"{where}: {unknown('option', key, (*FORCES, *LIMITS))}")
+        number(value, where, key)
+    return (
+        {k: number(options[k], where, k) for k in FORCES if k in options},
+        {k: number(options[k], where, k) for k in LIMITS if k in options},
+    )
+
+
+def _radians(angle: Number) -> Number:
+    return angle * (math.pi / 180.0) if depends(angle) else math.radians(angle)
+
+
+def _body(link: str, row: Row, R: Any, p: Any, where: str) -> Body:
+    """The row's link, from its frame (R, p in the body's) to the body's own."""
+    com = vector(row.com, where, "com")
+    I: Any = np.asarray(inertia(row.inertia, where))
+    if row.mass is None:
+        if any(com) or I.any():
+            raise ModelError(
+                f"{where}: has a com or an inertia but no mass; expected one. Give the mass, or leave all three out."
+            )
+        return Body(link, declared=False)
+    return Body(link, number(row.mass, where, "mass"), triple(p + R @ com + 0.0), matrix(R @ I @ R.T + 0.0))

@@ -1,0 +1,72 @@
+"""A Denavit-Hartenberg table as a TOML file.
+
+name = "arm"
+convention = "modified"          # or "classic" (see formats/dh.py)
+angles = "degrees"               # of theta and alpha; or "radians"
+
+[[link]]                         # one for each joint, from the ground outwards; everything but mass is optional
+name = "shoulder"                # of the link and its joint
+joint = "R"                      # R turns, P slides
+theta = 0                        # offset of the joint's angle (R), or the fixed angle (P)
+d = 0.4                          # fixed distance (R), or offset of the joint's distance (P)
+a = 0
+alpha = 90
+mass = 2.5                       # left out: massless
+com = [0, 0, 0.1]                # in the link frame of the convention
+inertia = [0.02, 0.02, 0.01]     # about the centre of mass: 3, 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers
+damping = 0.1                    # also armature, friction, stiffness, rest, lower, upper, velocity, effort (SI)
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from bellcrank.errors import ModelError, ReadError, brief, unknown
+from bellcrank.formats.dh import from_dh
+from bellcrank.formats.locked_joints import Lock
+from bellcrank.model.mechanism import Mechanism
+
+KEYS = ("name", "convention", "angles", "link")
+
+
+def read_table(
+    data: bytes, source: str, *, gravity: Sequence[float], check: str, right_angles: float, lock: Lock
+) -> Mechanism:
+    try:
+        given: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ReadError(f"{source}: not UTF-8 text: {error}. Save the file as UTF-8.") from None
+    except ValueError as error:  # numbers and dates that are none are not all TOMLDecodeErrors
+        raise ReadError(f"{source}: not TOML: {str(error)[:300]}. Correct the file there.") from None
+    except RecursionError:
+        raise ReadError(f"{source}: nested too deeply; this is not a Denavit-Hartenberg table.") from None
+    for key in given:
+        if key not in KEYS:
+            raise ReadError(f"{source}: {unknown('entry', key, KEYS)}")
+    links = given.get("link")
+    if not isinstance(links, list) or not links or not all(isinstance(row, dict) for row in links):
+        raise ReadError(
+            f"{source}: has no [[link]] table; expected one for each joint. bellcrank/read/table.py shows how."
+        )
+    angles = given.get("angles", "degrees")
+    if angles not in ("degrees", "radians"):
+        raise ReadError(f'{source}: angles is {brief(angles)}; expected "degrees" or "radians".')
+    name = given.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")
+    if not isinstance(name, str):
+        raise ReadError(f"{source}: name is {brief(name)}; expected a text.")
+    try:
+        return from_dh(
+            name,
+            links,
+            given.get("convention", "modified"),
+            degrees=angles == "degrees",
+            gravity=gravity,
+            check=check,
+            right_angles=right_angles,
+            lock=lock,
+            source=source,
+        )
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from None

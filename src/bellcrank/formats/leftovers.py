@@ -1,0 +1,111 @@
+"""What a URDF file says and we do not use, as lines of the report: nothing is dropped silently.
+
+The reader marks what it asks for (markup.py); everything else in the file ends up here, grouped for a person to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from bellcrank.formats.markup import Element
+from bellcrank.model.parts import Line
+
+SHAPES = "shapes do not change the motion"
+# Tag -> why it is not used, and how loudly to say so.
+KNOWN = {
+    "visual": (SHAPES, "ok"),
+    "collision": (SHAPES, "ok"),
+    "material": ("colours do not change the motion", "ok"),
+    "transmission": ("gear ratios and rotors are not read; give the joint an armature instead", "note"),
+    "gazebo": ("settings of another simulator", "note"),
+    "ros2_control": ("wiring of a robot's controllers", "note"),
+    "sensor": ("sensors do not change the motion", "ok"),
+    "safety_controller": ("limits of a robot's own controller", "note"),
+    "calibration": ("reference positions of a robot's encoders", "note"),
+    "contact": ("contact parameters; there is no contact", "note"),
+    "self_collision_checking": ("there is no collision checking", "ok"),
+    "hardwareInterface": ("wiring of a robot's controllers", "note"),
+}
+URDF = (
+    "link",
+    "joint",
+    "inertial",
+    "mass",
+    "inertia",
+    "origin",
+    "parent",
+    "child",
+    "axis",
+    "limit",
+    "dynamics",
+    "mimic",
+    "loop_joint",
+    "link1",
+    "link2",
+    "loop",
+    "coupling",
+    "constraint",
+    "predecessor",
+    "successor",
+    "ratio",
+    *KNOWN,
+)
+# Shapes share a line per link, materials one for the file; everything else gets a line each.
+GROUPS = {"visual": "shapes", "collision": "shapes", "material": "materials"}
+
+
+def leftovers(root: Element) -> Iterator[Line]:
+    """One line for each thing in the file that nobody asked for."""
+    waiting = [root]
+    while waiting:
+        element = waiting.pop(0)
+        yield from _attributes(element)
+        if element.text:
+            yield Line(element.name, f'text "{element.text[:40]}" between the elements: not used', "note")
+        unread = [child for child in element.children if not child.read]
+        groups: dict[str, list[Element]] = {}
+        for child in unread:
+            groups.setdefault(GROUPS.get(child.tag, str(id(child))), []).append(child)
+        for group in groups.values():
+            yield _unused(element, group)
+        waiting += [child for child in element.children if child.read]
+
+
+def _attributes(element: Element) -> Iterator[Line]:
+    for name, value in element.attributes.items():
+        if name in element.asked:
+            continue
+        if name == "xmlns" or name.startswith("xmlns:"):
+            yield Line(f"{element.name} {name}", "XML namespace: not used")
+        else:
+            yield Line(element.name, f'attribute {name}="{value[:40]}": not used', "note")
+
+
+def _unused(parent: Element, group: list[Element]) -> Line:
+    first = group[0]
+    label = first.attributes.get("name") or first.attributes.get("reference")
+    if len(group) == 1 and label and parent.parent is None:
+        where = f'{first.tag} "{label}"'
+    else:
+        counts = {tag: sum(e.tag == tag for e in group) for tag in dict.fromkeys(e.tag for e in group)}
+        where = ", ".join(f"{n} <{tag}>" if n > 1 else f"<{tag}>" for tag, n in counts.items())
+        where += f" of {parent.name}" if parent.parent is not None else ""
+    why, level = _reason(parent, first)
+    inside = list(dict.fromkeys(child.tag for child in first.children)) if first.tag not in GROUPS else []
+    holds = f" (holds {', '.join(inside[:8])}{', ...' if len(inside) > 8 else ''})" if inside else ""
+    return Line(where, f"not used: {why}{holds}", level)
+
+
+def _reason(parent: Element, e: Element) -> tuple[str, str]:
+    """Why it is not used, and how loudly to say so."""
+    if e.tag in KNOWN:
+        return KNOWN[e.tag]
+    if e.tag in URDF and parent.tag == "joint":
+        return f"a {parent.attributes.get('type')} joint has none", "ok"
+    if e.tag in URDF:
+        return f"it has no meaning inside <{parent.tag}>", "warning"
+    if e.tag.startswith("xacro:"):
+        return "a xacro macro that was not expanded; run xacro on the file first", "warning"
+    close = get_close_matches(e.tag, URDF, n=1, cutoff=0.75)
+    return "not an element of URDF" + (f"; did you mean <{close[0]}>?" if close else ""), "warning"

@@ -1,0 +1,71 @@
+"""Joints held still: fixed at a value, so that their two bodies become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.formats.numbers import turn_about
+from bellcrank.model.check import HUGE
+from bellcrank.model.joints import KINDS
+from bellcrank.model.parts import Array, Joint, Line, Number, matrix, triple
+from bellcrank.parameters import nominal
+
+Lock = Mapping[str, float] | Sequence[str]
+
+
+def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]]:
+    """The joints, with those in `lock` fixed at their value (zero where only names are given) and their mimics too."""
+    by_name = {j.name: j for j in joints}
+    values = _asked(lock, by_name)
+    lines = [Line(f'joint "{name}"', f"locked at {value:g}, as asked", "note") for name, value in values.items()]
+    found = True
+    while found:  # a chain of mimics takes several rounds
+        found = False
+        for j in joints:
+            if j.mimic is not None and j.mimic.joint in values and j.name not in values:
+                values[j.name] = j.mimic.multiplier * values[j.mimic.joint] + j.mimic.offset
+                lines.append(
+                    Line(f'joint "{j.name}"', f'locked at {values[j.name]:g}: it mimics "{j.mimic.joint}"', "note")
+                )
+                found = True
+    for name, value in values.items():
+        limits = nominal(by_name[name].limits)
+        if not limits.lower <= nominal(value) <= limits.upper:
+            lines.append(
+                Line(
+                    f'joint "{name}"',
+                    f"locked at {value:g}, outside its limits {limits.lower:g} .. {limits.upper:g}",
+                    "warning",
+                )
+            )
+    return [_held(j, values[j.name]) if j.name in values else j for j in joints], lines
+
+
+def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
+    if isinstance(lock, str):
+        lock = [lock]
+    values = dict(lock) if isinstance(lock, Mapping) else dict.fromkeys(lock, 0.0)
+    for name, value in values.items():
+        if name not in by_name:
+            raise InputError(f"lock: {unknown('joint', name, by_name)}")
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not -HUGE < value < HUGE:
+            raise InputError(f'lock: joint "{name}" is to be held at {value!r}; expected a finite number.')
+        j = by_name[name]
+        if value != 0.0 and (KINDS[j.kind].nq != 1 or not np.linalg.norm(nominal(j.axis)) > 0.0):
+            raise InputError(
+                f'lock: joint "{name}" ({j.kind}) can only be held at its zero configuration; got {value!r}.'
+            )
+    return {name: float(value) for name, value in values.items()}
+
+
+def _held(j: Joint, value: Number) -> Joint:
+    R: Array = np.asarray(j.rotation)
+    p: Array = np.asarray(j.point)
+    if value != 0.0:
+        axis = np.asarray(j.axis) / np.linalg.norm(j.axis)
+        p = p + R @ axis * (value if j.kind == "prismatic" else value * j.pitch)
+        R = R if j.kind == "prismatic" else R @ turn_about(axis.tolist(), value)
+    return Joint(j.name, "fixed", j.parent, j.child, rotation=matrix(R), point=triple(p))

@@ -1,0 +1,166 @@
+"""Loops and springs as the Builder is told of them, in world axes at the zero configuration.
+
+Also which of its joints are cut where they form closed loops themselves (the rule is in model/cut.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.formats.numbers import items, number, vector
+from bellcrank.model import check
+from bellcrank.model.cut import chosen
+from bellcrank.model.parts import (
+    COUPLINGS,
+    EQUATIONS,
+    IDENTITY,
+    Frame,
+    Joint,
+    Line,
+    Loop,
+    Matrix,
+    Number,
+    Spring,
+    Triple,
+    matrix,
+    straight,
+    triple,
+)
+from bellcrank.model.pose import axes, some_normal
+from bellcrank.parameters import depends, nominal
+
+AXIAL = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One end of a loop as it was given."""
+
+    body: str
+    point: Any
+    axis: Any
+    second_axis: Any
+
+
+def closure(
+    where: str, name: str, kind: str, a: Place, b: Place, numbers: Mapping[str, Any], joints: Sequence[str]
+) -> tuple[Loop, Frame, Frame]:
+    """A loop between two bodies, and the frames of its ends."""
+    if a.body == b.body:
+        raise ModelError(f'{where}: joins "{a.body}" to itself; its two ends must be on different bodies.')
+    if list(joints):
+        raise ModelError(f"{where}: joints are for {' and '.join(COUPLINGS)}; this one is {kind}.")
+    for what, value in numbers.items():
+        if value is not None and not (kind == what == "distance"):
+            raise ModelError(f"{where}: {what} is {value!r}, and a {kind} loop has none.")
+    ends = []
+    for end, letter in ((a, "a"), (b, "b")):
+        if end.point is None:
+            two = kind in ("distance", "point_on_line")
+            raise ModelError(f"{where}: has no {f'point_{letter}' if two else 'point'}; say where it is, in the world.")
+        ends.append(Frame(f"{name}.{letter}", end.body, _axes(where, kind, end), vector(end.point, where, "point")))
+    value = numbers["distance"]
+    if kind == "distance":
+        value = _between(ends[0].point, ends[1].point) if value is None else number(value, where, "distance")
+    return Loop(name, kind, ends[0].name, ends[1].name, 0.0 if value is None else value), ends[0], ends[1]
+
+
+def coupling(
+    where: str, name: str, kind: str, joints: Sequence[str], numbers: Mapping[str, Any], places: Iterable[Any]
+) -> Loop:
+    """A loop between two joints."""
+    pair = items(joints)
+    if pair is None or len(pair) != 2 or not all(isinstance(j, str) for j in pair):
+        raise ModelError(f'{where}: joints is {joints!r}; expected the names of two, as in joints=("first", "second").')
+    if any(place is not None and (not isinstance(place, str) or place) for place in places):
+        raise ModelError(f"{where}: a {kind} is between joints; leave out bodies, points and axes.")
+    if numbers["distance"] is not None:
+        raise ModelError(f"{where}: distance is {numbers['distance']!r}, and a {kind} loop has none.")
+    if numbers["ratio"] is None:
+        unit = "metres per radian" if kind == "rack" else "turns of the second for one of the first"
+        raise ModelError(f"{where}: has no ratio; give the {unit}.")
+    offset = 0.0 if numbers["offset"] is None else number(numbers["offset"], where, "offset")
+    return Loop(name, kind, "", "", number(numbers["ratio"], where, "ratio"), offset, (pair[0], pair[1]))
+
+
+def spring(
+    where: str, name: str, bodies: tuple[str, str], points: tuple[Any, Any], numbers: Mapping[str, Any]
+) -> tuple[Spring, Frame, Frame]:
+    if bodies[0] == bodies[1]:
+        raise ModelError(f'{where}: ties "{bodies[0]}" to itself; its two ends must be on different bodies.')
+    a, b = (
+        Frame(f"{name}.{letter}", body, IDENTITY, vector(point, where, f"point_{letter}"))
+        for letter, body, point in zip("ab", bodies, points, strict=True)
+    )
+    given = {what: number(x, where, what) for what, x in numbers.items() if x is not None}
+    return Spring(name, a.name, b.name, **({"length": _between(a.point, b.point)} | given)), a, b
+
+
+def opened(
+    joints: Mapping[str, Joint], loops: Mapping[str, Loop], ground: str, bodies: Sequence[str]
+) -> tuple[list[Joint], list[Loop], list[Frame], list[Line]]:
+    """The joints that carry bodies, all loops, the frames that the cut joints need, and what there is to say."""
+    followed = {j.mimic.joint: f'moves "{j.name}"' for j in joints.values() if j.mimic is not None}
+    followed |= {name: f'belongs to "{loop.name}"' for loop in loops.values() for name in loop.joints}
+    cut = chosen(list(joints.values()), ground, bodies, followed)
+    carrying, closed, frames, lines = [], [], [], []
+    for j in joints.values():
+        where = f'joint "{j.name}"'
+        if j.name not in cut.cut:
+            turned = j.name in cut.reversed
+            carrying.append(_turned(j) if turned else j)
+            if turned:
+                lines.append(
+                    Line(where, f'carries "{j.parent}" on "{j.child}": turned round, its coordinate as before')
+                )
+        elif j.kind == "floating":
+            lines.append(Line(where, "closes a loop, but holds nothing: left out", "note"))
+        else:
+            axis = straight(j).axis if j.kind in AXIAL else None
+            end = Place("", j.point, axis, straight(j).second_axis)
+            R = _axes(where, j.kind, end)
+            frames += [Frame(f"{j.name}.a", j.parent, R, j.point), Frame(f"{j.name}.b", j.child, R, j.point)]
+            closed.append(Loop(j.name, j.kind, f"{j.name}.a", f"{j.name}.b"))
+            lost = "; its limits are not watched" if j.limits != Joint("", "", "", "").limits else ""
+            equations = f"{EQUATIONS[j.kind]} equations instead of a coordinate"
+            lines.append(Line(where, f"closes a loop and is cut: {equations}{lost}", "note"))
+    return carrying, [*closed, *loops.values()], frames, lines
+
+
+def _turned(j: Joint) -> Joint:
+    """The same joint, carrying its parent: about the opposite axis the coordinate keeps its sign and value."""
+    return replace(j, parent=j.child, child=j.parent, axis=triple(-x for x in j.axis))
+
+
+def _axes(where: str, kind: str, end: Place) -> Matrix:
+    """z along the axis, x along the second one, or wherever it may be."""
+    axis = None if end.axis is None else vector(end.axis, where, "axis")
+    second = None if end.second_axis is None else vector(end.second_axis, where, "second_axis")
+    for what, given in (("axis", axis), ("second_axis", second)):
+        if given is not None and kind not in (*AXIAL, "fixed"):
+            raise ModelError(f"{where}: {what} is {given}, and a {kind} loop has none.")
+        if given is not None:
+            for _ in check.direction(where, what, nominal(given)):
+                pass
+    if kind == "universal" and second is None:
+        raise ModelError(
+            f"{where}: universal loops need second_axis, perpendicular to axis: the hinge fixed in body_b."
+        )
+    if kind == "universal" and abs(check.cosine(nominal(axis or (0.0, 0.0, 1.0)), nominal(second))) > check.SLANTED:
+        raise ModelError(f"{where}: second_axis {second} is not perpendicular to axis {axis}; expected a right angle.")
+    if axis is None and second is None:
+        return IDENTITY
+    z = np.asarray(axis if axis is not None else (0.0, 0.0, 1.0))
+    z = z / np.linalg.norm(z)
+    hint = np.asarray(second) if second is not None else np.array([1.0, 0.0, 0.0])
+    return matrix(axes(z, some_normal(z, hint)))
+
+
+def _between(a: Triple, b: Triple) -> Number:
+    length: Number = np.linalg.norm(np.subtract(b, a))
+    return length if depends(a, b) else float(length)

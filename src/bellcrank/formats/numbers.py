@@ -1,0 +1,157 @@
+"""Numbers as people type them, checked; and the rotations they mean, with quarter turns exact.
+
+Why exact: a mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files type
+1.570796325, so an angle within a tolerance of a quarter turn is taken as one, and the report says so (`Angles.told`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, brief
+from bellcrank.model.check import HUGE
+from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
+from bellcrank.parameters import Expression, depends, nominal
+from bellcrank.scalar import cos, sin
+
+QUARTER = math.pi / 2
+RIGHT_ANGLES = 1e-8  # how far from a quarter turn an angle of a file may be and still be one, in radians
+NEARLY = 2e-3  # what "1.57" is off by: kept as typed, but worth a remark
+
+
+def number(value: Any, where: str, what: str) -> Number:
+    """A finite float, from Python or TOML, or a free parameter."""
+    if isinstance(value, Expression):
+        number(value.value, where, f"{what} (nominal)")
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ModelError(f"{where}: {what} is {brief(value)}; expected a number.")
+    if not -HUGE < value < HUGE:  # NaN is not below anything
+        raise ModelError(
+            f"{where}: {what} is {brief(value)}; expected a finite number below {HUGE:g}. Correct the source."
+        )
+    return float(value)
+
+
+def limit(value: Any, where: str, what: str) -> Number:
+    """A number, or an infinite one for "no limit"."""
+    return float(value) if isinstance(value, float) and math.isinf(value) else number(value, where, what)
+
+
+def items(value: Any) -> list[Any] | None:
+    """The elements of anything in order (a list, a tuple, an array), or None."""
+    if isinstance(value, (str, bytes, set, frozenset, Mapping)):
+        return None
+    try:
+        return list(value)
+    except TypeError:
+        return None
+
+
+def vector(value: Any, where: str, what: str) -> Triple:
+    """Three finite floats, from any sequence."""
+    given = items(value)
+    if given is None or len(given) != 3:
+        raise ModelError(f"{where}: {what} is {brief(value)}; expected three numbers.")
+    return triple(number(x, where, what) for x in given)
+
+
+def inertia(value: Any, where: str) -> Matrix:
+    """3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix, as the 3x3 matrix."""
+    expected = "expected 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
+    given = items(value)
+    if given is None:
+        raise ModelError(f"{where}: inertia is {brief(value)}; {expected}.")
+    if len(given) == 3 and all(items(row) is not None for row in given):
+        return matrix(vector(row, where, "a row of the inertia") for row in given)
+    if len(given) not in (3, 6):
+        raise ModelError(f"{where}: inertia has {len(given)} numbers; {expected}.")
+    xx, yy, zz, xy, xz, yz = (*(number(x, where, "inertia") for x in given), 0.0, 0.0, 0.0)[:6]
+    return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+
+
+def rotation_matrix(value: Any, where: str) -> Matrix:
+    """A 3x3 matrix of orthonormal rows that does not mirror."""
+    try:
+        R = np.array(nominal(value), dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        R = np.zeros(0)
+    if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or not np.linalg.det(R) > 0.0:
+        raise ModelError(f"{where}: rotation is {brief(value)}; expected a 3x3 rotation matrix.")
+    return matrix(value if depends(value) else R)
+
+
+def cos_sin(angle: Number) -> tuple[Number, Number]:
+    """Exact where the angle is a float's best try at a multiple of a quarter turn."""
+    if isinstance(angle, Expression):
+        return cos(angle), sin(angle)
+    quarters = angle / QUARTER
+    if abs(quarters - round(quarters)) < 1e-12:
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarters) % 4]
+    return math.cos(angle), math.sin(angle)
+
+
+def turn(axis: int, angle: Number) -> Array:
+    """The rotation matrix of a turn about x (0), y (1) or z (2)."""
+    c, s = cos_sin(angle)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R = np.eye(3, dtype=object if isinstance(angle, Expression) else float)
+    R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
+    return R
+
+
+def turn_about(axis: Sequence[Number], angle: Number) -> Array:
+    """The rotation matrix of a turn about a unit vector (Rodrigues); exact zeros where the axis has them."""
+    c, s = cos_sin(angle)
+    x, y, z = axis
+    across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.asarray(np.eye(3) * c + np.outer(axis, axis) * (1.0 - c) + across * s + 0.0)  # -0.0 becomes 0.0
+
+
+class Angles:
+    """Reads angles with one tolerance, and keeps what it had to say about them."""
+
+    def __init__(self, right_angles: float = RIGHT_ANGLES) -> None:
+        self.tolerance = right_angles
+        self.notes: list[str] = []
+
+    def read(self, angle: Number) -> Number:
+        """The angle, or the quarter turn that was meant; a free one as it is."""
+        if isinstance(angle, Expression):
+            return angle
+        quarters = round(angle / QUARTER)
+        exact = quarters * QUARTER
+        off = abs(angle - exact)
+        if off <= self.tolerance:
+            if off > 4e-16 * max(1.0, abs(angle)):
+                self.notes.append(f"{angle!r} rad taken as {_name(quarters)}")
+            return exact
+        if off < NEARLY:
+            self.notes.append(
+                f"{angle!r} rad is {off:.0e} from {_name(quarters)} and is kept as typed "
+                f"(right_angles={_above(off):g} would take it as exact)"
+            )
+        return angle
+
+    def rpy(self, roll: float, pitch: float, yaw: float) -> Array:
+        """Rz(yaw) Ry(pitch) Rx(roll), as robot files mean it."""
+        R = turn(2, self.read(yaw)) @ turn(1, self.read(pitch)) @ turn(0, self.read(roll)) + 0.0
+        return np.asarray(R)
+
+    def told(self) -> list[str]:
+        """What there was to say since the last time."""
+        notes, self.notes = self.notes, []
+        return notes
+
+
+def _name(quarters: int) -> str:
+    return {0: "0", 1: "pi/2", -1: "-pi/2", 2: "pi", -2: "-pi"}.get(quarters, f"{quarters} pi/2")
+
+
+def _above(off: float) -> float:
+    """A round tolerance that would include it."""
+    return float(f"{10 ** math.ceil(math.log10(off)):.0e}")

@@ -1,0 +1,246 @@
+"""URDF, the robot description of ROS: links and joints as XML, read by us so that nothing is dropped silently.
+
+What is ours to decide: fixed joints are lumped and their links stay as frames; `continuous` is a revolute joint with
+one coordinate and no limits; a link without <inertial> is massless; a `mimic` joint has no coordinate of its own; a
+limit that cannot be meant (lower above upper) is left out with a warning. `ball` and `spherical` are joint types too.
+Closed loops are read as other tools write them: urdf_loops.py, yaml_loops.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bellcrank.errors import ModelError, ReadError, unknown
+from bellcrank.formats.leftovers import leftovers
+from bellcrank.formats.locked_joints import Lock, locked
+from bellcrank.formats.markup import Element
+from bellcrank.formats.numbers import RIGHT_ANGLES, Angles
+from bellcrank.formats.urdf_loops import closures
+from bellcrank.formats.yaml_loops import Sheet, closed, retyped
+from bellcrank.model import assemble
+from bellcrank.model.joints import KINDS
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array, Body, Joint, Limits, Line, Mimic, matrix, triple
+
+# URDF's joint types, and ours.
+TYPES = {"continuous": "revolute", "ball": "spherical"} | {
+    kind: kind for kind in ("revolute", "prismatic", "fixed", "floating", "planar", "spherical")
+}
+ORIGIN = (0.0, 0.0, 0.0)
+
+
+def read_urdf(
+    robot: Element,
+    *,
+    base: str = "fixed",
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    check: str = "error",
+    right_angles: float = RIGHT_ANGLES,
+    lock: Lock = (),
+    sheet: Sheet | None = None,
+) -> Mechanism:
+    reader = _Reader(Angles(right_angles))
+    name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
+    bodies = [reader.link(e) for e in robot.each("link")]
+    joints = [reader.joint(e) for e in robot.each("joint")]
+    if not bodies:
+        macros = any(child.tag.startswith("xacro:") for child in robot.children)
+        tip = " Its contents are xacro macros: run xacro on it first (xacro in.urdf > out.urdf)." if macros else ""
+        raise ReadError(f"{robot.where}: has no <link>; expected at least one.{tip}")
+    _distinct(robot, "link", "joint")
+    root = _root(robot, bodies, joints)
+    links = [b.name for b in bodies]
+    if sheet is not None:
+        joints, said = retyped(sheet, joints)
+        reader.lines += said
+    closing = [closures(robot, joints, links, reader.angles), *([closed(sheet, links)] if sheet is not None else [])]
+    mounted, ground, joints = reader.mount(root, bodies, joints, base)
+    joints, held = locked(joints, lock)
+    still = _welded(ground, joints)
+    lines = [*(_fate(b, still) for b in bodies), *reader.lines, *held]
+    lines += [*(line for c in closing for line in c.lines), *leftovers(robot)]
+    loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
+    parts = (mounted, joints, frames, loops)
+    try:
+        return assemble(name, *parts, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check)
+    except ModelError as error:
+        raise ModelError(f"{robot.source}: {error}") from None
+
+
+@dataclass
+class _Reader:
+    angles: Angles
+    lines: list[Line] = field(default_factory=list)
+
+    def link(self, e: Element) -> Body:
+        name = e.need("name", "the link's name")
+        inertial = e.only("inertial")
+        if inertial is None:
+            return Body(name, declared=False)
+        mass = inertial.require("mass").number("value")
+        com, R = self.origin(inertial)
+        I = self.inertia(inertial.require("inertia"))
+        return Body(name, mass, triple(com), matrix(R @ I @ R.T))
+
+    def inertia(self, e: Element) -> Array:
+        """The products of inertia are often left out, and then are zero; the moments must be there."""
+        missing = [k for k in ("ixy", "ixz", "iyz") if k not in e.attributes]
+        if missing:
+            self.lines.append(Line(e.name, f"no {', '.join(missing)}: taken as 0", "note"))
+        xx, yy, zz = (e.number(k) for k in ("ixx", "iyy", "izz"))
+        xy, xz, yz = (e.number(k, 0.0) for k in ("ixy", "ixz", "iyz"))
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+    def origin(self, e: Element) -> tuple[Array, Array]:
+        """Where <origin> says: point and rotation."""
+        o = e.only("origin")
+        if o is None:
+            return np.zeros(3), np.eye(3)
+        point, rpy = o.vector("xyz", ORIGIN), o.vector("rpy", ORIGIN)
+        R = self.angles.rpy(*rpy)
+        self.lines += [Line(o.name, f"rpy: {note}", "note") for note in self.angles.told()]
+        return np.array(point), R
+
+    def joint(self, e: Element) -> Joint:
+        name = e.need("name", "the joint's name")
+        kind = e.need("type", "a joint type")
+        if kind not in TYPES:
+            raise ReadError(f"{e.where}: {unknown('joint type', kind, TYPES)}")
+        parent = e.require("parent").need("link", "the name of the parent link")
+        child = e.require("child").need("link", "the name of the child link")
+        point, R = self.origin(e)
+        j = Joint(name, TYPES[kind], parent, child, rotation=matrix(R), point=triple(point))
+        if kind == "fixed":
+            return j
+        kept = [kind]
+        if kind in ("revolute", "continuous", "prismatic", "planar"):
+            j = replace(j, axis=self.axis(e))
+        if (found := e.only("limit")) is not None:
+            j = replace(j, limits=self.limits(found, kind))
+            kept.append(_spelled(j.limits))
+        elif kind in ("revolute", "prismatic"):
+            self.lines.append(Line(e.name, "no <limit>: taken as unlimited", "note"))
+        if (found := e.only("dynamics")) is not None:
+            j = replace(j, damping=found.number("damping", 0.0), friction=found.number("friction", 0.0))
+            kept.append(f"damping {j.damping:g}, friction {j.friction:g}")
+        if (found := e.only("mimic")) is not None:
+            master = found.need("joint", "the name of a joint")
+            mimic = Mimic(master, found.number("multiplier", 1.0), found.number("offset", 0.0))
+            j = replace(j, mimic=mimic)
+            kept.append(f'moves as {mimic.multiplier:g} * "{master}" + {mimic.offset:g}')
+        self.lines.append(Line(e.name, f"{'; '.join(kept)}: kept"))
+        return j
+
+    def axis(self, e: Element) -> tuple[float, float, float]:
+        found = e.only("axis")
+        if found is None or "xyz" not in found.attributes:
+            self.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
+        return (1.0, 0.0, 0.0) if found is None else found.vector("xyz", (1.0, 0.0, 0.0))
+
+    def limits(self, e: Element, kind: str) -> Limits:
+        velocity, effort = (e.number(k, math.inf, infinite=True) for k in ("velocity", "effort"))
+        if kind == "continuous" or KINDS[TYPES[kind]].nq != 1:
+            if not {"lower", "upper"}.isdisjoint(e.attributes):
+                self.lines.append(Line(e.name, f"lower and upper not used: a {kind} joint has none"))
+            e.asked |= {"lower", "upper"}
+            return Limits(velocity=velocity, effort=effort)
+        given = {"lower", "upper"} & set(e.attributes)
+        if not given:
+            self.lines.append(Line(e.name, "neither lower nor upper: taken as unlimited", "note"))
+            return Limits(velocity=velocity, effort=effort)
+        lower, upper = (e.number(k, 0.0, infinite=True) for k in ("lower", "upper"))
+        if len(given) == 1:
+            self.lines.append(Line(e.name, f"no {({'lower', 'upper'} - given).pop()}: 0, as URDF has it", "note"))
+        if lower > upper:
+            self.lines.append(
+                Line(e.name, f"lower {lower:g} is above upper {upper:g}: not used, taken as unlimited", "warning")
+            )
+            lower, upper = -math.inf, math.inf
+        return Limits(lower, upper, velocity, effort)
+
+    def mount(
+        self, root: Body, bodies: list[Body], joints: list[Joint], base: str
+    ) -> tuple[list[Body], str, list[Joint]]:
+        """The bodies that may move, the ground's name, and the joints with the base's own."""
+        if base == "fixed":
+            self.lines.append(Line(f'link "{root.name}"', "the ground"))
+            return [b for b in bodies if b is not root], root.name, joints
+        ground = _free("universe", [b.name for b in bodies])
+        free = Joint(_free("root_joint", [j.name for j in joints]), "floating", ground, root.name)
+        self.lines.append(Line(f'link "{root.name}"', f'floats in "{ground}" on joint "{free.name}"'))
+        return bodies, ground, [free, *joints]
+
+
+def _distinct(robot: Element, *tags: str) -> None:
+    for tag in tags:
+        seen: dict[str, int] = {}
+        for e in robot.each(tag):
+            name = e.attributes["name"].strip()
+            if name in seen:
+                raise ReadError(
+                    f"{e.where}: the name is taken by line {seen[name]}; {tag} names must differ. Rename one of them."
+                )
+            seen[name] = e.line
+
+
+def _root(robot: Element, bodies: Sequence[Body], joints: Sequence[Joint]) -> Body:
+    """The one link that is nobody's child."""
+    by_name = {b.name: b for b in bodies}
+    for j, e in zip(joints, robot.each("joint"), strict=True):
+        for end in (j.parent, j.child):
+            if end not in by_name:
+                raise ReadError(f"{e.where}: {unknown('link', end, by_name)}")
+    children = {j.child for j in joints}
+    roots = [b for b in bodies if b.name not in children]
+    if not roots:
+        raise ReadError(
+            f"{robot.where}: every link is the child of a joint: the parent relation closes on itself. "
+            "Expected one root link; make the joint that leads back to it a <loop_joint>."
+        )
+    if len(roots) > 1:
+        names = ", ".join(f'"{b.name}"' for b in roots[:8]) + (", ..." if len(roots) > 8 else "")
+        raise ReadError(
+            f"{robot.where}: {len(roots)} links have no parent: {names}; expected one root. "
+            "Join the others to it (a fixed joint will do)."
+        )
+    return roots[0]
+
+
+def _welded(ground: str, joints: Sequence[Joint]) -> set[str]:
+    """The ground and the links that fixed joints hold to it."""
+    held: dict[str, list[str]] = {}
+    for j in joints:
+        if j.kind == "fixed":
+            held.setdefault(j.parent, []).append(j.child)
+    still, ahead = {ground}, [ground]
+    while ahead:
+        more = [child for child in held.get(ahead.pop(), ()) if child not in still]
+        still.update(more)
+        ahead += more
+    return still
+
+
+def _fate(b: Body, still: set[str]) -> Line:
+    where = f'link "{b.name}"'
+    if not b.declared:
+        return Line(where, "no <inertial>: massless")
+    if b.name in still and b.mass:
+        return Line(where, f"{b.mass:g} kg: not used, for it is part of the ground and does not move", "note")
+    return Line(where, f"{b.mass:g} kg: kept")
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _spelled(limit: Limits) -> str:
+    bounded = min(-limit.lower, limit.upper) < math.inf
+    said = [f"limits {limit.lower:g} .. {limit.upper:g}"] if bounded else []
+    said += [f"{k} {getattr(limit, k):g}" for k in ("velocity", "effort") if math.isfinite(getattr(limit, k))]
+    return ", ".join(said) or "no limits"

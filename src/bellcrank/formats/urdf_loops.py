@@ -1,0 +1,161 @@
+"""Closed loops in URDF files, which the format itself does not have: the spellings that are in use.
+
+<loop_joint name= type=>   Drake (until 2017) and Isaac Sim: <link1 link= xyz= rpy=/>, <link2 .../>, <axis xyz=/>. Isaac
+                           Sim's manual writes <link1> twice.
+<loop name= type=>         URDF+ (M. Chignoli, J.-J. Slotine, P. M. Wensing and S. Kim, URDF+: an enhanced URDF for
+                           robots with kinematic loops, 2024): <predecessor link=> and <successor link=>, each with an
+                           <origin/>, and <axis xyz=/>
+<coupling name=>           URDF+: <predecessor link=/>, <successor link=/>, <ratio value=/>
+<constraint name= type=>   both of them before they were called so: type "position" (two points meet) or "rolling" (a
+                           coupling), and what URDF+'s own writer puts out
+
+The two frames of a loop are given in their links, and its axis in both frames. A coupling is between the joints that
+move the links against their nearest common link: (that of the successor) = ratio * (that of the predecessor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bellcrank.errors import ReadError, unknown
+from bellcrank.formats.markup import Element
+from bellcrank.formats.numbers import Angles
+from bellcrank.model.loops import TURNING
+from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Line, Loop, Triple, matrix, triple
+from bellcrank.model.pose import axes, some_normal
+
+TAGS = ("loop_joint", "loop", "constraint", "coupling")
+# Their types, and ours.
+TYPES = {
+    "continuous": "revolute",
+    "ball": "spherical",
+    "position": "spherical",
+    "rolling": "gear",
+} | {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")}
+ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclass
+class Closures:
+    loops: list[Loop] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+
+
+def closures(robot: Element, joints: Sequence[Joint], links: Sequence[str], angles: Angles) -> Closures:
+    found = Closures()
+    for e in _elements(robot):
+        name = e.need("name", "the loop's name")
+        coupled = e.tag == "coupling" or (e.tag == "constraint" and "type" not in e.attributes)
+        kind = "gear" if coupled else _kind(e)
+        ends = list(_ends(e, links))
+        if kind == "gear":
+            loop = _coupling(e, name, [end.need("link", "the name of a link") for end in ends], joints)
+            found.lines.append(Line(e.name, f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}: kept"))
+        else:
+            Q = _axes(e, kind, found)
+            for end, letter in zip(ends, "ab", strict=True):
+                R, point = _origin(end, angles, found)
+                found.frames.append(
+                    Frame(f"{name}.{letter}", end.attributes["link"].strip(), matrix(R @ Q), triple(point))
+                )
+            loop = Loop(name, kind, f"{name}.a", f"{name}.b")
+            found.lines.append(Line(e.name, f"closes a loop, {kind}: {EQUATIONS[kind]} equations"))
+        found.loops.append(loop)
+    return found
+
+
+def _elements(robot: Element) -> Iterator[Element]:
+    seen: dict[str, int] = {}
+    for e in [child for tag in TAGS for child in robot.each(tag)]:
+        name = e.attributes.get("name", "").strip()
+        if name and name in seen:
+            raise ReadError(f"{e.where}: the name is taken by line {seen[name]}; names of loops must differ.")
+        seen[name] = e.line
+        yield e
+
+
+def _kind(e: Element) -> str:
+    kind = e.need("type", "a joint type")
+    if kind not in TYPES:
+        raise ReadError(f"{e.where}: {unknown('type of loop', kind, TYPES)}")
+    return TYPES[kind]
+
+
+def _ends(e: Element, links: Sequence[str]) -> Iterator[Element]:
+    """The two elements that name the links."""
+    if e.tag == "loop_joint":
+        ends = [*e.each("link1"), *e.each("link2")]
+        expected = "<link1> and <link2>"
+    else:
+        ends = [*e.each("predecessor"), *e.each("successor")]
+        expected = "<predecessor> and <successor>"
+    if len(ends) != 2:
+        has = ", ".join(f"<{child.tag}>" for child in e.children) or "nothing"
+        raise ReadError(f"{e.where}: expected {expected}, one each; it has {has}.")
+    for end in ends:
+        link = end.need("link", "the name of a link")
+        if link not in links:
+            raise ReadError(f"{end.where}: {unknown('link', link, links)}")
+        yield end
+
+
+def _origin(end: Element, angles: Angles, found: Closures) -> tuple[Array, Triple]:
+    """Rotation and point of a loop's frame: attributes of <link1>, or an <origin> of its own."""
+    at = end if end.tag in ("link1", "link2") else end.only("origin")
+    if at is None:
+        return np.eye(3), ZERO
+    point, rpy = at.vector("xyz", ZERO), at.vector("rpy", ZERO)
+    R = angles.rpy(*rpy)
+    found.lines += [Line(at.name, f"rpy: {note}", "note") for note in angles.told()]
+    return R, point
+
+
+def _axes(e: Element, kind: str, found: Closures) -> Array:
+    """z along the axis of the loop."""
+    if kind in ("spherical", "fixed"):
+        return np.eye(3)
+    axis = e.only("axis")
+    if axis is None or "xyz" not in axis.attributes:
+        found.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
+    z = np.array((1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", (1.0, 0.0, 0.0)))
+    length = float(np.linalg.norm(z))
+    if length < 1e-9:
+        raise ReadError(f"{e.where}: its <axis> is {tuple(z)} and has no direction; expected a unit vector.")
+    return axes(z / length, some_normal(z / length, np.array([1.0, 0.0, 0.0])))
+
+
+def _coupling(e: Element, name: str, links: Sequence[str], joints: Sequence[Joint]) -> Loop:
+    given = e.only("ratio")
+    ratio = 1.0 if given is None else given.number("value")
+    carrier = {j.child: j for j in joints}
+    ways = [_way(link, carrier) for link in links]
+    while ways[0] and ways[1] and ways[0][-1] is ways[1][-1]:  # what carries both moves neither against the other
+        ways = [way[:-1] for way in ways]
+    moving = [[j for j in way if j.kind != "fixed"] for way in ways]
+    for link, way in zip(links, moving, strict=True):
+        if len(way) != 1:
+            names = ", ".join(f'"{j.name}"' for j in way) or "none"
+            raise ReadError(
+                f'{e.where}: "{link}" moves against the link that both ends share by {len(way)} joints ({names}); a '
+                "coupling is read where there is one on either side."
+            )
+    first, second = moving[0][0], moving[1][0]
+    if ratio == 0.0:
+        raise ReadError(f'{e.where}: the ratio is 0, which would hold joint "{second.name}" still; expected another.')
+    if first.kind not in TURNING and second.kind in TURNING:  # a rack turns first
+        return Loop(name, "rack", value=1.0 / ratio, joints=(second.name, first.name))
+    kind = "rack" if first.kind in TURNING and second.kind not in TURNING else "gear"
+    return Loop(name, kind, value=ratio, joints=(first.name, second.name))
+
+
+def _way(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:
+    """The joints from a link down to the root."""
+    found: list[Joint] = []
+    while link in carrier and carrier[link] not in found:
+        found.append(carrier[link])
+        link = found[-1].parent
+    return found

@@ -1,0 +1,164 @@
+"""Closed loops from a YAML file beside a URDF: the spelling of Gepetto's example-parallel-robots.
+
+    closed_loop: [[frame_A, frame_B], ...]    links of the URDF whose frames meet
+    type: [6d, 3d, ...]                       of each: held completely (a fixed joint; the default), or at the point
+    joint_name: [...]                         joints that are not what the URDF says,
+    joint_type: [SPHERICAL, ...]              and what they are: SPHERICAL, FIXED, or UJOINT_XY: a universal joint about
+                                              the joint frame's x, then y
+    name_mot: [...]                           the joints with motors, which say nothing of the motion
+
+Needs pyyaml (the extra `yaml`): such files are lists in lists over several lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bellcrank.errors import InputError, ReadError, brief, unknown
+from bellcrank.extras import extra
+from bellcrank.formats.contents import contents
+from bellcrank.formats.urdf_loops import Closures
+from bellcrank.model.parts import EQUATIONS, Frame, Joint, Line, Loop
+
+KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
+TYPES = {"6d": "fixed", "3d": "spherical"}
+AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+LARGEST = 1_000_000  # bytes, and more than any robot needs
+DEEPEST = 20
+JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in AXES if a != b))
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What the file says, checked as far as it can be alone."""
+
+    source: str
+    loops: tuple[tuple[str, str, str], ...]  # frame, frame, type
+    joints: tuple[tuple[str, str], ...]  # name, type
+    motors: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
+    """The file that was asked for, or the one beside the URDF with its name (robot.yaml, robot.yml)."""
+    if loops is False:
+        return None
+    if loops is not True:
+        if not isinstance(loops, (str, os.PathLike)):
+            raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
+        return _read(contents(Path(loops)), os.fspath(loops))
+    for suffix in (".yaml", ".yml"):
+        beside = urdf.with_suffix(suffix)
+        if beside.is_file() and b"closed_loop" in (data := contents(beside)):  # others are not about loops
+            return _read(data, str(beside))
+    return None
+
+
+def _content(data: bytes, source: str) -> Any:
+    """What is in the file: texts, numbers, lists and keys."""
+    yaml = extra("yaml", "yaml", f"{source} (loops=False leaves it alone)")
+    if len(data) > LARGEST:
+        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {LARGEST}.")
+    depth = 0
+    try:
+        for event in yaml.parse(data, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise ReadError(
+                    f"{source}, line {event.start_mark.line + 1}: refused: an alias (*{event.anchor[:40]}), which can "
+                    "be used to attack a reader. A sheet of loops needs none; write out what is meant."
+                )
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise ReadError(
+                    f"{source}, line {event.start_mark.line + 1}: nested {DEEPEST} deep; this is no sheet of loops."
+                )
+        return yaml.safe_load(data)
+    except ReadError:
+        raise
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:  # dates and numbers that are none, too
+        raise ReadError(f"{source}: not YAML: {' '.join(str(error).split())[:300]}. Correct the file there.") from None
+
+
+def _read(data: bytes, source: str) -> Sheet:
+    content = _content(data, source)
+    if not isinstance(content, dict):
+        raise ReadError(f"{source}: expected keys such as closed_loop, found {brief(content)}.")
+    pairs = content.get("closed_loop") or []
+    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
+        raise ReadError(f"{source}: closed_loop is {brief(pairs)}; expected pairs: [[frame_A, frame_B], ...].")
+    kinds = [kind.lower() for kind in _texts(content, "type", source)] if "type" in content else ["6d"] * len(pairs)
+    if len(kinds) != len(pairs):
+        raise ReadError(f"{source}: closed_loop has {len(pairs)} pairs and type {len(kinds)}; expected one for each.")
+    for kind in kinds:
+        if kind not in TYPES:
+            raise ReadError(f"{source}: {unknown('type of closed_loop', kind, TYPES)}")
+    names, types = _texts(content, "joint_name", source), _texts(content, "joint_type", source)
+    if len(names) != len(types):
+        raise ReadError(f"{source}: {len(names)} joint_name and {len(types)} joint_type; expected one for each.")
+    for kind in types:
+        if kind not in JOINT_TYPES:
+            raise ReadError(f"{source}: {unknown('joint_type', kind, JOINT_TYPES)}")
+    loops = tuple((*_pair(p, source), kind) for p, kind in zip(pairs, kinds, strict=True))
+    odd = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
+    return Sheet(source, loops, tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source)), odd)
+
+
+def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
+    """A list of texts; a single one counts as a list of one."""
+    value = content.get(key)
+    value = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
+        raise ReadError(f"{source}: {key} is {brief(value)}; expected a list of names.")
+    return value
+
+
+def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
+    a, b = pair
+    if not isinstance(a, str) or not isinstance(b, str):
+        raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
+    return a, b
+
+
+def retyped(sheet: Sheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Line]]:
+    """The joints as joint_name and joint_type say."""
+    by_name = {j.name: j for j in joints}
+    lines = []
+    for name, kind in sheet.joints:
+        if name not in by_name:
+            raise ReadError(f"{sheet.source}: joint_name: {unknown('joint', name, by_name)}")
+        j = by_name[name]
+        bare = Joint(j.name, "fixed", j.parent, j.child, rotation=j.rotation, point=j.point)
+        if kind == "SPHERICAL":
+            bare = replace(bare, kind="spherical")
+        elif kind != "FIXED":
+            bare = replace(bare, kind="universal", axis=AXES[kind[-2]], second_axis=AXES[kind[-1]])
+        by_name[name] = bare
+        lines.append(Line(f'joint "{name}"', f"{j.kind} in the URDF, {bare.kind} by {sheet.source}", "note"))
+    return list(by_name.values()), lines
+
+
+def closed(sheet: Sheet, links: Sequence[str]) -> Closures:
+    found = Closures()
+    for a, b, kind in sheet.loops:
+        name = f"{a}:{b}"
+        for link, letter in ((a, "a"), (b, "b")):
+            if link not in links:
+                raise ReadError(f"{sheet.source}: closed_loop: {unknown('link', link, links)}")
+            found.frames.append(Frame(f"{name}.{letter}", link))
+        found.loops.append(Loop(name, TYPES[kind], f"{name}.a", f"{name}.b"))
+        found.lines.append(
+            Line(
+                f'closed_loop "{name}"',
+                f"{kind}: {TYPES[kind]}, {EQUATIONS[TYPES[kind]]} equations (from {sheet.source})",
+            )
+        )
+    if sheet.motors:
+        found.lines.append(Line("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
+    found.lines += [
+        Line(key, f"not used: not a key that is known ({sheet.source})", "warning") for key in sheet.unknown
+    ]
+    return found

@@ -1,0 +1,74 @@
+"""The seed papers done again: `bellcrank papers` lists what there is, `bellcrank papers NAME` does it.
+
+A leaf: only the command line imports it. Importing it adds to the schedules (build/schedules.py) the machine "wong",
+which has a program of its own, and the strategies of Schäfer and Schiehlen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.build.schedules import CUTS, PROGRAMS, Laid
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.papers.experiment import Experiment, Result, Row
+from bellcrank.scheduling import Tasks
+
+NIKRAVESH, FIJANY, WONG, SCHAEFER, SAHA = (
+    "Nikravesh 1989", "Fijany 1989", "Wong 1991", "Schäfer 1992", "Saha 2001",
+)  # fmt: skip
+
+# In the order of the papers. The last column is the file.
+EXPERIMENTS: dict[str, Experiment] = {
+    e.name: e
+    for e in (
+        Experiment("nikravesh1989", NIKRAVESH, "6", "The most that any machine could gain", "nikravesh.limits"),
+        Experiment(
+            "nikravesh-7", NIKRAVESH, "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh.times"
+        ),
+        Experiment(
+            "fijany1989", FIJANY, "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany.arrays"
+        ),
+        Experiment("wong1991", WONG, "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.tables"),
+        Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma"),
+        Experiment("wong-3.5.2", WONG, "3.5.2", "Human torso, open-loop inverse dynamics", "wong.torso"),
+        Experiment("wong-5.5.2", WONG, "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.excavator"),
+        Experiment(
+            "schaefer1992", SCHAEFER, "3, 5", "Three strategies; the Stanford arm on three transputers",
+            "schaefer.transputers",
+        ),
+        Experiment("saha-planar", SAHA, "4", "Planar arm against its explicit equations", "saha.planar"),
+        Experiment("saha-stanford", SAHA, "4", "Stanford arm, free fall and forced", "saha.stanford"),
+        Experiment("saha-puma", SAHA, "4", "PUMA robot, free fall and forced", "saha.puma"),
+    )
+}  # fmt: skip
+
+__all__ = ["EXPERIMENTS", "Experiment", "Result", "Row", "experiment"]
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in EXPERIMENTS:
+        raise InputError(unknown("experiment", name, EXPERIMENTS))
+    return EXPERIMENTS[name]
+
+
+# -- what schedules learn
+
+
+def _wong(m: Mechanism, numbers: str, kind: str) -> Laid:
+    from bellcrank.papers.wong import wong_mesh
+
+    if numbers:
+        raise InputError(f'machine "wong:{numbers}": Wong\'s mesh has a column for each joint; leave out the numbers.')
+    return Laid("Wong's own program", wong_mesh(m, kind or "t800"))
+
+
+def _cut(m: Mechanism, names: Sequence[str], control: str) -> list[Tasks]:
+    from bellcrank.papers.schaefer.strategies import SHARED, tasks_of
+
+    return [tasks_of(m, *names, control=control, shared=shared) for shared in SHARED]
+
+
+PROGRAMS["wong"] = _wong
+CUTS |= dict.fromkeys(("subsystems", "modules", "factorisation"), _cut)

@@ -1,0 +1,215 @@
+"""The operation counts that the seed papers print, beside ours: `bellcrank count chain --papers`.
+
+Every method is traced on a general serial chain of n revolute joints: joint 1 along z of the base, gravity along z,
+no twist, offset, centre of mass or inertia special in any way. For n = 2..12 the counts are fitted by a polynomial with
+rational coefficients that must go through every point from `since` on. As in the papers, M is multiplications and
+divisions, A additions and subtractions; negations and the sines and cosines of the joint angles are free. What depends
+on constants alone is done off-line: the folding of the graph does it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+from bellcrank.dynamics import METHODS
+from bellcrank.graph import Graph, trace
+from bellcrank.model import Mechanism, Tree, regrouped
+from bellcrank.zoo.families import general_chain
+
+SIZES = tuple(range(2, 13))
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Coefficients of 1, n, n^2, ..."""
+
+    coefficients: tuple[Fraction, ...]
+
+    def __call__(self, n: int) -> Fraction:
+        return sum((c * n**k for k, c in enumerate(self.coefficients)), Fraction(0))
+
+    def __str__(self) -> str:
+        terms = []
+        for k, c in reversed(list(enumerate(self.coefficients))):
+            if c:
+                power = {0: "", 1: "n"}.get(k, f"n^{k}")
+                top = "" if abs(c.numerator) == 1 and k else str(abs(c.numerator))
+                under = "" if c.denominator == 1 else f"/{c.denominator}"
+                space = " " if top and power else ""
+                terms.append(("- " if c < 0 else "+ ") + top + space + power + under)
+        text = " ".join(terms).removeprefix("+ ") or "0"
+        return "-" + text[2:] if text.startswith("- ") else text
+
+
+def parsed(text: str) -> Polynomial:
+    """A polynomial as the tables print it: "n^3/6 + 27 n^2/2 - 49"."""
+    found: dict[int, Fraction] = {}
+    for sign, top, n, power, under in re.findall(r"([+-]?)\s*(\d*)\s*(n?)(?:\^(\d))?(?:/(\d+))?(?=\s|$)", text):
+        if top or n:
+            value = Fraction(int(top or 1), int(under or 1))
+            k = int(power or 1) if n else 0
+            found[k] = found.get(k, Fraction(0)) + (-value if sign == "-" else value)
+    return Polynomial(tuple(found.get(k, Fraction(0)) for k in range(max(found) + 1)))
+
+
+def fitted(counts: Mapping[int, int], degree: int = 3) -> tuple[Polynomial, int]:
+    """The polynomial of least degree through all counts from some n on, and that n.
+
+    At least three points more than coefficients must agree, so that a fit is no accident.
+    """
+    sizes = sorted(counts)
+    for k in range(degree + 1):
+        for skip in range(len(sizes) - (k + 4) + 1):
+            used = sizes[skip:]
+            p = _through(used[: k + 1], [counts[n] for n in used[: k + 1]])
+            if all(p(n) == counts[n] for n in used):
+                return p, used[0]
+    raise ValueError(f"no polynomial of degree {degree} goes through {dict(counts)}")
+
+
+def _through(xs: Sequence[int], ys: Sequence[int]) -> Polynomial:
+    """Newton's divided differences, exactly."""
+    table = [Fraction(y) for y in ys]
+    for level in range(1, len(xs)):
+        for i in reversed(range(level, len(xs))):
+            table[i] = (table[i] - table[i - 1]) / (xs[i] - xs[i - level])
+    total, basis = [Fraction(0)] * len(xs), [Fraction(1)]
+    for level, c in enumerate(table):
+        for k, b in enumerate(basis):
+            total[k] += c * b
+        basis = [a - xs[level] * b for a, b in zip([Fraction(0), *basis], [*basis, Fraction(0)], strict=True)]
+    return Polynomial(tuple(total))
+
+
+# -- what is compared
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a paper's table, and the function of ours that does the same work."""
+
+    table: str  # of published.toml
+    key: str
+    method: str  # ours
+    function: str  # of the method's module
+    inputs: tuple[str, ...]
+    given: str = ""  # a function of q whose work the paper counts elsewhere: what is shared with it is free
+
+    @property
+    def title(self) -> str:
+        """What was published, and of which scope."""
+        part = self.table.removesuffix("_parts") + " " if self.table.endswith("_parts") else ""
+        return f"{part}{self.key.replace('_', ' ')}{SCOPES.get(self.inputs, '')}"
+
+    @property
+    def printed(self) -> Mapping[str, Any]:
+        return published()["counts"][self.table][self.key]  # type: ignore[no-any-return]
+
+    def traced(self, n: int) -> Graph:
+        f = self._of(n, self.function)
+        return trace(f"{self.key}.{self.function}", lambda **x: {"out": f(*x.values())}, self._shapes(n))
+
+    def tally(self, n: int) -> tuple[int, int]:
+        """M and A."""
+        if not self.given:
+            return tally(self.traced(n))
+        f, g = self._of(n, self.function), self._of(n, self.given)
+        both = trace(self.key, lambda **x: {"given": g(x["q"]), "out": f(*x.values())}, self._shapes(n))
+        (M, A), (M0, A0) = tally(both), tally(trace(self.key, lambda q: {"given": g(q)}, {"q": (n,)}))
+        return M - M0, A - A0
+
+    def _of(self, n: int, function: str) -> Callable[..., Any]:
+        by = METHODS[self.method]
+        return partial(by.function(function), tree(n, by.regrouped))
+
+    def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        return {x: (n, n) if x == "M" else (n,) for x in self.inputs}
+
+
+# The inputs say what a count contains: with v the velocity terms, with "phi" the force vector is given.
+ROWS: tuple[Row, ...] = (
+    # wong1991, tables 2.1, 3.1 and 3.5
+    Row("forward_dynamics", "wong", "ness", "forward_dynamics", ("q", "v", "tau")),
+    Row("wong_parts", "inertia_matrix", "ness", "mass_matrix", ("q",)),
+    Row("wong_parts", "force_vector", "ness", "bias", ("q", "v"), given="mass_matrix"),
+    Row("wong_parts", "cholesky", "ness", "accelerations", ("M", "b")),
+    Row("forward_dynamics", "angeles", "angeles", "forward_dynamics", ("q", "v", "tau")),
+    Row("angeles_parts", "inertia_matrix", "angeles", "mass_matrix", ("q",)),
+    Row("angeles_parts", "force_vector", "angeles", "bias", ("q", "v")),
+    Row("forward_dynamics", "walker_orin_wong", "walker_orin", "forward_dynamics", ("q", "v", "tau")),
+    Row("mass_matrix", "walker", "walker_orin", "mass_matrix", ("q",)),
+    Row("mass_matrix", "lilly_I", "ness", "mass_matrix", ("q",)),
+    Row("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",)),
+    # saha2001, table I
+    Row("forward_dynamics", "saha", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "featherstone", "featherstone", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "featherstone", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "valasek", "denoc", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "brandl", "aba", "forward_dynamics", ("q", "v", "tau")),
+    Row("forward_dynamics", "walker_orin_featherstone", "walker_orin", "accelerations", ("q", "phi")),
+    Row("forward_dynamics", "walker_orin_featherstone", "crba", "accelerations", ("q", "phi")),
+    # fijany1989
+    Row("mass_matrix", "VNEB", "vneb", "mass_matrix", ("q",)),
+    Row("mass_matrix", "VCRB", "vcrb", "mass_matrix", ("q",)),
+)
+
+SCOPES = {("q",): ", mass matrix", ("q", "phi"): ", forces given", ("q", "v", "tau"): ", all included"}
+
+
+@cache
+def published() -> Mapping[str, Any]:
+    """The printed numbers, read from the scans, with their contradictions explained."""
+    return tomllib.loads(files("bellcrank.zoo").joinpath("published.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def chain(n: int) -> Mechanism:
+    return general_chain(n)
+
+
+@cache
+def tree(n: int, emptied: bool) -> Tree:
+    return regrouped(chain(n).tree) if emptied else chain(n).tree
+
+
+def tally(g: Graph) -> tuple[int, int]:
+    """M and A."""
+    c = g.count()
+    return c["mul"] + c["div"] + c["sqrt"], c["add"] + c["sub"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    row: Row
+    M: Polynomial
+    A: Polynomial
+    since: int  # the polynomials hold from this n on
+    counts: Mapping[int, tuple[int, int]]
+
+    def ours(self, n: int) -> int:
+        return sum(self.counts[n])
+
+    def theirs(self, n: int) -> Fraction:
+        return parsed(self.row.printed["M"])(n) + parsed(self.row.printed["A"])(n)
+
+    def facts(self) -> dict[str, Any]:
+        """For --json."""
+        at = {n: {"published": float(self.theirs(n)), "traced": self.ours(n)} for n in (6, 10)}
+        about = {"published": self.row.title, "method": self.row.method, "function": self.row.function}
+        traced = {"M": str(self.M), "A": str(self.A), "from_n": self.since}
+        return about | {"print": dict(self.row.printed), "traced": traced, "at": at}
+
+
+@cache
+def compared(row: Row, sizes: tuple[int, ...] = SIZES) -> Compared:
+    counts = {n: row.tally(n) for n in sizes}
+    M, m = fitted({n: c[0] for n, c in counts.items()})
+    A, a = fitted({n: c[1] for n, c in counts.items()})
+    return Compared(row, M, A, max(m, a), counts)

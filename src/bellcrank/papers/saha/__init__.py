@@ -1,0 +1,1 @@
+"""S. K. Saha 2001: the decoupled natural orthogonal complements."""

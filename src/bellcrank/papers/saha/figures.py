@@ -1,0 +1,91 @@
+"""Saha's figures 4 to 7 for either arm, and one more: why the forced run leaves its path."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellcrank.papers.open_loop import Array, desired
+from bellcrank.papers.saha.arms import Arm
+from bellcrank.record import Record
+from bellcrank.view.curves import Line, Panel, figure
+
+ROOM = 0.6  # of the path's own range, above and below it; runs that leave the path leave the panel
+
+
+def figures(arm: Arm, free: Record, held: Record | None = None) -> dict[str, str]:
+    name = arm.mechanism.name
+    return {
+        "free-fall": figure(f"{name}, free fall from rest (Saha's fig. 4)", _fall(arm, free, held), 3),
+        "torque": figure(f"{name}, forces from inverse dynamics along eq 18 (Saha's fig. 5)", _forces(arm), 3),
+        "forced": figure(f"{name}, driven by these forces, tolerance 1e-6 (Saha's fig. 6)", _motion(arm), 3),
+        "tip": figure(f"{name}, end effector in the forced run (Saha's fig. 7)", _tip(arm), 3),
+        "growth": figure(f"{name}, why it leaves its path", _growth(arm), 2),
+    }
+
+
+def _units(arm: Arm) -> dict[str, str]:
+    joints = arm.mechanism.joints
+    return {j.name: "m" if j.kind == "prismatic" else "rad" for j in joints}
+
+
+def _fall(arm: Arm, free: Record, held: Record | None) -> list[Panel]:
+    panels = []
+    for name, unit in _units(arm).items():
+        lines = [Line("free fall", free.t, free[f"{name}.q"])]
+        if held is not None and f"{name}.q" in held:
+            lines.append(Line("slide held", held.t, held[f"{name}.q"], dotted=True))
+        panels.append(Panel(f"{name} [{unit}]", lines))
+    return panels
+
+
+def _forces(arm: Arm) -> list[Panel]:
+    run = arm.forced("rkf45")
+    return [
+        Panel(f"{name} [{'N' if unit == 'm' else 'N m'}]", [Line("force or torque", run.t, run[f"{name}.tau"])])
+        for name, unit in _units(arm).items()
+    ]
+
+
+def _motion(arm: Arm) -> list[Panel]:
+    rkf, abm = arm.forced("rkf45"), arm.forced("abm4")
+    wanted = desired(arm.path, rkf.t)[0]
+    panels = []
+    for i, (name, unit) in enumerate(_units(arm).items()):
+        lines = [
+            Line("desired", rkf.t, wanted[:, i], wide=True),
+            Line("rkf45", rkf.t, rkf[f"{name}.q"]),
+            Line("abm4", abm.t, abm[f"{name}.q"], dotted=True),
+        ]
+        panels.append(Panel(f"{name} [{unit}]", lines, *_room(wanted[:, i])))
+    return panels
+
+
+def _tip(arm: Arm) -> list[Panel]:
+    run, m = arm.forced("rkf45"), arm.mechanism
+    last = m.bodies[-1].name
+    wanted = m.pose(desired(arm.path, run.t)[0], last)[:, :3, 3]
+    panels = []
+    for k, axis in enumerate("xyz"):
+        lines = [Line("desired", run.t, wanted[:, k], wide=True), Line("rkf45", run.t, run[f"{last}.{axis}"])]
+        panels.append(Panel(f"{axis.upper()}1 [m]", lines, *_room(wanted[:, k])))
+    return panels
+
+
+def _room(y: Array) -> tuple[float, float]:
+    """Top and bottom of a panel around the path."""
+    more = ROOM * float(np.ptp(y))
+    return float(y.max()) + more, float(y.min()) - more
+
+
+def _growth(arm: Arm) -> list[Panel]:
+    errors = []
+    for name in ("rkf45", "abm4"):
+        run = arm.forced(name)
+        off = np.abs(desired(arm.path, run.t)[0] - run.q).max(axis=1)
+        errors.append(Line(name, run.t, np.log10(np.where(off > 1e-14, off, np.nan))))
+    t, sizes = arm.growth
+    grown = Line("growth |Phi|", t, np.log10(sizes))
+    return [
+        Panel("log10 of the largest error [rad or m]", errors),
+        Panel("log10 of what a small error has grown by", [grown]),
+    ]

@@ -1,0 +1,215 @@
+"""The three strategies of schaefer1992, section 3.
+
+    subsystems      1   bodies of different branches of the tree apart
+    modules         2   M, k, q and the control law apart
+    factorisation   3   the factors of M beside the force vectors k and q
+
+`tasks_of` cuts the traced equations (6) by any combination of them. What several modules need (where the bodies are,
+their Jacobians) is either computed in each of them, as the paper advises where messages are dear, or once and sent.
+The subsystems are those of figure 2 without the cut: the Jacobians stay global, so no constraint force is added.
+papers/schaefer/transputers.py has the paper's experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bellcrank.dynamics import rnea
+from bellcrank.dynamics.centres import applied, jacobians
+from bellcrank.dynamics.centres import placed as free_bodies
+from bellcrank.dynamics.complement import inertia_matrix, projected_forces
+from bellcrank.dynamics.newton_euler_symbolic import coriolis
+from bellcrank.dynamics.state_space import coordinate_names, solve, square
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Node, trace
+from bellcrank.model import Mechanism
+from bellcrank.scalar import Scalar, step
+from bellcrank.scheduling import Tasks, grouped
+
+STRATEGIES = ("subsystems", "modules", "factorisation")
+SHARED = ("copied", "sent")
+STIFFNESS, DAMPING = 100.0, 20.0  # of the drives: any numbers but 0 and 1 cost the same
+Nodes = dict[int, Node]
+
+
+# -- the equations, with their parts
+
+
+def no_control(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
+    """Forces come from outside."""
+    return list(w)
+
+
+def proportional(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
+    """A spring to where the joint should be, and a damper."""
+    step("u")
+    return [STIFFNESS * (a - b) - DAMPING * c for a, b, c in zip(w, y, yd, strict=True)]
+
+
+def computed_torque(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
+    """What inverse dynamics says of the accelerations that the proportional law asks for."""
+    u = rnea.inverse_dynamics(m.tree, y, yd, proportional(m, y, yd, w))
+    return list(u)
+
+
+CONTROLS: Mapping[str, Callable[..., list[Scalar]]] = {
+    "none": no_control,
+    "proportional": proportional,
+    "computed_torque": computed_torque,
+}
+
+
+def motion(m: Mechanism, control: str = "none") -> Graph:
+    """M ydd = q - k with its parts as outputs; w is the force of each joint, or where the control law brings it."""
+    if control not in CONTROLS:
+        raise InputError(unknown("control law", control, CONTROLS))
+    t = m.tree
+    if t.loops:
+        raise InputError(f'"{m.name}" has loops; the strategies are those of trees.')
+    if t.nq != t.nv:
+        raise InputError(f'"{m.name}" has {t.nq} coordinates for {t.nv} velocities; the strategies want one each.')
+
+    def parts(q: Vector, v: Vector, w: Vector) -> dict[str, object]:
+        bodies = free_bodies(t, q, v)
+        J = jacobians(t, bodies)
+        M = inertia_matrix(t, J, [body.M for body in bodies])
+        k = projected_forces(t, J, coriolis(t, bodies, v), "k")
+        qa = projected_forces(t, J, applied(t, q, bodies), "q")
+        u = CONTROLS[control](m, q, v, w)
+        step("q - k")
+        ydd = solve(M, [f + x - c for f, x, c in zip(qa, u, k, strict=True)], coordinate_names(t))
+        return {"M": square(M), "k": k, "q": qa, "u": u, "ydd": ydd}
+
+    return trace(f"{m.name}.motion", parts, {"q": (t.nq,), "v": (t.nv,), "w": (t.nv,)})
+
+
+def needed(g: Graph, name: str) -> Nodes:
+    """The operations that an output needs, by serial."""
+    part = Graph(name, g.inputs, {name: g.outputs[name]}, g.tape)
+    return {n.serial: n for n in part.nodes if n.op != "input"}
+
+
+def modules(g: Graph) -> dict[str, Nodes]:
+    """M, k, q, u with all they need; L, the factors of M; and "end", what is left: two triangular solutions."""
+    parts = {name: needed(g, name) for name in ("M", "k", "q", "u")}
+    before = {s for part in parts.values() for s in part}
+    rest = {s: n for s, n in needed(g, "ydd").items() if s not in before}
+    fixed: set[int] = set()  # of the rest, what only M decides
+    for s, n in sorted(rest.items()):
+        if all(a.serial in fixed or a.serial in parts["M"] for a in n.operands):
+            fixed.add(s)
+    parts["L"] = {s: n for s, n in rest.items() if s in fixed}
+    parts["end"] = {s: n for s, n in rest.items() if s not in fixed}
+    return {name: part for name, part in parts.items() if part}
+
+
+# -- the cuts
+
+
+def subsystems(m: Mechanism) -> dict[str, str]:
+    """Of every body the one on whose branch it is; "" for those that carry more than one branch, and for a chain."""
+    children: dict[int, list[int]] = {}
+    for i, up in enumerate(m.parent):
+        children.setdefault(up, []).append(i)
+    found: dict[str, str] = {}
+
+    def spread(i: int, branch: str) -> None:
+        below = children.get(i, [])
+        split = not branch and len(below) > 1
+        if i >= 0:
+            found[m.tree.links[i].name] = branch
+        for j in below:
+            spread(j, m.tree.links[j].name if split else branch)
+
+    spread(-1, "")
+    return found
+
+
+def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str = "copied") -> Tasks:
+    """The equations of motion as tasks, by a combination of "subsystems", "modules" and "factorisation"."""
+    for name in strategies:
+        if name not in STRATEGIES:
+            raise InputError(unknown("strategy", name, STRATEGIES))
+    if shared not in SHARED:
+        raise InputError(unknown("way to share", shared, SHARED))
+    g = motion(m, control)
+    parts = modules(g)
+    merged: dict[str, Nodes] = {}
+    for name, part in parts.items():
+        merged.setdefault(_group(name, strategies), {}).update(part)
+    if shared == "sent":
+        merged = once(merged)
+    if "subsystems" in strategies:
+        branch = subsystems(m)
+        merged = {key: part for name, whole in merged.items() for key, part in _branches(name, whole, branch).items()}
+    return in_order(f"{m.name} by {' and '.join(strategies) or 'nothing'}", merged)
+
+
+def _group(module: str, strategies: Sequence[str]) -> str:
+    apart = {"M": "M", "k": "k", "q": "q", "u": "u"} if "modules" in strategies else {}
+    if "factorisation" in strategies:
+        apart |= {
+            "M": "M",
+            "L": "L",
+            "k": apart.get("k", "k q"),
+            "q": apart.get("q", "k q"),
+            "u": apart.get("u", "k q"),
+        }
+    if not apart:
+        return "all"
+    return apart.get(module, "end")
+
+
+def once(parts: Mapping[str, Nodes]) -> dict[str, Nodes]:
+    """What several need goes into a task of its own."""
+    uses: dict[int, int] = {}
+    for part in parts.values():
+        for s in part:
+            uses[s] = uses.get(s, 0) + 1
+    shared = {s: n for part in parts.values() for s, n in part.items() if uses[s] > 1}
+    alone = {name: {s: n for s, n in part.items() if s not in shared} for name, part in parts.items()}
+    return {name: part for name, part in ({"J": shared} | alone).items() if part}
+
+
+def _branches(name: str, part: Nodes, branch: Mapping[str, str]) -> dict[str, Nodes]:
+    found: dict[str, Nodes] = {}
+    for s, n in part.items():
+        where = branch.get(n.label.partition("[")[2].rstrip("]"), "")
+        found.setdefault(f"{name} {where}".strip(), {})[s] = n
+    return found
+
+
+def in_order(name: str, parts: Mapping[str, Nodes]) -> Tasks:
+    """Tasks from named sets of nodes; where two would wait for each other, they are cut until they do not."""
+    order = _sorted(parts)
+    if order is None:
+        home = {s: key for key, part in reversed(list(parts.items())) for s in part}
+        level: dict[int, int] = {}
+        for s, n in sorted({s: n for part in parts.values() for s, n in part.items()}.items()):
+            before = [(home[a.serial], level[a.serial]) for a in n.operands if a.op != "input"]
+            level[s] = max((at + (key != home[s]) for key, at in before), default=0)
+        cut: dict[str, Nodes] = {}
+        for key, part in parts.items():
+            for s, n in part.items():
+                cut.setdefault(f"{key} {level[s]}", {})[s] = n
+        parts, order = cut, _sorted(cut)
+    assert order is not None
+    groups = [[parts[key][s] for s in sorted(parts[key])] for key in order]
+    return grouped(name, "strategy", groups, order)
+
+
+def _sorted(parts: Mapping[str, Nodes]) -> list[str] | None:
+    """Names so that each comes after those it needs; None if there is no such order."""
+    home = {s: key for key, part in reversed(list(parts.items())) for s in part}
+    needs = {
+        key: {home[a.serial] for n in part.values() for a in n.operands if a.op != "input" and a.serial not in part}
+        for key, part in parts.items()
+    }
+    order: list[str] = []
+    while len(order) < len(parts):
+        following = next((key for key in parts if key not in order and needs[key] <= set(order)), None)
+        if following is None:
+            return None
+        order.append(following)
+    return order

@@ -1,0 +1,118 @@
+"""Figures 7 and 8 of schaefer1992: the Stanford arm on one and on three transputers, cut by strategies.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from bellcrank.model import Mechanism
+from bellcrank.papers.counts import published
+from bellcrank.papers.experiment import Result
+from bellcrank.papers.schaefer.strategies import SHARED, STRATEGIES, tasks_of
+from bellcrank.scheduling import Schedule, Task, Tasks, laid_out, machine
+from bellcrank.scheduling.placing import Placement, Plan
+from bellcrank.text import Table
+from bellcrank.view.schedule_diagram import diagram
+from bellcrank.zoo import stanford, torso
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One and three transputers."""
+
+    one: Schedule
+    three: Schedule
+
+    @property
+    def speedup(self) -> float:
+        return self.one.makespan / self.three.makespan
+
+    @property
+    def left(self) -> float:
+        """Time of the third processor that the cycle does not use."""
+        return self.three.makespan - self.three.busy[2]
+
+
+PLACES = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # of figure 8
+
+
+def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> Experiment:
+    """Strategies 2 and 3: M and its factors, k, and q with the control law, each on a processor of its own.
+
+    With `state` the first has y and yd, say from the integrator, and sends them to the others.
+    """
+    m = make()
+    one = laid_out(tasks_of(m, control=control), machine("single", "t800"))
+    todo = tasks_of(m, "modules", "factorisation", control=control)
+    return Experiment(one, placed(with_state(todo, m.nq + m.nv) if state else todo, PLACES))
+
+
+def with_state(todo: Tasks, words: int) -> Tasks:
+    """The same tasks after one that takes no time and has so many numbers for all that need nothing else."""
+    first = Task(0, "state", (), {}, words)
+    later = [
+        replace(task, index=task.index + 1, needs={j + 1: n for j, n in task.needs.items()} or {0: words})
+        for task in todo
+    ]
+    return replace(todo, tasks=(first, *later))
+
+
+def placed(todo: Tasks, places: Mapping[str, int]) -> Schedule:
+    """Tasks where they are told, on three transputers that are all joined."""
+    on = machine("complete:3", "t800")
+    where = [places[task.name] for task in todo]
+    return Placement(Plan(todo, on)).run(range(len(todo)), where)
+
+
+def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> Iterable[tuple[str, str, Schedule]]:
+    """All combinations of the strategies, with both ways to share, as the general scheduler places them."""
+    on = machine(f"complete:{processors}", "t800")
+    for bits in range(1, 8):
+        names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
+        for shared in SHARED:
+            yield " + ".join(names), shared, laid_out(tasks_of(m, *names, control=control, shared=shared), on)
+
+
+def tables() -> list[Table]:
+    """Ours beside the paper's, and all combinations of the strategies."""
+    return [_figure_8(), _combinations()]
+
+
+def _figure_8() -> Table:
+    said = published()["transputer"]
+    plain, with_control, given = figure_8(), figure_8("computed_torque"), figure_8(state=False)
+    rows = [
+        ("one transputer, us", f"{said['stanford_one_transputer_us']}", f"{plain.one.makespan:.0f}"),
+        ("three transputers, us", f"{said['stanford_three_transputers_us']}", f"{plain.three.makespan:.0f}"),
+        ("  if all know the state", "", f"{given.three.makespan:.0f}"),
+        ("speed-up", f"{said['stanford_speedup']}", f"{plain.speedup:.2f}"),
+        ("  if all know the state", "", f"{given.speedup:.2f}"),
+        ("left on the third, us", "500", f"{plain.left:.0f}"),
+        ("speed-up with that much control", f"{said['stanford_speedup_with_control']}",
+         f"{(plain.one.makespan + plain.left) / plain.three.makespan:.2f}"),
+        ("speed-up with computed torque", "", f"{with_control.speedup:.2f}"),
+    ]  # fmt: skip
+    title = "Figures 7 and 8: the Stanford arm, modules and factorisation"
+    return Table(title, ("", "print", "ours"), rows, (1, 2), diagram(plain.three))
+
+
+def _combinations() -> Table:
+    """As the general scheduler places them, what modules share computed in each of them or once and sent."""
+    found: dict[str, list[str]] = {}
+    for m in (stanford(), torso()):
+        for cut, _, s in combinations(m):
+            found.setdefault(cut, []).append(f"{s.makespan:.0f}")
+    head = ("strategies", *(f"{name}, {shared}" for name in ("stanford", "torso") for shared in SHARED))
+    title = "All combinations on three transputers, us: what modules share is copied or sent"
+    return Table(title, head, [(cut, *times) for cut, times in found.items()], range(1, 5))
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {
+    "schaefer1992_figure_8.svg": lambda: figure_8().three.svg(),
+    "schaefer1992_figure_8.html": lambda: figure_8().three.html(),
+}
+
+
+def run() -> Result:
+    """All of it, for `bellcrank papers`."""
+    return Result(tables=tuple(tables()), drawings=FIGURES)

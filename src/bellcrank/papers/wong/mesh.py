@@ -1,0 +1,221 @@
+"""The program of the mesh, placed in cycles, counted, and as a Schedule.
+
+A cycle is one atom on every processor, and one value on every link: what a processor computed in one cycle is with its
+neighbour after the next, and used in the one after that ("the one atom delay" of section 4.3). That and the order of
+the program say in which cycle everything happens: tables 4.2, 4.3, 4.5 and 4.6 follow.
+
+A count is that of one chain of atoms through all cycles, back from the last result: what the processor did, or, while
+it waited for a message, what the sender did beside sending it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph, Node
+from bellcrank.model import Mechanism
+from bellcrank.papers.wong.arm import Arm, general, of
+from bellcrank.papers.wong.code import Atom, Cpu, Program
+from bellcrank.papers.wong.program import program
+from bellcrank.papers.wong.solving import solution
+from bellcrank.papers.wong.tracing import NOTHING, Apart, Cost, cost, flat, traced
+from bellcrank.scheduling import Schedule, Task, Tasks, followed
+from bellcrank.scheduling.machine import Topology, cone, cone_cells, made
+from bellcrank.text import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    arm: Arm
+    program: Program
+    topology: Topology
+    graph: Graph
+    nodes: Mapping[str, tuple[Node, ...]]  # of an atom, by its name
+    words: Mapping[str, int]  # of a value
+
+    @property
+    def n(self) -> int:
+        return self.arm.n
+
+    @cached_property
+    def index(self) -> dict[Cpu, int]:
+        return {cell: k for k, cell in enumerate(cone_cells(self.n))}
+
+    @cached_property
+    def atoms(self) -> dict[str, Atom]:
+        """By what they give."""
+        return {value: atom for them in self.program.of.values() for atom in them for value in atom.gives}
+
+    @cached_property
+    def moves(self) -> dict[tuple[str, Cpu], Cpu]:
+        """The ways on which something travels: constants are everywhere already."""
+        needed: dict[tuple[str, Cpu], Cpu] = {}
+        for atoms in self.program.of.values():
+            for atom in atoms:
+                for value in atom.takes:
+                    at = atom.cpu
+                    while self.words[value] and at != self.atoms[value].cpu and (value, at) not in needed:
+                        needed[value, at] = at = self._from(value, at, atom)
+        return needed
+
+    def _from(self, value: str, at: Cpu, atom: Atom) -> Cpu:
+        if (value, at) not in self.program.ways:
+            raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to {at}.')
+        before = self.program.ways[value, at]
+        if self.index[at] not in self.topology.neighbours[self.index[before]]:
+            raise InputError(f'"{value}" is to go from {before} to {at}, which are no neighbours.')
+        return before
+
+    # -- cycles
+
+    @cached_property
+    def arrivals(self) -> dict[tuple[str, Cpu], int]:
+        """The cycle in which a value is computed, or comes in, at a processor."""
+        onward: dict[tuple[str, Cpu], list[Cpu]] = {}
+        for (value, there), here in self.moves.items():
+            onward.setdefault((value, here), []).append(there)
+        known: dict[tuple[str, Cpu], int] = {}
+        links: dict[tuple[Cpu, Cpu], list[str]] = {}
+        todo = {cpu: list(reversed(atoms)) for cpu, atoms in self.program.of.items()}
+        cycle = 0
+        while any(todo.values()):
+            cycle += 1
+            fresh = [(value, there) for (_, there), queue in links.items() if queue for value in (queue.pop(0),)]
+            busy = bool(fresh)
+            for cpu, atoms in todo.items():
+                if atoms and all(self._here(known, value, cpu, cycle) for value in atoms[-1].takes):
+                    fresh += [(value, cpu) for value in atoms.pop().gives]
+                    busy = True
+            if not busy:
+                stuck = next(atoms[-1] for atoms in todo.values() if atoms)
+                raise InputError(f'the mesh is stuck: "{stuck.name}" on {stuck.cpu} waits for what never comes.')
+            for value, cpu in fresh:
+                known[value, cpu] = cycle
+                for there in onward.get((value, cpu), ()):
+                    links.setdefault((cpu, there), []).append(value)
+        return known
+
+    def _here(self, known: Mapping[tuple[str, Cpu], int], value: str, cpu: Cpu, cycle: int) -> bool:
+        if (value, cpu) in known:
+            return known[value, cpu] < cycle
+        return not self.words[value] and self.atoms[value].cpu != cpu
+
+    @cached_property
+    def table(self) -> dict[Cpu, dict[int, Atom]]:
+        """Processor, cycle: what it does then."""
+        return {cpu: {self.arrivals[atom.name, cpu]: atom for atom in atoms} for cpu, atoms in self.program.of.items()}
+
+    def cycle(self, value: str) -> int:
+        return self.arrivals[value, self.atoms[value].cpu]
+
+    def cost(self, value: str) -> Cost:
+        return cost(self.nodes[self.atoms[value].name])
+
+    def listed(self, row: int, until: int | None = None) -> str:
+        """What the processors of a row do in each cycle, with its cost on the last of them: a table of chapter 4."""
+        return str(self.cycles(row, until))
+
+    def cycles(self, row: int, until: int | None = None) -> Table:
+        columns = sorted(cpu for cpu in self.table if cpu[0] == row)
+        end = max(max(self.table[cpu]) for cpu in columns) if until is None else until
+        rows = []
+        for cycle in range(1, end + 1):
+            now = [self.table[cpu].get(cycle) for cpu in columns]
+            what = cost(self.nodes[now[-1].name]) if now[-1] else None
+            rows.append((str(cycle), *(atom.name if atom else "" for atom in now), str(what or "")))
+        head = ("cycle", *(f"cpu {r}{k}" for r, k in columns), f"cost to {row}{self.n}")
+        return Table("", head, rows, (0,))
+
+    def chain(self, last: str) -> list[tuple[int, Cpu, Atom | None]]:
+        """One processor for every cycle up to that of `last`, the first cycle first."""
+        atom = self.atoms[last]
+        cpu, found = atom.cpu, list[tuple[int, Cpu, Atom | None]]()
+        waiting: Sequence[str] = ()
+        for cycle in range(self.cycle(last), 0, -1):
+            now = self.table[cpu].get(cycle)
+            if now is None:  # it waits: for whom?
+                late = [v for v in waiting if self.words[v] and self.arrivals[v, cpu] == cycle]
+                if late:
+                    cpu = self.moves[late[0], cpu]
+                    waiting, now = (late[0],), self.table.get(cpu, {}).get(cycle)
+            found.append((cycle, cpu, now))
+            waiting = now.takes if now else waiting
+        return found[::-1]
+
+    def count(self, last: str, since: int = 1) -> Cost:
+        """What the print counts: the operations of the chain."""
+        steps = [atom for cycle, _, atom in self.chain(last) if atom and cycle >= since]
+        return sum((cost(self.nodes[atom.name]) for atom in steps), NOTHING)
+
+    # -- as a schedule
+
+    @cached_property
+    def tasks(self) -> tuple[Tasks, tuple[int, ...]]:
+        """Atoms, and values that a processor passes on, with the processor of each."""
+        passing = {(value, here) for (value, _), here in self.moves.items() if (value, here) in self.moves}
+        todo: list[tuple[int, Cpu, str, Atom | None]] = [
+            (self.arrivals[atom.name, cpu], cpu, atom.name, atom)
+            for cpu, atoms in self.program.of.items()
+            for atom in atoms
+        ]
+        todo += [(self.arrivals[value, cpu], cpu, value, None) for value, cpu in passing]
+        todo.sort(key=lambda t: (t[0], t[1], t[3] is None, t[2]))
+        number = {(name, cpu): k for k, (_, cpu, name, _) in enumerate(todo)}
+
+        def source(value: str, cpu: Cpu) -> int:
+            """The task from which a processor has a value."""
+            while self.atoms[value].cpu != cpu and (value, cpu) not in passing:
+                cpu = self.moves[value, cpu]
+            return number[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
+
+        travels = {value for value, _ in self.moves}
+        listed = []
+        for k, (_, cpu, name, atom) in enumerate(todo):
+            if atom is None:
+                before = {source(name, self.moves[name, cpu]): self.words[name]}
+                listed.append(Task(k, f"{name} passes", (), before, self.words[name]))
+                continue
+            needs = {source(value, cpu): self.words[value] for value in atom.takes if self.words[value]}
+            gives = sum(self.words[value] for value in atom.gives if value in travels)
+            listed.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), gives))
+        return Tasks(self.graph.name, "atom", tuple(listed)), tuple(self.index[cpu] for _, cpu, _, _ in todo)
+
+    def schedule(self, kind: str = "t800") -> Schedule:
+        """On transputers: "hidden" (messages cost nothing), "t800" (they go beside the computation) or "explicit"
+        (they keep both ends busy, as in the thesis' own program); or any other kind of machine."""
+        todo, where = self.tasks
+        return followed(todo, made(self.topology, kind), where)
+
+
+def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Schedule:
+    """The mesh of a mechanism (or as `mesh` takes it) as a Schedule; `kind` as in `Mesh.schedule`."""
+    return mesh(what).schedule(kind)
+
+
+def mesh(
+    what: Mechanism | Sequence[int] | int, *, balanced: bool = True, passed: bool = True, solver: bool = True
+) -> Mesh:
+    """The mesh of a mechanism, or of any arm of n joints, or of any tree with these parents (0 is the ground).
+
+    mesh(4) is that of tables 4.1 to 4.7; balanced=False that of 4.2 and 4.3; passed=False that of 4.13 and 4.14.
+    """
+    tape = Apart()
+    if isinstance(what, Mechanism):
+        arm = of(tape, what)
+    else:
+        arm = general(tape, range(what) if isinstance(what, int) else what)
+    written = program(arm, balanced, passed, solver)
+    values, nodes = traced(tape, written)
+    branches = [(b.parent, b.number) for b in arm.bodies if b.parent not in (0, b.number - 1)]
+    topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in branches])
+    outputs = {}
+    if solver:
+        outputs["a"] = np.array([values[name] for name in solution(arm.n)], dtype=object)
+    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, tape)
+    words = {name: sum(isinstance(x, Node) for x in flat(value)) for name, value in values.items()}
+    return Mesh(arm, written, topology, graph, nodes, words)

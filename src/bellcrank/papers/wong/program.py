@@ -1,0 +1,162 @@
+"""Which processor computes what, in which order: wong1991, sections 4.2 to 4.5, one list per processor.
+
+    row 0      A, w, dw, W, W k, W l, p'', then dL and m p'': the force vector
+    row 1      A, then c and rho of all joints before, in turn, passed on east and south; J w and J dw for row 0
+    rows 1..n  J c and m (rho x c): processor (j, i) has the vectors of body i and joint j
+    all        H^T: the vectors [c; rho x c] of a column move north, one row at a time, the sums of the products west
+    all        the matrix moves to row 1 and b to (0, n), and the equations are solved feed-forward
+
+Columns and rows are numbered as in the thesis. A value goes from neighbour to neighbour, and those on its way may keep
+it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2) and everything else stays as it is.
+"""
+
+from __future__ import annotations
+
+from bellcrank.papers.wong import atoms
+from bellcrank.papers.wong.arm import Arm, Body
+from bellcrank.papers.wong.code import Cpu, Program, column
+from bellcrank.papers.wong.solving import solve
+from bellcrank.spatial.vector import Vec
+
+
+def program(arm: Arm, balanced: bool = True, passed: bool = True, solver: bool = True) -> Program:
+    """`balanced`: row 1 computes J w and J dw. `passed`: rho x c is sent north, and not computed anew wherever it is
+    needed."""
+    p = Program(arm)
+    for body in arm.bodies:
+        _momenta(p, body, balanced)
+        _complement(p, body, balanced, passed)
+    _sweep(p, passed)
+    if solver:
+        solve(p)
+    return p
+
+
+def _momenta(p: Program, body: Body, balanced: bool) -> None:
+    """Row 0 (tables 4.3 and 4.6)."""
+    i, g, (still, steady) = body.number, -p.arm.gravity, p.arm.still
+    cpu, up = (0, i), body.parent
+    before = [f"w[{up}]", f"dw[{up}]", f"p[{up}]", f"Wl[{up},{i}]"]
+    p.do(cpu, f"A[{i}]", (), body.turn)
+    if up:
+        for value in before:
+            p.carry(value, [(0, up), cpu])
+        p.do(cpu, f"w[{i}]", (f"A[{i}]", before[0]), lambda A, w: atoms.velocity(A, w, body.rate))
+        takes = (f"A[{i}]", before[1], f"w[{i}]")
+        p.do(cpu, f"dw[{i}]", takes, lambda A, dw, w: atoms.acceleration(A, dw, w, body.rate))
+    else:
+        p.do(cpu, f"w[{i}]", (), lambda: Vec(still.x, still.y, body.rate))
+        p.do(cpu, f"dw[{i}]", (), lambda: steady)
+    p.do(cpu, f"W[{i}]", (f"w[{i}]", f"dw[{i}]"), atoms.centripetal)
+    p.do(cpu, f"Wk[{i}]", (f"W[{i}]",), lambda W: W @ body.k)
+    for child in _children(p.arm, i):
+        p.do(cpu, f"Wl[{i},{child.number}]", (f"W[{i}]",), lambda W, child=child: W @ child.l)
+    if up:
+        p.do(cpu, f"p[{i}]", (f"A[{i}]", before[2], before[3], f"Wk[{i}]"), atoms.carried)
+    else:
+        p.do(cpu, f"p[{i}]", (f"A[{i}]", f"Wk[{i}]"), lambda A, Wk: atoms.carried(A, g, still, Wk))
+    if not balanced:
+        _rates(p, cpu, body)
+
+        def together(w: Vec, a: Vec, b: Vec, x: Vec) -> tuple[Vec, Vec]:
+            c, mp = atoms.gyroscopic(w, a, body.m, x)
+            return mp, atoms.momentum(c, b)
+
+        p.do(cpu, f"mp[{i}] L[{i}]", (f"w[{i}]", f"a[{i}]", f"b[{i}]", f"p[{i}]"), together)
+        return
+    for value in (f"a[{i}]", f"b[{i}]"):
+        p.carry(value, [(1, i), cpu])
+    takes = (f"w[{i}]", f"a[{i}]", f"p[{i}]")
+    p.do(cpu, f"cm[{i}] mp[{i}]", takes, lambda w, a, x: atoms.gyroscopic(w, a, body.m, x))
+    p.do(cpu, f"L[{i}]", (f"cm[{i}]", f"b[{i}]"), atoms.momentum)
+
+
+def _children(arm: Arm, i: int) -> list[Body]:
+    """Those that stand on body i. The last of a chain computes W l like the others, for whatever may stand on it."""
+    return [b for b in arm.bodies if b.parent == i] or [arm.bodies[i - 1]]
+
+
+def _rates(p: Program, cpu: Cpu, body: Body) -> None:
+    i = body.number
+    p.do(cpu, f"a[{i}]", (f"w[{i}]",), lambda w: atoms.angular(body.J, w))
+    p.do(cpu, f"b[{i}]", (f"dw[{i}]",), lambda dw: atoms.angular(body.J, dw))
+
+
+def _complement(p: Program, body: Body, balanced: bool, passed: bool) -> None:
+    """Rows 1..n of column i (tables 4.2 and 4.5)."""
+    i, up, cpu, path = body.number, body.parent, (1, body.number), p.arm.path(body.number)
+    p.do(cpu, f"A'[{i}]", (), body.turn)
+    for j in path:
+        c, rho = f"c[{i},{j}]", f"rho[{i},{j}]"
+        if j == i:
+            p.do(cpu, c, (), lambda: body.z)
+            p.do(cpu, rho, (), lambda: body.k)
+        else:
+            last = f"c[{up},{j}]", f"rho[{up},{j}]"
+            for value in last:
+                p.carry(value, [(1, up), cpu])
+            p.do(cpu, c, (f"A'[{i}]", last[0]), atoms.turned)
+            p.do(cpu, rho, (f"A'[{i}]", last[1]), lambda A, r: atoms.displaced(A, r, body.l, body.k))
+        p.carry(c, column(i, 1, j))
+        p.carry(rho, column(i, 1, j))
+        p.carry(c, [cpu, (0, i)])
+        if not passed:
+            p.carry(rho, [cpu, (0, i)])
+    for j in path:
+        there = (j, i)
+        p.do(there, f"P[{i},{j}]", (f"c[{i},{j}]",), lambda c: atoms.angular(body.J, c))
+        takes = (f"rho[{i},{j}]", f"c[{i},{j}]")
+        p.do(there, f"h[{i},{j}] mh[{i},{j}]", takes, lambda rho, c: atoms.linear(body.m, rho, c))
+    if balanced:
+        for value in (f"w[{i}]", f"dw[{i}]"):
+            p.carry(value, [(0, i), cpu])
+        _rates(p, cpu, body)
+
+
+def _sweep(p: Program, passed: bool) -> None:
+    """Multiplication by H^T (4.8, table 4.7). In phase s processor (k, i) multiplies with joint k + s, and adds to the
+    sum that comes from the column after it, n - i phases old, its own product of that age. Row 0 is joint 0."""
+    arm, n = p.arm, p.arm.n
+    paths = {i: set(arm.path(i)) for i in range(1, n + 1)}
+    for k in range(n + 1):
+        for i in range(max(k, 1), n + 1):
+            for s in range(n + 1):
+                if k + s <= i and k + s > 0:
+                    _product(p, k, i, k + s, k + s in paths[i] and (not k or k in paths[i]), passed)
+                j = k + s - (n - i)
+                if max(k, 1) <= j <= i:
+                    _sum(p, k, i, j)
+
+
+def _product(p: Program, k: int, i: int, j: int, there: bool, passed: bool) -> None:
+    """With h = rho x c, which goes on north with the product, or is computed here."""
+    cpu, value = (k, i), f"x[{k},{i},{j}]"
+    if not there:
+        p.do(cpu, value, (), lambda: 0.0)
+        return
+    c, h, own = f"c[{i},{j}]", f"h[{i},{j}]", (f"P[{i},{k}]", f"mh[{i},{k}]") if k else (f"L[{i}]", f"mp[{i}]")
+    if j == k:
+        p.do(cpu, value, (c, h, *own), atoms.projected)
+    elif passed:
+        south = _before(p.arm, k, i, j)
+        before = h if south == j else f"{h}@{south}"
+        p.carry(before, column(i, south, k))
+        p.do(cpu, f"{h}@{k} {value}", (c, before, *own), lambda c, h, P, q: (h, atoms.projected(c, h, P, q)))
+    else:
+        p.do(cpu, f"{h}@{k}", (f"rho[{i},{j}]", c), lambda rho, c: rho.cross(c))
+        p.do(cpu, value, (c, f"{h}@{k}", *own), atoms.projected)
+
+
+def _before(arm: Arm, k: int, i: int, j: int) -> int:
+    """The row south of k in column i that has used joint j last: rows of other branches only pass it on."""
+    return min(r for r in arm.path(i) if k < r <= j)
+
+
+def _sum(p: Program, k: int, i: int, j: int) -> None:
+    cpu, own, value = (k, i), f"x[{k},{i},{j}]", f"S[{k},{i},{j}]"
+    if i == p.arm.n:
+        p.do(cpu, value, (own,), lambda x: x + p.arm.nothing)
+    else:
+        before = f"S[{k},{i + 1},{j}]"
+        p.carry(before, [(k, i + 1), cpu])
+        p.do(cpu, value, (own, before), lambda x, s: x + s)

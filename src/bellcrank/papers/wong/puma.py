@@ -1,0 +1,59 @@
+"""Wong 1991, section 3.5.1: a PUMA 600 under open-loop inverse dynamics, and how well joint 6 keeps to its path.
+
+    theta_d = (w t - sin w t) / 2, w = 2 pi / 10 s, all six joints                                            3.43
+    tau_d at t, t + h/2, t + h/2 and t + h, where RK4 asks for it                                             3.44
+
+The paper reads the largest errors of joint 6 off figure 3.6; signs are those of desired less actual.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellcrank.control import wong
+from bellcrank.papers.experiment import Result, Row, near
+from bellcrank.papers.open_loop import Array, desired, errors, growth, largest, simulator
+from bellcrank.record import Record
+from bellcrank.view.curves import Line, Panel, figure
+from bellcrank.zoo import puma600
+
+SECONDS, STEP = 10.0, 0.01
+PRINTED = {"theta": (-1e-4, "deg"), "dtheta": (-5e-5, "deg/s"), "ddtheta": (6e-5, "deg/s^2")}
+
+
+def run() -> Result:
+    arm, path = puma600(), wong(6, SECONDS)
+    made = simulator(arm, path)
+    at_h, at_tenth = (made.run(SECONDS, step=h, every=STEP) for h in (STEP, STEP / 10))
+    coarse, fine = ([np.degrees(e) for e in errors(r, path)] for r in (at_h, at_tenth))
+    rows = []
+    for e, (name, (printed, unit)) in zip(coarse, PRINTED.items(), strict=True):
+        found = largest(e[:, 5])
+        rows.append(Row(f"joint 6, largest error of {name}", f"{printed:g} {unit}", found, unit, near(found, printed)))
+    off = largest(coarse[0])
+    order = float(np.log10(np.abs(coarse[0]).max() / np.abs(fine[0]).max()))  # one step is a tenth of the other
+    rows += [
+        Row("any joint, largest error of theta", "indistinguishable", off, "deg", abs(off) < 0.005 * 180),
+        Row("joint 6, largest error of theta, h = 0.001 s", "", largest(fine[0][:, 5]), "deg"),
+        Row("order of the error", "fourth-order", f"{order:.1f}", "", abs(order - 4.0) < 0.2),
+        Row("what a small error grows by in 10 s", "", float(growth(made, path, SECONDS)[1][-1])),
+    ]
+    return Result(tuple(rows), {"run": at_h}, _figures(at_h, coarse))
+
+
+def _figures(r: Record, off: list[Array]) -> dict[str, str]:
+    t, path = r.t, wong(6, SECONDS)
+    wanted = [np.degrees(x[:, 5]) for x in desired(path, t)]
+    got = [np.degrees(x) for x in (r.q[:, 5], r.v[:, 5], r["joint6.a"])]
+    names = ("theta [deg]", "dtheta [deg/s]", "ddtheta [deg/s^2]")
+    motion = [
+        Panel(name, [Line("desired", t, a, wide=True), Line("joint 6", t, b)])
+        for name, a, b in zip(names, wanted, got, strict=True)
+    ]
+    torque = [Panel(f"tq{i + 1} [N m]", [Line("desired torque", t, r[f"joint{i + 1}.tau"])]) for i in range(6)]
+    error = [Panel(name, [Line("desired - actual", t, e[:, 5])]) for name, e in zip(names, off, strict=True)]
+    return {
+        "motion": figure("PUMA 600, all joints desired and joint 6 simulated (Wong's fig. 3.4)", motion, 3),
+        "torque": figure("PUMA 600, torques from inverse dynamics (Wong's fig. 3.5)", torque, 3),
+        "error": figure("PUMA 600, errors of joint 6, RK4 at h = 0.01 s (Wong's fig. 3.6)", error, 3),
+    }

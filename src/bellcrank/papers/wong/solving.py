@@ -1,0 +1,81 @@
+"""Section 4.5 of wong1991: the matrix and the right-hand side move to the edge of the mesh, and x comes out of (0, 1).
+
+Cell (r, n + 1) of the solver is processor (0, n + 1 - r): row 0 stands beside the last column. Row i of [M 1] enters
+column i at the top and [-b 0] the last column, element e after element e - 1; a pivot row turns east on the diagonal.
+The elements of a row come to the top in the order in which they are needed, so that the shift goes on while the first
+columns are eliminated already: x is complete 5 n - 2 cycles after the last sum. The thesis does one after the other: n
+cycles for the shift, then 4 n rotations and 4 n messages in turn.
+"""
+
+from __future__ import annotations
+
+from bellcrank.papers.wong.arm import Arm
+from bellcrank.papers.wong.code import Cpu, Program, column
+from bellcrank.scalar import Scalar
+
+
+def solve(p: Program) -> None:
+    arm, n = p.arm, p.arm.n
+    for body in arm.bodies:
+        i = body.number
+        rotor, load = body.rotor, body.load
+        if not (isinstance(rotor, float) and rotor == 0.0):
+            p.do((i, i), f"M[{i},{i}]", (f"S[{i},{i},{i}]",), lambda x, r=rotor: x + r)
+        p.do((0, i), f"-b[{i}]", (f"S[0,{i},{i}]",), lambda f, load=load: f - load())
+        p.carry(f"-b[{i}]", [(0, k) for k in range(i, n + 1)])
+        for j in range(i, n + 1):  # M[i,j] is at (i, j): row j of the matrix goes up column j, row i west and up
+            value = _element(arm, i, j)
+            p.carry(value, column(j, i, 1))
+            p.carry(value, [*((i, k) for k in range(j, i - 1, -1)), *column(i, i, 1)[1:]])
+    for r in range(1, n + 1):
+        for i in range(r + 1, n + 2):
+            _cell(p, r, i)
+
+
+def _element(arm: Arm, i: int, j: int) -> str:
+    plain = isinstance(arm.bodies[i - 1].rotor, float) and arm.bodies[i - 1].rotor == 0.0
+    return f"S[{i},{j},{j}]" if i != j or plain else f"M[{i},{i}]"
+
+
+def place(n: int, r: int, i: int) -> Cpu:
+    """The processor of a cell of the solver."""
+    return (r, i) if i <= n else (0, n + 1 - r)
+
+
+def _incoming(arm: Arm, r: int, i: int, e: int) -> str | float:
+    """What cell (r, i) gets from the north as element e of 2 n: a value by name, or a number."""
+    n = arm.n
+    if r > 1:
+        return f"y[{r - 1},{i},{e}]"
+    if i > n:
+        return f"-b[{e}]" if e <= n else 0.0
+    return _element(arm, min(i, e), max(i, e)) if e <= n else float(e - n == i)
+
+
+def _cell(p: Program, r: int, i: int) -> None:
+    """4.30."""
+    n, here = p.arm.n, place(p.arm.n, r, i)
+    for e in range(r, 2 * n + 1):
+        x, y = _incoming(p.arm, r, r, e), _incoming(p.arm, r, i, e)
+        for value, way in (
+            (y, [place(n, r - 1, i), here] if r > 1 else []),
+            (x, [*([(r - 1, r)] if r > 1 else []), *(place(n, r, k) for k in range(r, i + 1))]),
+        ):
+            if isinstance(value, str):
+                p.carry(value, way)
+        takes = [f"alpha[{r},{i}]"] if e > r else []
+        takes += [value for value in (y, x) if isinstance(value, str)]
+
+        def rotated(*got: Scalar, e: int = e, x: str | float = x, y: str | float = y) -> Scalar:
+            words = iter(got)
+            alpha = next(words) if e > r else 0.0
+            north = next(words) if isinstance(y, str) else y
+            west = next(words) if isinstance(x, str) else x
+            return north + alpha * west if e > r else -(north / west)
+
+        p.do(here, f"y[{r},{i},{e}]" if e > r else f"alpha[{r},{i}]", takes, rotated)
+
+
+def solution(n: int) -> list[str]:
+    """The names of x, as they leave the last cell."""
+    return [f"y[{n},{n + 1},{n + e}]" for e in range(1, n + 1)]

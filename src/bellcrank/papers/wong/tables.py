@@ -1,0 +1,122 @@
+"""Chapters 4 and 5 of wong1991 as tables and figures: the mesh of wong/, cycle by cycle, beside the print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from bellcrank.papers.counts import published
+from bellcrank.papers.experiment import Result
+from bellcrank.papers.wong import Cost, compared, mesh, wong_mesh
+from bellcrank.papers.wong.solvers import Solved, back_substitution, feed_forward
+from bellcrank.text import Table
+from bellcrank.view.chart import lines
+from bellcrank.zoo import excavator, torso
+
+SIZES = range(2, 17)
+CURVES = range(2, 21)
+FIGURE = {"inertia": "4.8", "total": "4.9"}
+NAMES = {"lee": "Lee and Chang", "fijany": "Fijany and Bejczy", "hwang": "Hwang et al.", "wong": "Wong's mesh"}
+
+
+def tables() -> list[Table]:
+    return [
+        _cycles(0, "Tables 4.3, 4.6 and 4.7: row 0 of the mesh for any arm of four joints, cycle by cycle"),
+        _cycles(1, "Tables 4.2, 4.5 and 4.7: row 1"),
+        _polynomials(),
+        _curves("inertia"),
+        _curves("total"),
+        _solvers(),
+        _excavator(),
+    ]
+
+
+def _cycles(row: int, title: str) -> Table:
+    """Without the solver, and from the first cycle to the last sum."""
+    found = mesh(4, solver=False).cycles(row)
+    return Table(title, found.head, found.rows, found.right)
+
+
+def _polynomials() -> Table:
+    wong = published()["parallel"]["wong"]
+    parts: dict[str, Callable[[int], Cost]] = {
+        "inertia_matrix": compared.inertia_matrix,
+        "force_vector": compared.force_vector,
+        "solver": compared.solver,
+    }
+    rows = []
+    for n in SIZES:
+        cells = [str(n)]
+        for key, ours in parts.items():
+            cells += [f"{compared.printed(wong[key][kind], n)} / {getattr(ours(n), kind)}" for kind in "MA"]
+        rows.append((*cells, str(compared.finished(n))))
+    said = [f"{key.replace('_', ' ')}: {wong[key]['M']} M, {wong[key]['A']} A" for key in parts]
+    below = f"In print: {'; '.join(said)}.\nAll: force vector and solver, for it is ready after the matrix."
+    head = ("n", "matrix M", "A", "force M", "A", "solver M", "A", "all")
+    return Table("Table 4.8: multiplications M and additions A of any arm, print / ours", head, rows, range(7), below)
+
+
+def _curves(figure: str) -> Table:
+    found = compared.curves(figure, CURVES)
+    names = [name for name in found if name != "n"]
+    rows = [(f"{n:g}", *(f"{found[name][k]:g}" for name in names)) for k, n in enumerate(found["n"]) if n % 2]
+    what = "the inertia matrix" if figure == "inertia" else "matrix and solver"
+    title = f"Figure {FIGURE[figure]}: {what}, us (a multiplication 1, an addition 0.5)"
+    below = f"Wong's mesh is the fastest below {compared.crossover(figure)} joints."
+    return Table(title, ("n", *(NAMES[name] for name in names)), rows, range(len(names) + 1), below)
+
+
+def _solvers(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
+    """Cell by cell, on random positive definite systems."""
+    rows = []
+    for name, solve, formula in (("feed-forward (Jainandunsing)", feed_forward, "4 n"),
+                                 ("back-substitution (Liu and Young)", back_substitution, "7 n - 5")):  # fmt: skip
+        found = [_solved(solve, n) for n in sizes]
+        right = all(error < 1e-12 for _, error in found)
+        rows.append((name, formula, *(str(s.cycles) for s, _ in found), "yes" if right else "NO"))
+    head = ("cycles", "print", *(f"n = {n}" for n in sizes), "A x = b")
+    return Table("Section 4.5: systolic solvers, simulated cell by cell", head, rows, range(2, 3 + len(sizes)))
+
+
+def _solved(solve: Callable[..., Solved], n: int) -> tuple[Solved, float]:
+    """And how far A x is from b."""
+    rng = np.random.default_rng(n)
+    B = rng.normal(size=(n, n))
+    A, b = B @ B.T + n * np.eye(n), rng.normal(size=n)
+    s = solve(A.tolist(), b.tolist())
+    return s, float(np.abs(A @ np.array(s.x) - b).max())
+
+
+def _excavator() -> Table:
+    rows = [(name, f"{x['mesh']:.1f}", f"{x['one processor']:.1f}", f"{x['speedup']:.2f}")
+            for name, x in compared.excavator().items()]  # fmt: skip
+    below = (
+        "hidden: messages cost nothing; t800: they go beside the computation; explicit: they keep both ends busy.\n"
+        "The print has the hydraulics in it, and measured an OCCAM program seven times as slow as its operations.\n"
+        f"The branched mesh of figure 6.1: torso, t800, {wong_mesh(torso()).makespan:.1f} us."
+    )
+    return Table(
+        "Table 5.4: the excavator on the mesh, us", ("", "mesh", "one cpu", "speed-up"), rows, (1, 2, 3), below
+    )
+
+
+def _drawn(figure: str) -> str:
+    found = compared.curves(figure, CURVES)
+    series = {NAMES[name]: dict(zip(found["n"], found[name], strict=True)) for name in NAMES}
+    what = "inertia matrix" if figure == "inertia" else "inertia matrix and solver"
+    return lines(f"{what}: operations on parallel processors", "joints", "us", series)
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {
+    "wong1991_figure_4_8.svg": partial(_drawn, "inertia"),
+    "wong1991_figure_4_9.svg": partial(_drawn, "total"),
+    "wong1991_excavator.svg": lambda: wong_mesh(excavator()).svg(),
+    "wong1991_excavator.html": lambda: wong_mesh(excavator()).html(),
+}
+
+
+def run() -> Result:
+    """All of it, for `bellcrank papers`."""
+    return Result(tables=tuple(tables()), drawings=FIGURES)

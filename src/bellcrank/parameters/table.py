@@ -1,0 +1,120 @@
+"""The free numbers of a mechanism by name, and the input array `p` that kernels make of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, ModelError, unknown
+from bellcrank.parameters.expression import NUMBERS, Expression
+from bellcrank.parameters.term import Term
+from bellcrank.parameters.walk import expressions
+from bellcrank.quoting import refused
+from bellcrank.text import table
+
+Array = np.ndarray[Any, Any]
+Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), who asks)
+
+
+def parameter(name: str, value: float, unit: str = "") -> Expression:
+    """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told."""
+    if not isinstance(name, str) or not name:
+        raise InputError(f'a parameter\'s name is {name!r}; expected a text, such as "boom.mass".')
+    if why := refused(name):
+        raise InputError(f"the parameter {why}.")
+    if isinstance(value, bool) or not isinstance(value, NUMBERS) or not math.isfinite(value):
+        raise InputError(f'parameter "{name}": its nominal value is {value!r}; expected a finite number.')
+    if not isinstance(unit, str) or refused(unit):
+        raise InputError(f'parameter "{name}": its unit is {unit!r}; expected a text in one line.')
+    return Expression.make("parameter", name, float(value) + 0.0, unit)  # -0.0 and 0.0 are one parameter
+
+
+class Parameters(Mapping[str, float]):
+    """Nominal values by name, in the order of the names: the order of p. Prints as a table."""
+
+    def __init__(self, *things: Any, judge: Judge | None = None) -> None:
+        """Of all expressions in the things. judge: raises an error where values cannot be."""
+        self._judge = judge
+        leaves: dict[str, Term] = {}
+        for leaf in {leaf: None for x in expressions(*things) for leaf in x.leaves}:
+            name, value, unit = leaf.args
+            first = leaves.setdefault(name, leaf)
+            if first is not leaf:
+                raise ModelError(
+                    f'parameter "{name}" is {first.args[1]:g} {first.args[2]} in one place and {value:g} {unit} in '
+                    "another; expected one nominal value and unit. Make it once and use it twice, or rename one."
+                )
+        self._leaves = {name: leaves[name] for name in sorted(leaves)}
+
+    def __getitem__(self, name: str) -> float:
+        return float(self._leaf(name).args[1])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._leaves)
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._leaves
+
+    def unit(self, name: str) -> str:
+        return str(self._leaf(name).args[2])
+
+    def _leaf(self, name: str) -> Term:
+        if name not in self._leaves:
+            raise KeyError(name)
+        return self._leaves[name]
+
+    @property
+    def nominal(self) -> Array:
+        """p at nominal values."""
+        return np.array(list(self.values()), dtype=float)
+
+    def vector(self, values: Mapping[str, Any], where: str = "parameters") -> Array:
+        """p with some values given: each a number or an array, which broadcast; shape (..., len(self))."""
+        if not isinstance(values, Mapping):
+            raise InputError(f'{where}: parameters is {values!r}; expected a mapping such as {{"boom.mass": 1900.0}}.')
+        self.check(values, where)
+        given = {name: _array(name, x, where) for name, x in values.items()}
+        try:
+            batch = np.broadcast_shapes(*(x.shape for x in given.values()))
+        except ValueError:
+            shown = ", ".join(f"{name} {x.shape}" for name, x in given.items())
+            raise InputError(f"{where}: shapes of the parameters do not broadcast: {shown}.") from None
+        p = np.empty((*batch, len(self)))
+        for i, name in enumerate(self):
+            p[..., i] = given.get(name, self[name])
+        if given and self._judge is not None:
+            self._judge(list(self), p, where)
+        return p
+
+    def check(self, names: Iterable[Any], where: str = "parameters") -> None:
+        for name in names:
+            if name not in self:
+                raise InputError(f"{where}: {unknown('parameter', name, self)}")
+
+    def __repr__(self) -> str:
+        return f"<Parameters {', '.join(f'{name}: {x:g}' for name, x in self.items())}>"
+
+    def __str__(self) -> str:
+        rows = [(name, f"{x:g}", self.unit(name)) for name, x in self.items()]
+        return table(("parameter", "nominal", "unit"), rows, right=(1,))
+
+
+def _array(name: str, value: Any, where: str) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiu":
+        raise InputError(f'{where}: parameter "{name}" is {value!r}; expected a number, or an array of them.')
+    array = array.astype(float)
+    if not np.isfinite(array).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        place = str(list(at)) if at else ""
+        raise InputError(f'{where}: parameter "{name}"{place} is {array[at]}; expected finite numbers.')
+    return array

@@ -1,0 +1,104 @@
+"""A mechanism as JSON and back, exactly: the same parts, the same numbers to the last bit, the same fingerprint.
+
+What is written follows the fields of the dataclasses and their types, so a new field needs nothing here. Numbers that
+JSON does not have are texts ("inf", "nan"). Nothing of a file is ever run.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from bellcrank.errors import ReadError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.parameters import parameter
+from bellcrank.parameters.expression import Expression
+from bellcrank.parameters.term import FUNCTIONS
+
+
+def to_plain(value: Any) -> Any:
+    """A part as dictionaries, lists, texts and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: to_plain(x) for key, x in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_plain(x) for x in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Expression):
+        return {"free": [value.op, *(to_plain(x) for x in value.args)]}
+    raise TypeError(f"{value!r} is no part of a mechanism that can be written")
+
+
+def mechanism(data: Any) -> Mechanism:
+    """The mechanism that `to_plain` wrote."""
+    found = _from_plain(Mechanism, data, "mechanism")
+    assert isinstance(found, Mechanism)
+    return found
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind)}
+
+
+def _from_plain(kind: Any, value: Any, where: str) -> Any:
+    """value as the type says, with the place in the file for whoever has to be told."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        return _from_plain(next(k for k in inner if k is not type(None)), value, where)
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        known = _hints(kind)
+        for name in _expected(value, dict, where):
+            if name not in known:
+                raise ReadError(f"{where}: {unknown('field', name, known)} A newer bellcrank may have written this.")
+        given = {name: _from_plain(known[name], x, f"{where}.{name}") for name, x in value.items()}
+        try:
+            return kind(**given)
+        except TypeError as error:
+            raise ReadError(f"{where}: {error}.") from None
+    if origin is tuple:
+        items = _expected(value, list, where)
+        each = [inner[0]] * len(items) if inner[-1] is Ellipsis else list(inner)
+        if len(each) != len(items):
+            raise ReadError(f"{where}: expected {len(each)} values, found {len(items)}.")
+        return tuple(_from_plain(k, x, f"{where}[{i}]") for i, (k, x) in enumerate(zip(each, items, strict=True)))
+    if origin is not None and issubclass(origin, Mapping):
+        items = _expected(value, dict, where)
+        return {key: _from_plain(inner[1], x, f"{where}.{key}") for key, x in items.items()}
+    if kind in (float, Any) and isinstance(value, dict) and isinstance(value.get("free"), list) and value["free"]:
+        return _expression(value["free"], where)
+    if kind in (float, Any):
+        if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+            return float(value)
+        if isinstance(value, bool):
+            raise ReadError(f"{where}: expected a number, found {value!r}.")
+        return _expected(value, (int, float), where)  # an int stays one: the fingerprint sees the difference
+    return _expected(value, kind, where)
+
+
+def _expression(made: list[Any], where: str) -> Expression:
+    """A number that was left free, from how it was made."""
+    op, args = made[0], made[1:]
+    if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
+        return parameter(args[0], _expected(args[1], (int, float), where), args[2])
+    if op not in FUNCTIONS:
+        raise ReadError(f"{where}: {unknown('operation', op, FUNCTIONS)}")
+    return Expression.make(op, *(_from_plain(float, x, where) for x in args))
+
+
+def _expected(value: Any, kind: Any, where: str) -> Any:
+    if not isinstance(value, kind):
+        raise ReadError(f"{where}: expected {getattr(kind, '__name__', 'a number')}, found {value!r:.60}.")
+    return value

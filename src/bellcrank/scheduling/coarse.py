@@ -1,0 +1,101 @@
+"""Few large tasks from many small ones, for machines on which a message costs as much as hundreds of operations.
+
+Once it is known which processor does what, a task is everything of one processor that waits for the same number of
+messages in a row: its values leave in one message. Where that makes others wait too long, it is cut into slices.
+A task named "call" hands the inputs from the first processor to the others, and one named "result" waits for them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from bellcrank.graph import Graph, Node
+from bellcrank.scheduling.tasks import Task, Tasks, grouped, tasks
+
+CALL, RESULT = "call", "result"
+
+
+def fine(graph: Graph, stays: Mapping[int, int]) -> Tasks:
+    """Clusters of the graph, where node `serial` is moved to node `stays[serial]`, its only user."""
+    found = tasks(graph)
+    home = {node.serial: task.index for task in found for node in task.nodes}
+    groups: list[list[Node]] = [[] for _ in found]
+    for task in found:
+        for node in task.nodes:
+            groups[home[stays.get(node.serial, node.serial)]].append(node)
+    return grouped(graph.name, "cluster", [sorted(g, key=lambda node: node.serial) for g in groups if g])
+
+
+Key = tuple[int, int, int, int]
+
+
+def slices(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> list[Key]:
+    """For every small task the large one it belongs to: how many messages before, whether others wait for it (0) or not
+    (1), which slice, which processor. Sorted, these are in the order of computation.
+    """
+    level: list[int] = []
+    for task, p in zip(todo, where, strict=True):
+        level.append(max((level[j] + (where[j] != p) for j in task.needs), default=0))
+    later = [1] * len(todo)
+    for task in reversed(todo.tasks):
+        i = task.index
+        for j in task.needs:
+            if where[j] != where[i] or (level[j] == level[i] and not later[i]):
+                later[j] = 0
+    done: dict[tuple[int, int, int], float] = {}
+    found = []
+    for deep, late, p, w in zip(level, later, where, work, strict=True):
+        before = done.get((deep, late, p), 0.0)
+        done[deep, late, p] = before + w
+        found.append((deep, late, int(before // grain), p))
+    return found
+
+
+def coarse(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float) -> tuple[Tasks, list[int]]:
+    """Tasks of about `grain` at most, and the processor of each; `where` says that of each small task."""
+    parts: dict[Key, list[Task]] = {}
+    for task, key in zip(todo, slices(todo, where, work, grain), strict=True):
+        parts.setdefault(key, []).append(task)
+    order = sorted(parts)
+    at = [key[3] for key in order]
+    groups = [[node for task in parts[key] for node in task.nodes] for key in order]
+    names = [leading((task.name, work[task.index]) for task in parts[key]) for key in order]
+    found = grouped(todo.name, "coarse", groups, names)
+    return framed(_sent(found, at), at)
+
+
+def _sent(todo: Tasks, where: Sequence[int]) -> Tasks:
+    """Only what another processor uses has to be given."""
+    home = {node.serial: task.index for task in todo for node in task.nodes}
+    used: dict[int, set[int]] = {}
+    for task in todo:
+        for node in task.nodes:
+            for a in node.operands:
+                if a.op != "input" and where[home[a.serial]] != where[task.index]:
+                    used.setdefault(home[a.serial], set()).add(a.serial)
+    return replace(todo, tasks=tuple(replace(task, gives=len(used.get(task.index, ()))) for task in todo))
+
+
+def framed(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
+    """With a call before and a result after, on the first processor."""
+    call = Task(0, CALL, (), {})
+    shifted = [
+        replace(
+            t, index=t.index + 1, needs={j + 1: n for j, n in t.needs.items()} or ({0: 0} if where[t.index] else {})
+        )
+        for t in todo
+    ]
+    used = {j for t in shifted for j in t.needs}
+    ends = {t.index: 0 for t in shifted if t.index not in used}
+    result = Task(len(shifted) + 1, RESULT, (), ends)
+    return Tasks(todo.name, todo.level, (call, *shifted, result)), [0, *where, 0]
+
+
+def leading(parts: Iterable[tuple[str, float]]) -> str:
+    """After what most of the work is for, given labels and work: "IA pA"."""
+    total: dict[str, float] = {}
+    for label, work in parts:
+        head = label.partition("[")[0]
+        total[head] = total.get(head, 0.0) + work
+    return " ".join(sorted(total, key=lambda head: (-total[head], head))[:3])

@@ -1,0 +1,211 @@
+"""Which processor does what, where messages are dear: branches of a tree, or steps of a method.
+
+Labels say what a task belongs to: `IA[boom]` is step IA of boom. Bodies that exchange many values are neighbours; the
+strongest bonds make a tree of them, and its branches go to different processors, trunk and largest branch to the first.
+A chain has no branches, but the steps of a method can run one behind the other, as in a pipeline. All that is tried is
+timed on the machine, and the shortest is kept; if nothing beats one processor, one processor it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from bellcrank.graph import Graph
+from bellcrank.scheduling.coarse import Key, coarse, fine, slices
+from bellcrank.scheduling.listing import urgency
+from bellcrank.scheduling.machine import Machine
+from bellcrank.scheduling.placing import Placement, Plan
+from bellcrank.scheduling.schedule import Schedule
+from bellcrank.scheduling.tasks import Tasks
+
+TRUNKS = 24  # how often a branch is split in two
+STEPS = 6  # so many steps of a method are assigned in all ways
+GRAINS = (64.0, 8.0, 3.0)  # of a task, in messages
+SLICES = 12  # of all work: another grain
+FINALISTS = 8  # proposals that are timed exactly
+
+
+def divided(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedule:
+    """The shortest schedule of few messages; `stays` as in coarse.fine."""
+    todo = fine(graph, stays)
+    work = [task.work(machine.cost) for task in todo]
+    best = alone(graph, machine, stays)
+    if machine.processors == 1 or not len(todo):
+        return best
+    tried = [
+        (estimate(todo, home, work, grain, machine), k, home, grain)
+        for k, home in enumerate(proposals(todo, work, machine.processors))
+        for grain in (*(x * max(machine.message(1), 1e-9) for x in GRAINS), max(sum(work) / SLICES, 1e-9))
+    ]
+    for _, _, home, grain in sorted(tried, key=lambda row: row[:2])[:FINALISTS]:
+        found = timed(*coarse(todo, home, work, grain), machine)
+        if found.makespan < best.makespan:
+            best = found
+    return best
+
+
+def alone(graph: Graph, machine: Machine, stays: Mapping[int, int]) -> Schedule:
+    """All on the first processor."""
+    todo = fine(graph, stays)
+    return timed(*coarse(todo, [0] * len(todo), [0.0] * len(todo), float("inf")), machine)
+
+
+def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: float, machine: Machine) -> float:
+    """About how long it will take, without looking at nodes."""
+    keys = slices(todo, where, work, grain)
+    size: dict[Key, float] = {}
+    ahead: dict[Key, set[Key]] = {}
+    words: dict[Key, int] = {}
+    for task, key, w in zip(todo, keys, work, strict=True):
+        size[key] = size.get(key, 0.0) + w
+        for j, values in task.needs.items():
+            if keys[j][3] != key[3]:
+                ahead.setdefault(key, set()).add(keys[j])
+                words[keys[j]] = words.get(keys[j], 0) + values
+    now = [0.0] + [machine.start] * (machine.processors - 1)
+    finish: dict[Key, float] = {}
+    for key in sorted(size):
+        arrivals = (finish[other] + machine.message(words[other]) for other in ahead.get(key, ()))
+        begin = max(now[key[3]], max(arrivals, default=0.0))
+        now[key[3]] = finish[key] = begin + size[key]
+    return max(now[0], max(now[1:], default=0.0) + machine.start)
+
+
+def timed(todo: Tasks, where: Sequence[int], machine: Machine) -> Schedule:
+    plan = Plan(todo, machine)
+    rank = urgency(plan, 1.0)
+    return Placement(plan).run(sorted(range(len(todo)), key=lambda i: (-rank[i], i)), where)
+
+
+def proposals(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[list[int]]:
+    """For every small task its processor, in several ways."""
+    yield from by_branch(todo, work, processors)
+    yield from by_step(todo, work, processors)
+
+
+# -- branches to processors
+
+
+def by_branch(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[list[int]]:
+    unit = [task.name.partition("[")[2].rstrip("]") for task in todo]
+    size: dict[str, float] = {}
+    for name, w in zip(unit, work, strict=True):
+        size[name] = size.get(name, 0.0) + w
+    tree = strongest(todo, unit)
+    seen = set()
+    for branches in splits(tree, size):
+        at = packed(branches, size, processors)
+        home = [at.get(name, 0) for name in unit]
+        if any(home) and tuple(home) not in seen:
+            seen.add(tuple(home))
+            yield home
+
+
+def strongest(todo: Tasks, unit: Sequence[str]) -> dict[str, list[str]]:
+    """Neighbours in a tree of the strongest bonds (Kruskal)."""
+    bond: dict[tuple[str, str], int] = {}
+    for task in todo:
+        for j, values in task.needs.items():
+            a, b = sorted((unit[task.index], unit[j]))
+            if a != b:
+                bond[a, b] = bond.get((a, b), 0) + values
+    near: dict[str, list[str]] = {name: [] for name in dict.fromkeys(unit)}
+    head = {name: name for name in near}
+
+    def top(name: str) -> str:
+        while head[name] != name:
+            head[name] = name = head[head[name]]
+        return name
+
+    for a, b in sorted(bond, key=lambda pair: (-bond[pair], pair)):
+        if top(a) != top(b):
+            head[top(a)] = top(b)
+            near[a].append(b)
+            near[b].append(a)
+    return near
+
+
+def splits(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> Iterator[list[list[str]]]:
+    """Branches around the middle of the tree, and with the largest split further, again and again."""
+    branches = [_grown(near, name, set()) for name in _middles(near, size)]
+    for _ in range(TRUNKS):
+        branches.sort(key=lambda branch: (-sum(size[name] for name in branch), branch[0]))
+        largest = branches.pop(0)
+        inside = set(largest)
+        first = largest[0]
+        branches += [_grown(near, name, {first} | (set(near) - inside)) for name in near[first] if name in inside]
+        if not branches:
+            return
+        yield branches
+
+
+def _middles(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) -> list[str]:
+    """Of each tree the unit whose largest branch is smallest."""
+    left, found = dict.fromkeys(near), []
+    while left:
+        members = _grown(near, next(iter(left)), set())
+        for name in members:
+            left.pop(name)
+        found.append(_middle(near, size, members))
+    return found
+
+
+def _middle(near: Mapping[str, Sequence[str]], size: Mapping[str, float], members: Sequence[str]) -> str:
+    """`members` are one tree, each after the one it hangs on."""
+    total = sum(size[name] for name in members)
+    below: dict[str, float] = {}
+    parent: dict[str, str] = {}
+    for name in members:
+        for other in near[name]:
+            if other != parent.get(name):
+                parent[other] = name
+    for name in reversed(members):
+        below[name] = size[name] + sum(below[other] for other in near[name] if other != parent.get(name))
+
+    def worst(name: str) -> float:
+        down = [below[other] for other in near[name] if other != parent.get(name)]
+        return max([*down, total - below[name]])
+
+    return min(members, key=worst)
+
+
+def _grown(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> list[str]:
+    """All that hangs together with `first`, which comes first."""
+    found, front = {first: None}, [first]
+    while front:
+        for other in near[front.pop(0)]:
+            if other not in found and other not in closed:
+                found[other] = None
+                front.append(other)
+    return list(found)
+
+
+def packed(branches: Sequence[Sequence[str]], size: Mapping[str, float], processors: int) -> dict[str, int]:
+    """Large branches first, each to the processor that has least; the first processor has the trunk already."""
+    load = [sum(size.values()) - sum(size[name] for branch in branches for name in branch)] + [0.0] * (processors - 1)
+    at: dict[str, int] = {}
+    for branch in sorted(branches, key=lambda b: (-sum(size[name] for name in b), b[0])):
+        p = min(range(processors), key=lambda i: (load[i], -i))
+        load[p] += sum(size[name] for name in branch)
+        at.update(dict.fromkeys(branch, p))
+    return at
+
+
+# -- steps to processors
+
+
+def by_step(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[list[int]]:
+    """The steps with most work in all ways, the others where their work is used."""
+    step = [task.name.partition("[")[0] for task in todo]
+    size: dict[str, float] = {}
+    for name, w in zip(step, work, strict=True):
+        size[name] = size.get(name, 0.0) + w
+    large = sorted(size, key=lambda name: (-size[name], name))[:STEPS]
+    total = sum(work)
+    for choice in product(range(min(processors, 2)), repeat=len(large) - 1):
+        at = dict(zip(large, (0, *choice), strict=True))
+        load = sum(size[name] for name, p in at.items() if p)
+        if 0.2 * total < load < 0.8 * total:
+            yield [at.get(name, 0) for name in step]
+            yield [1 - at.get(name, 0) for name in step]

@@ -1,0 +1,158 @@
+"""A warp: lanes that do the same operation at the same time.
+
+A step does one operation, say a multiplication, in every lane that has one to do; the other lanes wait. A value that
+another lane needs is brought by a shuffle, which is a step of its own: every lane offers one value and takes at most
+one. So the order decides twice: which operation comes next, and in which lane each of its values is made.
+
+Steps are filled greedily with the most urgent operations, each in the lane that has most of its arguments. Four rules
+are tried, and one lane alone; the shortest is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import product
+
+from bellcrank.errors import InputError
+from bellcrank.scheduling.machine import Machine
+from bellcrank.scheduling.schedule import Hop, Message, Schedule
+from bellcrank.scheduling.tasks import Tasks
+
+PASSED = 256  # operations that a step may leave for later, because their arguments are elsewhere
+Transfer = tuple[int, int, int]  # task, from, to
+
+
+def in_step(todo: Tasks, machine: Machine) -> Schedule:
+    """The best of what the rules give on more than one lane."""
+    if any(len(task.nodes) > 1 for task in todo):
+        raise InputError(f'{machine.name}: lanes do single operations at the same time; lay out tasks of level "node".')
+    found = [_Steps(todo, machine).run(fullest, at_home) for fullest, at_home in product((True, False), repeat=2)]
+    return min(found, key=lambda s: s.makespan)
+
+
+def shuffles(wanted: Sequence[Transfer]) -> Iterator[list[Transfer]]:
+    """Steps in which every lane offers one value and takes at most one."""
+    left = list(wanted)
+    while left:
+        offers: dict[int, int] = {}
+        taking: set[int] = set()
+        now, later = [], []
+        for transfer in left:
+            task, source, target = transfer
+            if target in taking or offers.setdefault(source, task) != task:
+                later.append(transfer)
+            else:
+                taking.add(target)
+                now.append(transfer)
+        yield now
+        left = later
+
+
+@dataclass
+class _Steps:
+    todo: Tasks
+    machine: Machine
+    now: float = 0.0
+    where: dict[int, int] = field(default_factory=dict)
+    start: dict[int, float] = field(default_factory=dict)
+    held: dict[int, set[int]] = field(default_factory=dict)  # lanes that have each value
+    load: list[int] = field(default_factory=list)  # values that each lane has made
+    messages: list[Message] = field(default_factory=list)
+
+    def run(self, fullest: bool, at_home: bool) -> Schedule:
+        """`fullest`: the operation that most lanes can do, else the one that is most urgent. `at_home`: only where an
+        argument is.
+        """
+        cost = self.machine.cost
+        work = [task.work(cost) for task in self.todo]
+        rank = self._rank(work)
+        self.load = [0] * self.machine.processors
+        missing = [len(task.needs) for task in self.todo]
+        users: list[list[int]] = [[] for _ in self.todo]
+        for task in self.todo:
+            for j in task.needs:
+                users[j].append(task.index)
+        ready: dict[str, list[tuple[float, int]]] = {}  # by operation, the most urgent first
+        for i, count in enumerate(missing):
+            if not count:
+                heappush(ready.setdefault(self._op(i), []), (-rank[i], i))
+        while ready:
+            op = self._next(ready, fullest)
+            done = self._step(ready[op], cost[op], at_home)
+            if not ready[op]:
+                del ready[op]
+            for j in done:
+                for i in users[j]:
+                    missing[i] -= 1
+                    if not missing[i]:
+                        heappush(ready.setdefault(self._op(i), []), (-rank[i], i))
+        order = range(len(self.todo))
+        start = tuple(self.start[i] for i in order)
+        finish = tuple(self.start[i] + work[i] for i in order)
+        messages = tuple(sorted(self.messages, key=lambda m: (m.task, m.target)))
+        return Schedule(self.todo, self.machine, tuple(self.where[i] for i in order), start, finish, messages)
+
+    def _op(self, i: int) -> str:
+        return self.todo[i].nodes[0].op
+
+    def _rank(self, work: Sequence[float]) -> list[float]:
+        rank = [0.0] * len(work)
+        for task in reversed(self.todo.tasks):
+            rank[task.index] += work[task.index]
+            for j in task.needs:
+                rank[j] = max(rank[j], rank[task.index])
+        return rank
+
+    def _next(self, ready: dict[str, list[tuple[float, int]]], fullest: bool) -> str:
+        """What is free comes first: it costs no step and may make others ready."""
+        lanes, cost = self.machine.processors, self.machine.cost
+
+        def key(op: str) -> tuple[bool, float, float, str]:
+            first, filled = -ready[op][0][0], min(len(ready[op]), lanes)
+            return (not cost[op], filled if fullest else first, first if fullest else filled, op)
+
+        return max(ready, key=key)
+
+    def _step(self, some: list[tuple[float, int]], length: float, at_home: bool) -> list[int]:
+        free = set(range(self.machine.processors))
+        chosen: dict[int, int] = {}
+        wanted: dict[Transfer, None] = {}
+        later: list[tuple[float, int]] = []
+        while some and free and len(later) < PASSED:
+            entry = heappop(some)
+            i = entry[1]
+            lane, local = self._lane(i, free)
+            if at_home and chosen and not local:
+                later.append(entry)
+                continue
+            chosen[i] = lane
+            free.discard(lane)
+            for j in self.todo[i].needs:
+                if lane not in self.held[j]:
+                    wanted[j, self.where[j], lane] = None
+        for entry in later:
+            heappush(some, entry)
+        for batch in shuffles(list(wanted)):
+            after = self.now + self.machine.message(1)
+            for j, source, target in batch:
+                self.messages.append(Message(j, source, target, 1, (Hop((source, target), self.now, after),)))
+                self.held[j].add(target)
+            self.now = after
+        for i, lane in chosen.items():
+            self.where[i], self.start[i] = lane, self.now
+            self.held[i] = {lane}
+            self.load[lane] += 1
+        self.now += length
+        return list(chosen)
+
+    def _lane(self, i: int, free: set[int]) -> tuple[int, bool]:
+        """The free lane with most of the arguments, and whether it has any."""
+        has: dict[int, int] = {}
+        for j in self.todo[i].needs:
+            for p in self.held[j] & free:
+                has[p] = has.get(p, 0) + 1
+        if has:
+            return max(has, key=lambda p: (has[p], -self.load[p], -p)), True
+        return min(free, key=lambda p: (self.load[p], p)), not self.todo[i].needs

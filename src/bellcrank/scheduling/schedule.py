@@ -1,0 +1,268 @@
+"""A Schedule: which task runs where and when, and which messages go between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from bellcrank.errors import BellcrankError
+from bellcrank.scheduling.critical import Link, chain
+from bellcrank.scheduling.machine import Channel, Machine
+from bellcrank.scheduling.tasks import Tasks
+from bellcrank.stairs import view
+from bellcrank.text import table
+
+TOLERANCE = 1e-9  # of the makespan: times are sums of floats
+
+
+class ScheduleError(BellcrankError):
+    """A schedule that no machine could follow."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    channel: Channel
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True)
+class Message:
+    """The values of one task that another processor needs, sent there once."""
+
+    task: int
+    source: int
+    target: int
+    words: int
+    hops: tuple[Hop, ...]
+
+    @property
+    def start(self) -> float:
+        return self.hops[0].start
+
+    @property
+    def arrival(self) -> float:
+        return self.hops[-1].finish
+
+
+@dataclass(frozen=True)
+class Schedule:
+    tasks: Tasks
+    machine: Machine
+    where: tuple[int, ...]  # processor of each task
+    start: tuple[float, ...]
+    finish: tuple[float, ...]
+    messages: tuple[Message, ...]
+
+    # -- what it comes to
+
+    @property
+    def makespan(self) -> float:
+        return max(self.finish, default=0.0)
+
+    @cached_property
+    def work(self) -> float:
+        """Time on one processor, where nothing is computed twice."""
+        ops = {node.serial: node.op for task in self.tasks for node in task.nodes}
+        return sum(self.machine.cost[op] for op in ops.values())
+
+    @cached_property
+    def span(self) -> float:
+        """Time of the longest chain of operations: no machine is faster."""
+        finish: dict[int, float] = {}
+        cost = self.machine.cost
+        for task in self.tasks:
+            for node in task.nodes:
+                before = (finish.get(a.serial, 0.0) for a in node.operands)
+                finish[node.serial] = cost[node.op] + max(before, default=0.0)
+        return max(finish.values(), default=0.0)
+
+    @property
+    def bound(self) -> float:
+        """No schedule on this many processors is shorter."""
+        return max(self.work / self.machine.processors, self.span)
+
+    @property
+    def speedup(self) -> float:
+        return self.work / self.makespan if self.makespan else 1.0
+
+    @property
+    def used(self) -> int:
+        return len(set(self.where))
+
+    @property
+    def efficiency(self) -> float:
+        return self.speedup / self.machine.processors
+
+    @property
+    def busy(self) -> list[float]:
+        """Time that each processor computes."""
+        out = [0.0] * self.machine.processors
+        for p, a, b in zip(self.where, self.start, self.finish, strict=True):
+            out[p] += b - a
+        return out
+
+    @property
+    def idle(self) -> float:
+        """Of all processors together, until the last has finished."""
+        return self.makespan * self.machine.processors - sum(self.busy)
+
+    @property
+    def words(self) -> int:
+        """Numbers sent, each hop counted."""
+        return sum(m.words * len(m.hops) for m in self.messages)
+
+    @cached_property
+    def chain(self) -> list[Link]:
+        """What decides the makespan: tasks and hops, each of which had to wait for the one before it to end."""
+        return chain(self)
+
+    @property
+    def critical(self) -> list[int]:
+        """The tasks of that chain; a task that the chain left by a message and did not do itself is not one of them."""
+        return [link.task for link in self.chain if link.message < 0]
+
+    @property
+    def _eps(self) -> float:
+        return TOLERANCE * max(self.makespan, 1e-300)
+
+    # -- what it must keep
+
+    def check(self) -> None:
+        """Raises if a task starts before its values are there, or two things happen on one processor or channel."""
+        cost, eps = self.machine.cost, self._eps
+        sent = {(m.task, m.target): m for m in self.messages}
+        for task in self.tasks:
+            i = task.index
+            if self.start[i] < -eps or abs(self.finish[i] - self.start[i] - task.work(cost)) > eps:
+                raise ScheduleError(f'"{task.name}" takes {self.finish[i] - self.start[i]:g} instead of its work.')
+            for j in task.needs:
+                ready = self.finish[j]
+                if self.where[j] != self.where[i]:
+                    if (j, self.where[i]) not in sent:
+                        raise ScheduleError(f'"{task.name}" never gets the values of "{self.tasks[j].name}".')
+                    ready = sent[j, self.where[i]].arrival
+                if ready > self.start[i] + eps:
+                    raise ScheduleError(f'"{task.name}" starts at {self.start[i]:g}, its values come at {ready:g}.')
+        for m in self.messages:
+            self._check_message(m)
+        for what, spans in self._occupied().items():
+            spans.sort()
+            for (_, end, one), (begin, _, other) in pairwise(spans):
+                if begin < end - eps:
+                    raise ScheduleError(f"{what}: {other} begins at {begin:g}, before {one} has ended at {end:g}.")
+        if self.machine.topology.lockstep:
+            self._check_steps()
+
+    def _check_steps(self) -> None:
+        """One operation at a time in all lanes; in a shuffle every lane offers one value and takes at most one."""
+        steps: dict[tuple[float, float], set[str]] = {}
+        for task, a, b in zip(self.tasks, self.start, self.finish, strict=True):
+            if b > a:
+                steps.setdefault((a, b), set()).update(node.op for node in task.nodes)
+        offers: dict[tuple[float, int], int] = {}
+        takes: set[tuple[float, int]] = set()
+        for m in self.messages:
+            if m.arrival <= m.start:
+                continue
+            steps.setdefault((m.start, m.arrival), set()).add("shuffle")
+            if (m.start, m.target) in takes or offers.setdefault((m.start, m.source), m.task) != m.task:
+                raise ScheduleError(f"the shuffle at {m.start:g} moves two values from or to one lane.")
+            takes.add((m.start, m.target))
+        for (a, _), ops in steps.items():
+            if len(ops) > 1:
+                raise ScheduleError(f"the lanes do {' and '.join(sorted(ops))} at the same time, {a:g}.")
+        for (_, end), (begin, _) in pairwise(sorted(steps)):
+            if begin < end - self._eps:
+                raise ScheduleError(f"the step at {begin:g} begins before the one before has ended at {end:g}.")
+
+    def _check_message(self, m: Message) -> None:
+        route = self.machine.topology.route(m.source, m.target)
+        if tuple(hop.channel for hop in m.hops) != route or self.where[m.task] != m.source:
+            raise ScheduleError(f'the message of "{self.tasks[m.task].name}" to {m.target} leaves its route.')
+        ready = self.finish[m.task]
+        for hop in m.hops:
+            if hop.start < ready - self._eps or hop.finish - hop.start < self.machine.message(m.words) - self._eps:
+                raise ScheduleError(f'the message of "{self.tasks[m.task].name}" to {m.target} is faster than can be.')
+            ready = hop.finish
+
+    def _occupied(self) -> dict[str, list[tuple[float, float, str]]]:
+        """Who has what when. Things that take no time are in nobody's way."""
+        out: dict[str, list[tuple[float, float, str]]] = {}
+
+        def add(what: str, a: float, b: float, who: str) -> None:
+            if b > a:
+                out.setdefault(what, []).append((a, b, who))
+
+        for task, p, a, b in zip(self.tasks, self.where, self.start, self.finish, strict=True):
+            add(f"processor {p}", a, b, task.name)
+        for m in self.messages:
+            name = f"the message of {self.tasks[m.task].name}"
+            for hop in m.hops:
+                add(f"channel {hop.channel}", hop.start, hop.finish, name)
+                if not (self.machine.overlapped or self.machine.topology.lockstep):  # there _check_steps does it
+                    for p in set(hop.channel) if not self.machine.topology.bus else {m.source, m.target}:
+                        add(f"processor {p}", hop.start, hop.finish, name)
+        return out
+
+    # -- how it looks
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {
+            "makespan": self.makespan, "work": self.work, "span": self.span, "bound": self.bound,
+            "speedup": self.speedup, "efficiency": self.efficiency, "processors": self.machine.processors,
+            "used": self.used, "idle": self.idle, "messages": len(self.messages), "words": self.words,
+            "unit": self.machine.unit,
+        }  # fmt: skip
+
+    def json(self) -> str:
+        tasks = [
+            {
+                "name": t.name,
+                "step": t.step,
+                "processor": p,
+                "start": a,
+                "finish": b,
+                "operations": len(t.nodes),
+                "needs": list(t.needs),
+                "words": t.gives,
+            }
+            for t, p, a, b in zip(self.tasks, self.where, self.start, self.finish, strict=True)
+        ]
+        messages = [
+            {"task": m.task, "from": m.source, "to": m.target, "words": m.words,
+             "hops": [[list(h.channel), h.start, h.finish] for h in m.hops]}
+            for m in self.messages
+        ]  # fmt: skip
+        cost = {"start": self.machine.start, "word": self.machine.word, "overlapped": self.machine.overlapped}
+        about = {"graph": self.tasks.name, "level": self.tasks.level, "machine": self.machine.name, "message": cost}
+        chain = {"critical": self.critical, "critical_hops": [[x.message, x.hop] for x in self.chain if x.message >= 0]}
+        places = {"places": self.machine.topology.places}
+        return json.dumps({**about, **self.facts, **chain, **places, "tasks": tasks, "messages": messages})
+
+    def html(self) -> str:
+        """One page to look at, with everything in it: processors down, time across; zoom, drag, point."""
+        return str(view("schedule_page").html(self))
+
+    def svg(self) -> str:
+        """The same as a picture that stands still."""
+        return str(view("schedule_picture").svg(self))
+
+    def _repr_html_(self) -> str:
+        return str(view("schedule_page").frame(self))
+
+    def __str__(self) -> str:
+        f, unit = self.facts, self.machine.unit
+        head = f"{self.tasks.name} on {self.machine.name}: {len(self.tasks)} tasks, {f['makespan']:g} {unit}, "
+        head += f"{f['speedup']:.2f} times as fast as one processor\n\n"
+        rows = []
+        for p, busy in enumerate(self.busy):
+            mine = [i for i, q in enumerate(self.where) if q == p]
+            share = busy / self.makespan if self.makespan else 0.0
+            rows.append((str(p), str(len(mine)), f"{busy:g}", f"{share:.0%}"))
+        return head + table(("processor", "tasks", f"busy {unit}", "share"), rows, right=range(4))

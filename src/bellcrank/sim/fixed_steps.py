@@ -1,0 +1,157 @@
+"""The loop of a run with a fixed step and nothing else to watch: the shortest way from step to step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bellcrank.emit.cpu.loop import Program
+from bellcrank.graph import Graph
+from bellcrank.integrate import Integrator, Problem
+from bellcrank.scalar import Scalar, fabs, where
+from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, Layout, size
+from bellcrank.sim.summary import NOTHING, Summary, Watch
+
+EARLY = 1e-3  # of a step
+
+
+def layout(traced: Traced, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
+    """The row comes first: t, y, and which line of the inputs was valid."""
+    s = traced.system
+    inputs = {"input": 1} if s.inputs else {}
+    signs = dict.fromkeys(("live", "due", "status"), 1)
+    counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
+    clock = {"input_steps": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
+    memory = integrator.memory(traced.problem())
+    return Layout(
+        {
+            "t": 1,
+            "y": size(traced.size),
+            **inputs,
+            **signs,
+            **counters,
+            **clock,
+            "memory": size(memory),
+            **dict.fromkeys(traced.measured, 1),
+            "summary": size(len(summary.cells)),
+        }
+    )
+
+
+def program(traced: Traced, integrator: Integrator, summary: Summary = NOTHING, rows: bool = True) -> Program:
+    """A lane takes `last` steps of size h from the time `begin`.
+
+    It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
+    """
+    s, places, watch = traced.system, layout(traced, integrator, summary), Watch(summary, traced)
+
+    def tick(s: Any, u: Any = ()) -> dict[str, Any]:
+        old = places.read(s)
+        t, h, n = old["t"], old["h"], old["n"] + 1.0
+        made = integrator.step(traced.problem(u), t, old["y"], h, old["memory"])
+        y, trouble, measured = traced.settled(made, old)
+        sound = is_sound(y, trouble)
+        go = where(sound, old["live"], 0.0) > 0.0
+        ended = n >= old["last"]
+        on_grid = n >= old["next"]
+        new = {
+            "t": old["begin"] + n * h,
+            "y": y,
+            **measured,
+            "memory": made.memory,
+            "n": n,
+            "next": where(on_grid, old["next"] + old["stride"], old["next"]) if rows else old["next"],
+        }
+        new["summary"] = watch.passed(old["summary"], t, old["y"], new["t"], y, u)
+        kept = {key: chosen(go, new[key], old[key]) for key in new}
+        kept["live"] = where(go, where(ended, 0.0, untroubled(trouble)), 0.0)
+        kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
+        outcome = where(sound, where(ended, float(FINISHED), trouble), broken(trouble))
+        kept["status"] = where(old["live"] > 0.0, outcome, old["status"])
+        if "input" in old:
+            # In steps, which are counted: in single precision a time can be a trifle short of the line's.
+            kept |= fed(old, kept["n"], old["input_steps"], EARLY)
+        return {"s": places.written(old | kept)}
+
+    def start(s: Any, u: Any = ()) -> dict[str, Any]:
+        now = places.read(s)
+        now["memory"] = begun(integrator, traced.problem(u), now)
+        now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u)
+        return {"s": places.written(now)}
+
+    inputs = {"u": (len(s.inputs),)} if s.inputs else {}
+    name, shapes = integrator.name, {"s": (places.size,), **inputs}
+    row = 1 + traced.size + (1 if s.inputs else 0)
+    where_input = places.place("input") if s.inputs else 0
+    return Program(
+        traced.trace(f"{name}.tick", tick, shapes),
+        places.place("live"),
+        places.place("due"),
+        row,
+        start=traced.trace(f"{name}.start", start, shapes),
+        input=where_input,
+        renew=renewed(places, integrator, traced) if s.inputs and integrator.memory(traced.problem()) else None,
+        fresh=places.place("fresh") if s.inputs else 0,
+    )
+
+
+def begun(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
+    """What the integrator remembers before its first step from here."""
+    return list(integrator.begin(problem, now["t"], now["y"], now["h"])) if integrator.memory(problem) else []
+
+
+def untroubled(trouble: Scalar) -> Scalar:
+    """1 where a run goes on."""
+    return 1.0 if isinstance(trouble, float) else where(trouble > 0.0, 0.0, 1.0)
+
+
+def broken(trouble: Scalar) -> Scalar:
+    """The status of a step that cannot be kept."""
+    return float(NOT_FINITE) if isinstance(trouble, float) else where(trouble > 0.0, trouble, float(NOT_FINITE))
+
+
+def is_sound(y: list[Scalar], trouble: Scalar) -> Scalar:
+    """Whether a step ended with a state that can be kept."""
+    finite = size_of(y) < HUGE
+    if isinstance(trouble, float):
+        return finite
+    return where(finite, where(trouble < float(NOT_CLOSED), 1.0, 0.0), 0.0) > 0.0
+
+
+def size_of(y: list[Scalar]) -> Scalar:
+    """Finite exactly if y is, and small if y is."""
+    total: Scalar = 0.0
+    for x in y:
+        total = total + fabs(x)
+    return total
+
+
+def chosen(condition: Scalar, new: Any, old: Any) -> Any:
+    if isinstance(new, list):
+        return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
+    return where(condition, new, old)
+
+
+def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[str, Scalar]:
+    """Which line of the table of inputs is valid now, and whether it is a new one. The last line holds for ever.
+
+    each: how long a line holds. early: by how much a line may be before its time, for that is rounded.
+    """
+    k = old["input"] + 1.0
+    arrived = now >= k * each - early
+    line = where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])
+    return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
+
+
+def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph:
+    """What the integrator remembers is of old inputs: it begins anew where they are fresh."""
+
+    def renew(s: Any, u: Any = ()) -> dict[str, Any]:
+        now = places.read(s)
+        new = begun(integrator, traced.problem(u), now)
+        now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])
+        now["fresh"] = 0.0
+        return {"s": places.written(now)}
+
+    inputs = {"u": (len(traced.system.inputs),)} if traced.system.inputs else {}
+    return traced.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})

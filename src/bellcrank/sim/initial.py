@@ -1,0 +1,100 @@
+"""What a run starts from and is fed with: checked, broadcast to one shape, named in every complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.sim.arguments import numbers, positive
+from bellcrank.sim.dynamics import quaternions
+from bellcrank.sim.systems import System
+
+Array = np.ndarray[Any, Any]
+
+
+def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
+    """An array (..., n) from an array, or from a mapping by name on top of the default."""
+    base = np.asarray(default, float)
+    if value is None:
+        return base
+    if isinstance(value, Mapping):
+        for key in value:
+            if key not in names:
+                raise InputError(f"{what}: {unknown('element', key, names)}")
+        given = {key: numbers(f"{what}[{key!r}]", x) for key, x in value.items()}
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in given.values()))
+        except ValueError:
+            shapes = ", ".join(f"{key} {x.shape}" for key, x in given.items())
+            raise InputError(f"{what}: the elements do not broadcast: {shapes}; expected one shape for all.") from None
+        out = np.broadcast_to(base, (*shape, len(names))).copy()
+        for key, x in given.items():
+            out[..., names.index(key)] = x
+        return out
+    array = numbers(what, value)
+    if array.ndim == 0 and len(names) == 1:
+        array = array[None]
+    if array.ndim == 0 or array.shape[-1] != len(names):
+        raise InputError(
+            f"{what} has the shape {array.shape}; expected (..., {len(names)}): {', '.join(names) or 'nothing'}."
+        )
+    return array
+
+
+def state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
+    """y at the start, (..., size)."""
+    m = s.mechanism
+    q = part("q0", q0, list(m.columns[0]), m.neutral())
+    v = part("v0", v0, list(m.columns[1]), np.zeros(m.nv))
+    x = part("x0", x0, [z.name for z in s.states], [z.initial for z in s.states])
+    try:
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
+    except ValueError:
+        shapes = f"q0 {q.shape}, v0 {v.shape}, x0 {x.shape}"
+        raise InputError(f"the leading axes of the start do not broadcast: {shapes}.") from None
+    y = np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, v, x)], axis=-1)
+    for i in quaternions(s):
+        n = np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
+        if (abs(n - 1.0) > 1e-6).any():
+            worst = float(n.flat[np.argmax(abs(n - 1.0))])
+            name = m.columns[0][i][: -len(".qx")]
+            raise InputError(
+                f'q0: the quaternion of "{name}" has the length {worst:g}; expected 1. Divide it by its length.'
+            )
+        y[..., i : i + 4] /= n
+    return y
+
+
+def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -> tuple[Array, float]:
+    """The table of inputs, (..., lines, nu), and the seconds that each line holds."""
+    given = given or {}
+    if not isinstance(given, Mapping):
+        raise InputError(f"inputs is {given!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}.")
+    for name in given:
+        if name not in s.inputs:
+            raise InputError(f"inputs: {unknown('input', name, s.inputs)}")
+    missing = [name for name in s.inputs if name not in given and name not in s.defaults]
+    if missing:
+        raise InputError(
+            f"inputs: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. Give "
+            f"inputs={{{missing[0]!r}: ...}}, or a value for runs that do not, where the system is made: "
+            f"bellcrank.system(..., inputs={{{missing[0]!r}: 0.0}})."
+        )
+    columns = []
+    for name in s.inputs:
+        x = numbers(f'input "{name}"', given.get(name, s.defaults.get(name)))
+        columns.append(x[..., None] if interval is None or x.ndim == 0 else x)
+    hold = 1e9 if interval is None else positive("input_step", interval)
+    if not columns:
+        return np.zeros((1, 0)), hold
+    try:
+        table = np.stack(np.broadcast_arrays(*columns), axis=-1)
+    except ValueError:
+        shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(s.inputs, columns, strict=True))
+        raise InputError(f"the inputs do not broadcast: {shapes}; expected (..., lines) each.") from None
+    if table.shape[-2] == 0:
+        raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected one at least.")
+    return table, hold

@@ -1,0 +1,120 @@
+"""df/dy of a system with closed loops, as the product of a tall and a wide matrix.
+
+In the minimal form f sees of a state y only z: the independent displacements, the independent speeds w that come
+nearest to v, and the states of the actuators. Where the loops are closed, as at the start of every step,
+
+    df/dy = (df/dz) (dz/dy),   dq = N E dq_i,   dv = E dw + d(E w),   w = A v,  A = (E^T M E)^-1 E^T M,  A E = 1
+
+and dw = A dv - A d(E w), because d(A) E = -A d(E). A platform on six legs has 28 elements in y and 12 in z: what is
+traced, compiled and solved shrinks with them, and the values are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import kinematics
+from bellcrank.dynamics.loops import forms
+from bellcrank.dynamics.state_space import solve
+from bellcrank.graph import Graph
+from bellcrank.model import Tree
+from bellcrank.scalar import Scalar, is_zero
+from bellcrank.sim.dynamics import Traced
+
+Array = np.ndarray[Any, Any]
+State = list[Scalar]
+LARGE = 20_000  # operations: from here on, code that exists once and is called is worth the zeros it computes
+
+
+def product(traced: Traced, tree: Tree, mass: forms.Dynamics, part: forms.Partition, large: int = LARGE) -> Graph:
+    """(t, y, u, p) -> left (n, k) and right (k, n): df/dy = left right at a y that closes the loops."""
+    s, m = traced.system, traced.system.mechanism
+    free = part.independent(m.nv)
+    n, k, rest = traced.own, len(free), s.size - m.nq - m.nv
+
+    def parts(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        q, v, x = s.split(list(y))
+        found = forms.reduced(tree, mass, part, list(q))
+        allowed = found.moved([v[i] for i in free], [0.0] * m.nv)
+        momenta = [[along(e, column) for e in found.E.values()] for column in zip(*found.M, strict=True)]
+        nearest = [solve(found.small, momentum, [str(i) for i in free]) if k else [] for momentum in momenta]
+        return {
+            "dy": traced.rate(t, [*q, *allowed, *x, *y[s.size :]], u),
+            "v": allowed,
+            "N": [kinematics.rate(m.tree, list(q), unit(i, m.nv)) for i in free],
+            "E": [kinematics.rate(m.tree, list(q), found.moved(unit(j, k), [0.0] * m.nv)) for j in range(k)],
+            "A": [[column[r] for column in nearest] for r in range(k)],
+        }
+
+    plain = traced.trace("parts", parts, traced.arguments)
+    N, E, A = (plain.outputs[key] for key in "NEA")
+    speeds = np.full((n, k + rest), 0.0, dtype=object)
+    for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)]):
+        speeds[i, j] = 1.0
+    moves = np.full((n, k), 0.0, dtype=object)
+    moves[: m.nq] = E.reshape(k, m.nq).T
+    fast, slow = plain.along({"y": speeds}, ("dy",)), plain.along({"y": moves}, ("dy", "v"))
+    made = Graph(
+        f"{m.name}.slopes",
+        plain.inputs,
+        {"left": np.hstack([slow["dy"], fast["dy"]]), "right": wide(traced, N, A, slow["v"], rest)},
+        plain.tape,
+    )
+    if not k or len(made.nodes) < large:
+        return made
+
+    # One displacement at a time, by code that exists once.
+    direction = plain.tape.inputs("dy", (n,))
+    moved = plain.along({"y": direction[:, None]}, ("dy", "v"))
+    tangent = Graph(
+        f"{m.name}.tangent", {**plain.inputs, "dy": (n,)}, {key: x[:, 0] for key, x in moved.items()}, plain.tape
+    )
+    base = Graph(f"{m.name}.base", plain.inputs, {"N": N, "E": E, "A": A, "fast": fast["dy"]}, plain.tape)
+
+    def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        known = traced.call(base, t, y, u)
+        columns = [
+            traced.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
+        ]  # fmt: skip
+        slow, bent = (np.stack([column[key] for column in columns], axis=1) for key in ("dy", "v"))
+        return {
+            "left": np.hstack([slow, known["fast"]]),
+            "right": wide(traced, known["N"], known["A"], bent, rest),
+        }
+
+    return traced.trace("slopes", slopes, traced.arguments)
+
+
+def wide(traced: Traced, N: Array, A: Array, bent: Array, rest: int) -> Array:
+    """dz/dy. bent: how E w changes with each displacement."""
+    m, k = traced.system.mechanism, len(N)
+    found = np.full((2 * k + rest, traced.own), 0.0, dtype=object)
+    for j, turn in enumerate(N):
+        back = [x if is_zero(x) else x / dot(turn, turn) for x in turn]  # columns of N are square to each other
+        found[j, : m.nq] = back
+        for r, row in enumerate(A):
+            pull = dot(row, list(bent[:, j]))
+            found[k + r, : m.nq] = [a if is_zero(b) else a - pull * b for a, b in zip(found[k + r], back, strict=False)]
+            found[k + r, m.nq : m.nq + m.nv] = row
+    for j in range(rest):
+        found[2 * k + j, m.nq + m.nv + j] = 1.0
+    return found
+
+
+def unit(i: int, n: int) -> State:
+    return [1.0 if j == i else 0.0 for j in range(n)]
+
+
+def along(e: Mapping[int, Scalar], x: Sequence[Scalar]) -> Scalar:
+    return dot(list(e.values()), [x[i] for i in e])
+
+
+def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        if not is_zero(x) and not is_zero(y):
+            total = total + x * y
+    return total

@@ -1,0 +1,241 @@
+"""From the rows that a loop left behind to a Record: columns, units, what else can be worked out, why runs stopped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cpu.host import host
+from bellcrank.integrate import Integrator
+from bellcrank.record import Column, Record, Stops
+from bellcrank.record.column import COMPONENTS, state_columns
+from bellcrank.sim.columns import units
+from bellcrank.sim.dynamics import Traced, derivative
+from bellcrank.sim.events import Event
+from bellcrank.sim.failures import failure, unending
+from bellcrank.sim.lanes import Done
+from bellcrank.sim.layout import (
+    EVENT,
+    FINISHED,
+    NOT_CLOSED,
+    NOT_FINITE,
+    REPARTITION,
+    RUNNING,
+    TOO_MANY,
+    TOO_SMALL,
+    Layout,
+)
+from bellcrank.sim.summary import NOTHING, Summary
+from bellcrank.sim.systems import System
+from bellcrank.version import __version__
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    system: System
+    traced: Traced
+    integrator: Integrator
+    layout: Layout
+    done: Done
+    batch: tuple[int, ...]
+    inputs: Array  # (runs, lines, nu)
+    parameters: Array  # (runs, np)
+    events: Sequence[Event]
+    settings: Mapping[str, Any]
+    summary: Summary = NOTHING
+
+    @cached_property
+    def runs(self) -> int:
+        return math.prod(self.batch)
+
+    def of_state(self, name: str) -> Array:
+        """A scalar of the loop's state at the end, for each run."""
+        found: Array = self.done.state[self.layout.place(name)]
+        return found
+
+
+def recorded(o: Outcome) -> Record:
+    s, m = o.system, o.system.mechanism
+    rows, happened, together = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
+    shaped = np.moveaxis(np.moveaxis(rows, -1, 0).reshape((rows.shape[-1], *o.batch, rows.shape[1])), 0, -1)
+    t, y = shaped[..., 0], shaped[..., 1 : 1 + o.traced.size]
+    same = o.runs > 1 and (together or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
+    columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
+    for k, z in enumerate(s.states, m.nq + m.nv):
+        columns[z.name] = Column(z.name, z.unit, y[..., k])
+    for j, w in enumerate(o.traced.wrt, 1):
+        for i, element in enumerate(o.traced.elements):
+            name = derivative(element, w)
+            columns[name] = Column(name, "", y[..., j * o.traced.own + i])
+    if s.inputs:
+        valid = shaped[..., 1 + o.traced.size]
+        values = _inputs(o, rows[:, :, 1 + o.traced.size]).reshape((*valid.shape, len(s.inputs)))
+        for k, name in enumerate(s.inputs):
+            columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
+    for k, name in enumerate(s.parameters):
+        values_p = np.broadcast_to(o.parameters[:, k].reshape((*o.batch, 1)), y.shape[:-1])
+        columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values_p)
+    columns |= _summary(o, t.shape)
+    seen = _Seen(o, t, y, values if s.inputs else None)
+    return Record(
+        columns,
+        mechanism=m,
+        provenance=_provenance(o, happened),
+        stops=_stops(o),
+        states=[z.name for z in s.states],
+        derived=seen.column,
+        derivable=seen.names,
+    )
+
+
+def _summary(o: Outcome, shape: tuple[int, ...]) -> dict[str, Column]:
+    """What was asked of the runs as a whole: one row each."""
+    if not o.summary.asked:
+        return {}
+    measured, place = units(o.system), o.layout.places["y"]
+    cells, y = o.done.state[o.layout.places["summary"]], o.done.state[place]
+    elements = {name: y[i] for i, name in enumerate(o.traced.elements)}
+    found = {}
+    for a in o.summary.asked:
+        values = o.summary.column(a, o.of_state("t"), cells, elements).reshape(shape)
+        found[a.name] = Column(a.name, a.unit(measured.get(a.column, "")), values)
+    return found
+
+
+def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
+    """All runs' rows in one array, the rows that belong to events, taken out, and whether all times are known to agree.
+
+    Where only the ends were asked for, they are the head of each run's state, and nobody knows of events.
+
+    With fixed steps the k-th row of every run is at the same time, and where all have as many, nothing is left to
+    compare: looking at the times of a thousand runs would read their whole record once more.
+    """
+    if o.done.pieces is None:
+        width = 1 + o.traced.size + (1 if o.system.inputs else 0)
+        return o.done.state[:width].T[:, None], None, False
+    if o.done.whole is not None:
+        return o.done.whole, [], True  # as they are
+    lists, happened = [], []
+    for run, pieces in enumerate(o.done.pieces):
+        rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if "dense" in o.layout.places:  # rows say which event they are of, 0 for none; or that they are in doubt
+            which = rows[:, -1].astype(int)
+            for i in np.flatnonzero(which < 0):
+                rows[i, 1 : 1 + o.traced.size] = o.traced.polished(rows[i, 1 : 1 + o.traced.size], o.parameters[run])
+            for row in rows[which > 0]:
+                state = row[1 : 1 + o.traced.size]
+                name = o.events[int(row[-1]) - 1].name
+                happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
+            rows = rows[which <= 0, :-1]
+        lists.append(rows)
+    longest = max(len(rows) for rows in lists)
+    if all(len(rows) == longest for rows in lists) and len(lists) == 1:
+        return lists[0][None].copy(), happened, False
+    out = np.full((o.runs, longest, lists[0].shape[1]), np.nan)
+    for k, rows in enumerate(lists):
+        out[k, : len(rows)] = rows
+    return out, happened, False
+
+
+def _inputs(o: Outcome, valid: Array) -> Array:
+    """What the inputs were in each row."""
+    line = np.where(np.isfinite(valid), valid, 0).astype(int)
+    return np.asarray(np.take_along_axis(o.inputs, line[:, :, None], axis=1))
+
+
+def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, Any]:
+    s = o.system
+    counts = {"steps": int(o.of_state("n").sum())}
+    if "tried" in o.layout.places:
+        counts["tried"] = int(o.of_state("tried").sum())
+    return {
+        "mechanism": s.mechanism.name,
+        "fingerprint": s.mechanism.fingerprint,
+        "method": o.traced.method.name,
+        "integrator": o.integrator.name,
+        **{key: x for key, x in o.settings.items() if x is not None},
+        **counts,
+        **o.traced.told(o.of_state("open").max() if "open" in o.layout.places else 0.0, int(o.done.switched.sum())),
+        "actuators": list(s.descriptions),
+        **({"control": s.control_name} if s.control is not None else {}),
+        **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
+        "version": __version__,
+        "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
+        **({"events": happened} if happened is not None else {}),
+    }
+
+
+WORDS = {
+    RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
+    REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",
+}  # fmt: skip
+
+
+def _stops(o: Outcome) -> Stops:
+    """One for each run, with its sentence when somebody reads it."""
+    codes, times = o.of_state("status").astype(int), o.of_state("t")
+    driven = "realtime" in o.settings
+    words = [("end" if driven and word == "interrupted" else word) for word in WORDS.values()]
+
+    def message(run: int) -> str:
+        code, t = int(codes[run]), float(times[run])
+        y = o.done.state[o.layout.places["y"], run]
+        if code == FINISHED:
+            return ""
+        if code == EVENT:
+            return f'event "{o.events[int(o.of_state("which")[run]) - 1].name}" at {t:.9g} s'
+        if code in (NOT_FINITE, TOO_SMALL):
+            return failure(o, code, t, np.asarray(y), run)
+        if code == TOO_MANY:
+            return unending(o, t, np.asarray(y), run)
+        if code == NOT_CLOSED:
+            return o.traced.why_open(y, o.parameters[run], t)
+        return "stopped by whoever drove it" if driven else f"interrupted at {t:.6g} s"
+
+    return Stops(words, codes, times, message)
+
+
+class _Seen:
+    """Columns that follow from the state: accelerations, forces, commands, and what the user asked for."""
+
+    def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
+        p = o.parameters.reshape((*o.batch, 1, -1))
+        self.o, self.given = o, {"t": t, "y": y, "u": u, "p": p}
+        s, v = o.system, o.system.mechanism.columns[1]
+        self.places = {f"{name}.a": ("a", i) for i, name in enumerate(v)}
+        self.places |= {f"{name}.{key}": (key, i) for key in ("tau", "external") for i, name in enumerate(v)}
+        wrench = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
+        self.places |= {name: ("wrench", i) for i, name in enumerate(wrench)}
+        if s.actuators:
+            self.places |= {f"{name}.command": ("command", i) for i, name in enumerate(s.commands)}
+        self.places |= {name: ("output", i) for i, name in enumerate(s.outputs)}
+        sizes = {"a": len(v), "tau": len(v), "external": len(v), "wrench": len(wrench)}
+        sizes |= {"command": len(s.commands), "output": len(s.outputs)}
+        for j, w in enumerate(o.traced.wrt, 1):
+            plain = [(name, place) for name, place in self.places.items() if not name.startswith("d(")]
+            self.places |= {derivative(name, w): (key, j * sizes[key] + i) for name, (key, i) in plain}
+        self.found: dict[str, Array] = {}
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        return units(self.o.system)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.places)
+
+    def column(self, name: str) -> Column | None:
+        if name not in self.places:
+            return None
+        if not self.found:
+            graph = self.o.traced.outputs
+            self.found = graph.evaluate(**{key: self.given[key] for key in graph.inputs})
+        key, i = self.places[name]
+        return Column(name, self.units.get(name, ""), self.found[key][..., i])

@@ -1,0 +1,281 @@
+"""bc.drive: a system stepped in real time by a native thread, with an operator in the loop.
+
+The thread runs emit/cpu/realtime.py: no Python, no allocation, the interpreter's lock released. What this file does is to
+set it up, to pass inputs in and states out (exchange.py), and to empty the ring into a record from time to time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cpu import realtime
+from bellcrank.emit.cpu import words as block
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.record import Record
+from bellcrank.sim import initial as start
+from bellcrank.sim.arguments import positive
+from bellcrank.sim.deadlines import Deadlines, deadlines
+from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.exchange import Clock, Code, Exchange
+from bellcrank.sim.lanes import Done
+from bellcrank.sim.layout import REPARTITION, RUNNING
+from bellcrank.sim.outcome import Outcome, recorded
+from bellcrank.sim.output_probe import Seen
+from bellcrank.sim.row_store import Kept
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System
+from bellcrank.sim.urgency import urgent
+
+Array = np.ndarray[Any, Any]
+MOST = 5  # periods that are caught up after an overrun; more are skipped
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The newest state that was published."""
+
+    n: int
+    t: float
+    y: Array
+    u: Array
+    status: str = "running"
+    outputs: Mapping[str, float] = field(default_factory=dict)
+
+
+class Drive:
+    """A system that runs in real time. Use it as a context, or start() and stop() it."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism | System,
+        rate: float = 1000.0,
+        integrator: str = "rk4",
+        method: str = "auto",
+        form: str = "projected",
+        q0: Any = None,
+        v0: Any = None,
+        x0: Any = None,
+        parameters: Mapping[str, float] | None = None,
+        substeps: int = 1,
+        every: int = 1,
+        spin: float = 0.0,
+        most: int = MOST,
+        core: int | None = None,
+        keep: float | None = None,
+        clock: Clock | None = None,
+        **parts: Any,
+    ) -> None:
+        """rate: periods a second, each of `substeps` steps. every: periods between rows of the record. spin: seconds
+        before a deadline from which on the loop waits awake. most: periods to catch up after an overrun. core: where to
+        run; None takes one where that helps (urgency.py). keep: seconds that the record goes back; None: all.
+        """
+        self.rate = positive("rate", rate, ", periods a second")
+        if not isinstance(substeps, int) or substeps < 1:
+            raise InputError(f"substeps is {substeps!r}; expected a whole number from 1.")
+        if not isinstance(every, int) or every < 1:
+            raise InputError(f"every is {every!r}; expected a whole number of periods from 1.")
+        self.simulator = Simulator(mechanism, integrator, method, form=form, **parts)
+        self.system = self.simulator.system
+        self.substeps, self.every, self.core = substeps, every, core
+        self.step = 1.0 / (self.rate * substeps)
+        self._p = self.system.parameters.vector(parameters or {}, "drive").reshape(1, -1)
+        self._limit = None if keep is None else round(positive("keep", keep) * self.rate / every)
+        self._thread: threading.Thread | None = None
+        self._lock = threading.RLock()
+        self.notes: list[str] = []
+        self._codes: dict[Traced, Code] = {}
+        self._places, program = self.simulator.program(None, self.simulator.traced)
+        self.shared = Exchange(self._places.size, program.row, program.inputs, self._p[0], clock)
+        if self.system.inputs:  # until the operator says something
+            self.shared.rest(np.array([self.system.defaults.get(name, 0.0) for name in self.system.inputs]))
+        self._period = round(1e9 / self.rate)
+        words = {"stride": every, "ticks": substeps, "most": int(most), "spin": round(spin * 1e9)}
+        for word, value in (words | {"period": self._period}).items():
+            self.shared.set(word, value)
+        # All that takes long is done now, and not while the time runs.
+        self._predicted, self._seen = self.simulator.predicted.one * substeps, Seen(self.simulator.traced)
+        self.reset(q0, v0, x0)
+
+    # -- for the operator
+
+    def __enter__(self) -> Drive:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts the thread, or does nothing where it runs."""
+        with self._lock:
+            if self.running:
+                return
+            self.shared.set("stop", 0)
+            self._thread = threading.Thread(target=self._run, name="bellcrank drive", daemon=True)
+            self._writer = threading.Thread(target=self._write, name="bellcrank ring", daemon=True)
+            self._thread.start()
+            self._writer.start()
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        self.shared.set("stop", 1)
+        for thread in (self._thread, getattr(self, "_writer", None)):
+            if thread is not None and thread is not threading.current_thread():
+                thread.join()
+        self._drain()
+
+    def pause(self) -> None:
+        self.shared.set("pause", 1)
+
+    def resume(self) -> None:
+        self.shared.set("pause", 0)
+
+    @property
+    def paused(self) -> bool:
+        return bool(self.shared.get("pause"))
+
+    def slow(self, factor: float) -> None:
+        """Runs so many times as fast as real time: 1, or 0.1 for slow motion."""
+        self.shared.set("period", round(self._period / positive("factor", factor, "")))
+
+    def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
+        """Back to a start, with an empty record. A drive that runs is stopped for it and goes on."""
+        again = self.running
+        if again:
+            self.stop()
+        traced = self.simulator.traced
+        m = self.system.mechanism
+        if q0 is None and m.loops:
+            q0 = m.assemble(m.neutral())[0]  # where all are at zero, loops may be open
+        y = traced.checked(start.state(self.system, q0, v0, x0).reshape(1, -1), self._p)
+        first = {"y": y, "live": 1.0, "h": self.step, "last": 1e300, "stride": 1.0, "next": 1e300}
+        first |= {"input_steps": 1e300}
+        known = {name: x for name, x in first.items() if name in self._places.places}
+        self.shared.restart(self._places.array(1, known)[:, 0])
+        self.kept = Kept(self.shared.row + self.shared.nu, self._limit)
+        self._fresh = True
+        self._suited()
+        if again:
+            self.start()
+
+    def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
+        """The inputs from now on; the newest wins. What a mapping does not name stays. Before the first of them inputs
+        are what the system says where it was made, or 0.
+        """
+        names = self.system.inputs
+        new = self.shared.mailbox[1:].copy()
+        if isinstance(values, Mapping):
+            for name, x in values.items():
+                if name not in names:
+                    raise InputError(f"inputs: {unknown('input', name, names)}")
+                new[names.index(name)] = float(x)
+        else:
+            given = np.asarray(values, float)
+            if given.shape != new.shape:
+                raise InputError(f"inputs has the shape {given.shape}; expected ({len(names)},): {', '.join(names)}.")
+            new = given
+        if not np.isfinite(new).all():
+            raise InputError(f"inputs: {new.tolist()} is not finite.")
+        with self._lock:
+            self.shared.send(new)
+
+    def snapshot(self) -> Snapshot:
+        """The newest state. Never waits for the loop."""
+        state, u = self.shared.newest()
+        y = state[self._places.places["y"]]
+        n, status = state[self._places.place("n")], int(state[self._places.place("status")])
+        word = "running" if self.running and not self.paused else "paused" if self.running else "stopped"
+        t = float(state[self._places.place("t")])
+        return Snapshot(int(n), t, y, u, word if status == RUNNING else "failed", self._seen(t, y, u, self._p[0]))
+
+    def report(self) -> dict[str, Any]:
+        """Deadlines so far, as plain data; see `deadlines` for an object that prints itself."""
+        return self.deadlines.plain()
+
+    @property
+    def deadlines(self) -> Deadlines:
+        x = self.shared
+        words = {name: x.get(name) for name in block.WORDS}
+        kept = x.costs.copy(), x.delays.copy(), x.log.copy()
+        return deadlines(words, *kept, self.step, self._predicted, self.notes)
+
+    def record(self) -> Record:
+        """What was recorded so far, with the deadlines in its provenance."""
+        self._drain()
+        row, nu = self.shared.row, self.shared.nu
+        with self._lock:
+            rows = self.kept.rows()
+        inputs = rows[None, :, row:] if nu else np.zeros((1, 1, 0))
+        table = rows[:, :row].copy()
+        if nu:
+            table[:, -1] = np.arange(len(table))
+        done = Done(self.shared.newest()[0][:, None], [[table]], table[None], np.zeros(1, int), True)
+        settings = {"rate": self.rate, "step": self.step, "every": self.every, "realtime": self.report()}
+        if self.kept.forgotten:
+            settings["rows forgotten"] = self.kept.forgotten
+        return recorded(
+            Outcome(
+                self.system, self.simulator.traced, self.simulator.integrator, self._places, done, (), inputs, self._p,
+                (), settings,
+            )
+        )  # fmt: skip
+
+    # -- threads
+
+    def _run(self) -> None:
+        status, live = (self._places.place(name) for name in ("status", "live"))
+        while True:
+            self.shared.use(self._suited())
+            if self._fresh:
+                self.shared.begin()
+                self._fresh = False
+            with urgent(self.core) as self.notes:
+                why = self.shared.run()
+            state = self.shared.state
+            if why == realtime.STOPPED or state[status] != REPARTITION:
+                return
+            state[status], state[live] = RUNNING, 1.0
+
+    def _suited(self) -> Code:
+        """Machine code for the state as it is: loops may need other dependent coordinates elsewhere."""
+        state, y = self.shared.state, self._places.places["y"]
+        assert isinstance(y, slice)
+        (by,) = self.simulator.traced.grouped(state[y][None], self._p)
+        if "bound" in self._places.places:
+            state[self._places.place("bound")] = by.bounds(state[y][None], self._p)[0]
+        if by not in self._codes:
+            self._codes[by] = Code(self.simulator.program(None, by)[1])
+        return self._codes[by]
+
+    def _write(self) -> None:
+        while self.running:
+            time.sleep(0.05)
+            self._drain()
+
+    def _drain(self) -> None:
+        """Takes rows out of the ring."""
+        with self._lock:
+            self.kept.add(self.shared.drained())
+
+
+def drive(mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any) -> Any:
+    """Runs a system in real time: for so many seconds, giving a Record; or until it is stopped, giving the Drive."""
+    made = Drive(mechanism, rate, **settings)
+    made.start()
+    if seconds is None:
+        return made
+    try:
+        time.sleep(positive("seconds", seconds))
+    finally:
+        made.stop()
+    return made.record()

@@ -1,0 +1,25 @@
+"""How long a step will take, before anything is compiled: the model of emit/cpu/costs.py, on the graph of the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.emit.cpu.costs import costs
+from bellcrank.emit.cpu.inline import opened
+from bellcrank.graph import Graph
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of one step on one core: of a single run, and of each run in a large batch."""
+
+    one: float
+    batch: float
+
+    def __str__(self) -> str:
+        return f"{1e9 * self.one:.0f} ns a step, {1e9 * self.batch:.0f} ns in a batch"
+
+
+def step_time(tick: Graph) -> StepTime:
+    graph = opened(tick)
+    return StepTime(costs(alone=True).predicted(graph), costs().predicted(graph))

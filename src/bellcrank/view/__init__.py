@@ -1,0 +1,1 @@
+"""All that draws: charts, pictures of graphs, schedules and runs, and the pages around them."""

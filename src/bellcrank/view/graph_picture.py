@@ -1,0 +1,230 @@
+"""A small graph as SVG: from inputs at the left to outputs at the right, a column for each step on the longest way.
+
+Nodes of a column are put in the order of the mean of their neighbours, back and forth, until few lines cross; then each
+goes as near to its neighbours as the order allows. Lines that pass a column get a place in it as well (K. Sugiyama,
+S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system structures, IEEE Trans. Systems, Man and
+Cybernetics 11, 1981).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from bellcrank.errors import InputError
+from bellcrank.graph.listing import Array, element, spell
+from bellcrank.graph.node import Node
+from bellcrank.quoting import xml
+from bellcrank.view import palette
+
+MOST = 400  # nodes: a picture of more shows nothing
+TALL, GAP, THIN, BETWEEN, EDGE, SWEEPS = 24, 10, 9, 30, 28, 24
+SIGNS = str.maketrans({"*": "×", "-": "−", "/": "÷"})
+
+
+@dataclass(eq=False)
+class Spot:
+    """A place in a column: of a node, of an output, or of a line that passes."""
+
+    text: str = ""
+    hint: str = ""
+    look: str = ""  # its class in the picture; "" is a line that passes
+    hot: bool = False
+    column: int = 0
+    x: float = 0.0  # left
+    y: float = 0.0  # middle
+    before: list[Spot] = field(default_factory=list)
+    after: list[Spot] = field(default_factory=list)
+
+    @property
+    def width(self) -> float:
+        return max(TALL, 14 + 7.2 * len(self.text)) if self.look else 0.0
+
+    @property
+    def half(self) -> float:
+        """Of the height that it needs."""
+        return (TALL + GAP if self.look else THIN) / 2
+
+
+Lines = list[list[Spot]]  # each from a node through the columns it passes to a user
+
+
+def svg(
+    name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node],
+    critical: Sequence[Node],
+) -> str:  # fmt: skip
+    if len(nodes) > MOST:
+        raise InputError(
+            f"{name} has {len(nodes)} nodes; a picture of more than {MOST} shows nothing. --target dot gives it to "
+            "Graphviz, and `bellcrank schedule` draws what it does when."
+        )
+    steps = palette.order(step_of(n.label) for n in nodes if n.op != "input")
+    spots, lines = _spots(inputs, outputs, nodes, critical, steps)
+    columns = _columns(spots, lines)
+    _order(columns)
+    _place(columns)
+    return _drawn(name, columns, lines, steps)
+
+
+def _spots(
+    inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node],
+    critical: Sequence[Node], steps: Mapping[str, int],
+) -> tuple[list[Spot], Lines]:  # fmt: skip
+    hot = {n.serial for n in critical}
+    of: dict[int, Spot] = {}
+    spots: list[Spot] = []
+    lines: Lines = []
+    for node in nodes:
+        if node.op == "input":
+            of[node.serial] = spot = Spot(element(node.args[0], inputs[node.args[0]], node.args[1]), "input", "end")
+        else:
+            arguments = [of[a.serial] for a in node.operands]
+            spot = Spot(_sign(node), node.label, f"s{steps[step_of(node.label)]}")
+            spot.column = 1 + max((a.column for a in arguments), default=0)
+            lines += [[a, spot] for a in dict.fromkeys(arguments)]
+            of[node.serial] = spot
+        spot.hot = node.serial in hot
+        spots.append(spot)
+    for spot in spots:  # an input stands just before its first user
+        if spot.look == "end":
+            spot.column = min((b.column for a, b in lines if a is spot), default=1) - 1
+    last = 1 + max((s.column for s in spots), default=0)
+    for key, array in outputs.items():
+        for flat, x in enumerate(array.flat):
+            end = Spot(element(key, array.shape, flat), "output", "end", column=last)
+            if isinstance(x, Node):
+                end.hot = x.serial == critical[-1].serial
+                lines.append([of[x.serial], end])
+            else:
+                end.text += f" = {x:.4g}"
+            spots.append(end)
+    return spots, lines
+
+
+def _sign(node: Node) -> str:
+    """× for a product, 9.81 × for one with a constant, sin for a sine."""
+    if node.op == "call":
+        return str(node.args[0].name)
+    text = spell(node, ["" if isinstance(a, Node) else f"{a:.4g}" for a in node.args])
+    return re.sub(r"\([\s,]*\)", "", text).translate(SIGNS).strip()
+
+
+def _columns(spots: list[Spot], lines: Lines) -> list[list[Spot]]:
+    columns: list[list[Spot]] = [[] for _ in range(1 + max((s.column for s in spots), default=0))]
+    for spot in spots:
+        columns[spot.column].append(spot)
+    for line in lines:
+        a, b = line
+        passed = [Spot(column=c) for c in range(a.column + 1, b.column)]
+        line[1:1] = passed
+        for spot in passed:
+            columns[spot.column].append(spot)
+        for one, other in pairwise(line):
+            one.after.append(other)
+            other.before.append(one)
+    return columns
+
+
+def _order(columns: list[list[Spot]]) -> None:
+    """Back and forth: by the mean of the neighbours on the side we come from."""
+    for column in columns:
+        _number(column)
+    for sweep in range(SWEEPS):
+        forth = sweep % 2 == 0
+        for column in columns if forth else reversed(columns):
+            column.sort(key=lambda s: _mean((s.before if forth else s.after), s.y))
+            _number(column)
+
+
+def _number(column: list[Spot]) -> None:
+    for k, spot in enumerate(column):
+        spot.y = k - len(column) / 2
+
+
+def _mean(spots: list[Spot], otherwise: float) -> float:
+    return sum(s.y for s in spots) / len(spots) if spots else otherwise
+
+
+def _place(columns: list[list[Spot]]) -> None:
+    x = float(EDGE)
+    for column in columns:
+        wide = max((s.width for s in column), default=0.0)
+        lines = sum(len(s.after) for s in column)
+        for spot in column:
+            spot.x = x + (wide - spot.width) / 2
+        x += wide + BETWEEN + min(30, lines / 2)
+    for sweep in range(2 * SWEEPS):
+        for column in columns if sweep % 2 else reversed(columns):
+            _apart(column, [_mean(s.before + s.after, s.y) for s in column])
+    top = min((s.y for column in columns for s in column), default=0.0)
+    for column in columns:
+        for spot in column:
+            spot.y += EDGE + 40 - top
+
+
+def _apart(column: list[Spot], wanted: list[float]) -> None:
+    """As near to what is wanted as order and distances allow: neighbours that would collide move as one block."""
+    offset, offsets = 0.0, []
+    for k, spot in enumerate(column):
+        offset += column[k - 1].half + spot.half if k else 0.0
+        offsets.append(offset)
+    blocks: list[list[float]] = []  # sum of wishes, number of spots
+    for wish, off in zip(wanted, offsets, strict=True):
+        blocks.append([wish - off, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+            total, count = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += count
+    k = 0
+    for total, count in blocks:
+        for _ in range(int(count)):
+            column[k].y = total / count + offsets[k]
+            k += 1
+
+
+def _drawn(name: str, columns: list[list[Spot]], lines: Lines, steps: Mapping[str, int]) -> str:
+    spots = [s for column in columns for s in column]
+    legend = sum(28 + 7 * len(step) for step in steps)
+    width = round(max([s.x + s.width for s in spots] + [legend, 8.5 * len(name)], default=0) + EDGE)
+    height = round(max((s.y for s in spots), default=0.0) + 76)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{xml(name)}" font-family="system-ui, sans-serif" font-size="12">',
+        f"<title>{xml(name)}</title>",
+        f"<style>{palette.classes()}</style>",
+        f'<rect class="paper" width="{width}" height="{height}"/>',
+        f'<text class="ink" x="{EDGE}" y="34" font-size="16" font-weight="600">{xml(name)}</text>',
+        '<g fill="none" stroke-width="1.1" opacity="0.75">',
+    ]
+    chain = set(pairwise(s for s in spots if s.hot))
+    out += [f'<path class="message" d="{_curve(line)}"/>' for line in lines]
+    out.append('</g><g fill="none" stroke-width="2">')
+    out += [f'<path class="critical" d="{_curve(line)}"/>' for line in lines if (line[0], line[-1]) in chain]
+    out.append("</g>")
+    out += [_box(s) for s in spots if s.look]
+    x = EDGE
+    for step, colour in steps.items():
+        out.append(f'<rect class="s{colour}" x="{x}" y="{height - 32}" width="12" height="12" rx="3"/>')
+        out.append(f'<text class="ink" x="{x + 17}" y="{height - 22}">{xml(step)}</text>')
+        x += 28 + 7 * len(step)
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def _curve(line: list[Spot]) -> str:
+    x, y = line[0].x + line[0].width, line[0].y
+    path = f"M{x:.1f} {y:.1f}"
+    for spot in line[1:]:
+        mid = (x + spot.x) / 2
+        path += f"C{mid:.1f} {y:.1f} {mid:.1f} {spot.y:.1f} {spot.x:.1f} {spot.y:.1f}"
+        x, y = spot.x + spot.width, spot.y
+    return path
+
+
+def _box(s: Spot) -> str:
+    end = s.look == "end"
+    look = f'class="{"raised" if end else s.look} {"critical" if s.hot else "rule"}" stroke-width="{2 if s.hot else 1}"'
+    box = f'x="{s.x:.1f}" y="{s.y - TALL / 2:.1f}" width="{s.width:.1f}" height="{TALL}" rx="{12 if end else 5}"'
+    at = f'x="{s.x + s.width / 2:.1f}" y="{s.y + 4:.1f}" text-anchor="middle"'
+    return f'<g><title>{xml(s.hint)}</title><rect {look} {box}/><text class="ink" {at}>{xml(s.text)}</text></g>'

@@ -1,0 +1,218 @@
+"""A record as one page: the files of web/, colours, numbers and the replay put together. Nothing is fetched.
+
+What is long is thinned out: the page shows at most ROWS rows, every k-th of the record and the last, and says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import operator
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.model.parts import Array
+from bellcrank.quoting import script, xml
+from bellcrank.record.derived_columns import ENERGIES
+from bellcrank.record.measure import conservative, residuals
+from bellcrank.record.plain_data import plain
+from bellcrank.record.summary import shown
+from bellcrank.version import __version__
+from bellcrank.view import palette, scene
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+GENERATOR = "bellcrank report"  # how our files are told from others
+SCRIPTS = ("data.js", "space.js", "shapes.js", "stage.js", "plots.js", "page.js")
+ROWS = 2000
+NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
+TITLES = {
+    "q": "Positions", "v": "Velocities", "a": "Accelerations",
+    "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
+}  # fmt: skip
+PREFIXES = {"input": "Inputs", "parameter": "Parameters"}
+BY_UNIT = {
+    "rad": "Angles", "deg": "Angles", "m": "Lengths", "rad/s": "Rates", "m/s": "Speeds", "N": "Forces",
+    "N m": "Torques", "Pa": "Pressures", "psi": "Pressures", "bar": "Pressures", "J": "Energies", "W": "Powers",
+    "s": "Times", "A": "Currents",
+}  # fmt: skip
+# Lines on white and on black.
+LINES = (
+    ("#2563c9", "#7db1ff"), ("#d9480f", "#ff9a5c"), ("#2b8a3e", "#69db7c"), ("#ae3ec9", "#e599f7"),
+    ("#0c8599", "#3bc9db"), ("#c2255c", "#faa2c1"), ("#846400", "#ffd43b"), ("#5f3dc4", "#b197fc"),
+    ("#5c940d", "#a9e34b"), ("#495057", "#ced4da"),
+)  # fmt: skip
+
+
+def html(run: Record, lane: int | Sequence[int]) -> str:
+    name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
+    themes = [
+        f"{palette.variables(dark)} " + " ".join(f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINES))
+        for dark in (False, True)
+    ]
+    light, dark = themes[0], f"color-scheme: dark; {themes[1]}"
+    colours = (
+        f":root {{ {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
+        f":root[data-theme=dark] {{ {dark} }}\n"
+    )
+    data = json.dumps(plain(contents(run, lane, name)), allow_nan=False)
+    pieces = {
+        "TITLE": xml(name),
+        "GENERATOR": f"{GENERATOR} {__version__}",
+        "STYLE": colours + _file("page.css"),
+        "DATA": script(data),
+        "SCRIPT": "\n".join(_file(script) for script in SCRIPTS),
+    }
+    out = []
+    for piece in _file("page.html").split("{{"):  # one pass: what is put in is not looked at again
+        key, mark, rest = piece.partition("}}")
+        out.append(pieces[key] + rest if mark else piece)
+    return "".join(out)
+
+
+def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, Any]:
+    """All that the page knows, of one run of the batch."""
+    lane = lane_of(run, asked)
+    rows = np.flatnonzero(np.isfinite(run.t[lane]))
+    kept = thinned(rows, ROWS)
+    if not kept.size:
+        raise InputError("the record has no rows; there is nothing to report.")
+    m = run.mechanism
+    places = len(m.bodies) if m is not None else 0
+    found = panels(run)
+    columns = list(dict.fromkeys(c for panel in found for c in panel["columns"]))
+    data: dict[str, Any] = {
+        "name": name,
+        "about": about(run, lane, rows.size, kept.size),
+        "facts": facts(run, lane),
+        "stops": stop_lines(run, lane),
+        "warnings": [f"{w.element}: {w.outcome}" for w in m.report.warnings] if m is not None else [],
+        "provenance": [[key, shown(value)] for key, value in run.provenance.items()],
+        "joints": joints(run),
+        "t": packed(run.t[lane][kept], "<f8"),
+        "columns": [{"name": c, "unit": _column(run, c)[0], "values": packed(_column(run, c)[1][lane][kept], "<f8")}
+                    for c in columns],
+        "panels": [p | {"columns": [columns.index(c) for c in p["columns"]]} for p in found],
+        "replay": None,
+    }  # fmt: skip
+    if m is not None and places and run.has_state("q"):
+        q = run.q[lane]
+        good = rows[np.isfinite(q[rows]).all(axis=-1)]
+        frames = thinned(good, max(2, min(ROWS, NUMBERS // (7 * places))))
+        if frames.size:
+            data["replay"] = scene.scene(m, q[frames]) | {
+                "t": packed(run.t[lane][frames], "<f8"),
+                "poses": packed(scene.poses(m, q[frames]), "<f4"),
+            }
+    return data
+
+
+def lane_of(run: Record, asked: int | Sequence[int]) -> tuple[int, ...]:
+    """Checked; () of a batch is its first run, and a number one of a batch with one axis."""
+    try:
+        lane = tuple(map(operator.index, asked)) if isinstance(asked, Sequence) else (operator.index(asked),)
+    except TypeError:
+        lane = (-1,) * (1 + len(run.batch))
+    if run.batch and not lane:
+        return tuple(0 for _ in run.batch)
+    if len(lane) != len(run.batch) or not all(0 <= i < n for i, n in zip(lane, run.batch, strict=True)):
+        has = f"the batch has the shape {run.batch}" if run.batch else "there is no batch, so leave it out"
+        raise InputError(f"lane is {asked!r}; expected a whole number for each axis of the batch, from 0: {has}.")
+    return lane
+
+
+def thinned(rows: Array, most: int) -> Array:
+    """Every k-th, and the last."""
+    k = max(1, -(-(rows.size - 1) // (most - 1)))
+    return rows if k == 1 else np.append(rows[:-1:k], rows[-1])
+
+
+def packed(values: Array, dtype: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
+
+
+# -- words
+
+
+def about(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
+    parts = [f"{rows} rows over {np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g} s"]
+    parts += [f"run {', '.join(map(str, lane))} of the batch {' x '.join(map(str, run.batch))}"] if lane else []
+    parts += [f"{kept} of them are on this page"] if kept < rows else []
+    return "; ".join(parts)
+
+
+def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
+    m, made = run.mechanism, run.provenance
+    out = [[f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}", "s", "shown" if "part" in made else "simulated"]]
+    if m is not None:
+        freedom = m.loop_analysis.mobility if m.loops else m.nv
+        out += [[str(len(m.bodies)), "", "moving bodies"], [str(freedom), "", "degrees of freedom"]]
+    out += [[str(made["integrator"]), "", "integrator"]] if "integrator" in made else []
+    out += [[shown(made["step"]), "s", "step"]] if isinstance(made.get("step"), (int, float)) else []
+    worst: dict[str, float] = {}
+    for key, value in residuals(run).items():
+        drift = "energy drift" if conservative(run) else "energy balance"  # what was fed or eaten is taken off
+        label = drift if key == "energy" else f"{key.split()[0]} error"
+        worst[label] = max(worst.get(label, 0.0), float(np.asarray(value)[lane]))
+    return out + [[f"{size:.1e}" if size else "0", "", label] for label, size in worst.items()]
+
+
+def stop_lines(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
+    if not run.stops:
+        return []
+    s = run.stops[int(np.ravel_multi_index(lane, run.batch)) if lane else 0]
+    return [[s.reason, f"{s.time:.6g} s", s.message]]
+
+
+def joints(run: Record) -> list[list[str]]:
+    m = run.mechanism
+    if m is None:
+        return []
+    return [[j.name, j.kind, j.parent, b.name, f"{b.mass:.5g} kg"] for j, b in zip(m.joints, m.bodies, strict=True)]
+
+
+# -- plots
+
+
+def panels(run: Record) -> list[dict[str, Any]]:
+    """Columns that belong together: the same kind (the end of the name) in the same unit; then the energies."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in run.columns[1:]:
+        if name not in ENERGIES:
+            unit = run.column(name).unit
+            found.setdefault((title_of(name, unit), unit), []).append(name)
+    out = [{"title": title, "unit": unit, "columns": names} for (title, unit), names in found.items()]
+    if "energy" in run:
+        parts = [n for n in reversed(ENERGIES) if n in run]
+        out.append({"title": "Energies", "unit": "J", "columns": parts})
+        out.append({"title": "Change of energy", "unit": "J", "columns": [CHANGE]})
+    return out
+
+
+def title_of(name: str, unit: str) -> str:
+    """What columns like this one are called together."""
+    kind = name.rpartition(".")[2]
+    if (kind, unit) == ("q", "1"):
+        return "Orientation"
+    prefix = name.partition(".")[0] if "." in name else ""
+    known = PREFIXES.get(prefix) or (TITLES.get(kind) if prefix else None) or BY_UNIT.get(unit)
+    return known or f"{kind[:1].upper()}{kind[1:]}"
+
+
+CHANGE = "energy - energy(0)"
+
+
+def _column(run: Record, name: str) -> tuple[str, Array]:
+    if name == CHANGE and name not in run.columns:
+        return "J", run["energy"] - run["energy"][..., :1]
+    return run.column(name).unit, run[name]
+
+
+def _file(name: str) -> str:
+    return (files("bellcrank.view") / "record_web" / name).read_text("utf-8")

@@ -1,0 +1,183 @@
+"""What the replay shows: simple shapes on the bodies, and where the bodies are at each moment.
+
+A mechanism has no pictures of its parts, only joints, centres of mass and inertias. So a body is a bar from its joint
+to each joint that it carries (and to the user's own frames on it); one that carries nothing is the box of its mass
+and inertia. Joints are discs about their axis, slides boxes along it on a rod, balls
+balls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.kinematics import poses as link_poses
+from bellcrank.model import Body, Frame, Joint, Mechanism
+from bellcrank.model.frames import tree_of
+from bellcrank.model.parts import Array
+
+Shape = dict[str, Any]
+SLENDER = 0.085  # radius of a bar against the typical length of one
+SLIDES = ("prismatic", "cylindrical")
+FAR = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
+
+
+def scene(m: Mechanism, q: Array) -> dict[str, Any]:
+    """Everything but the movement; q (rows, nq) says how much room it takes."""
+    unit = typical_length(m)
+    placed = poses(m, q)
+    spots = _spots(m, placed)
+    up = -np.asarray(m.gravity)
+    up = up / np.linalg.norm(up) if np.linalg.norm(up) > 0.0 else np.array([0.0, 0.0, 1.0])
+    free = _flies(m)
+    centre, radius = _sphere(spots[0], unit)
+    if not free:  # what flies away is followed
+        around, reach = _sphere(spots.reshape(-1, 3), unit)
+        centre, radius = (around, reach) if reach < FAR * radius else (centre, FAR * radius)
+    return {
+        "bodies": [b.name for b in m.bodies],
+        "shapes": [s for i in range(len(m.bodies)) for s in shapes(m, i, unit)] + _ground(m, unit),
+        "frames": _frames(m),
+        "up": up.round(6).tolist(),
+        "unit": unit,
+        "centre": centre.tolist(),
+        "radius": radius,
+        "follow": free,
+    }
+
+
+def _sphere(points: Array, least: float) -> tuple[Array, float]:
+    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    return centre, max(float(np.linalg.norm(points - centre, axis=-1).max()), least)
+
+
+def poses(m: Mechanism, q: Array) -> Array:
+    """[x y z qx qy qz qw] of every body's frame, (rows, bodies, 7). The method runs on whole columns at once."""
+    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
+    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
+    found = link_poses(tree, list(np.asarray(q, float).T))
+    out = np.empty((len(q), len(m.bodies), 7))
+    for i, mark in enumerate(marks):
+        link, R_FB, p_FB = tree.frames[mark]
+        R_WF, p_WF = found[link]
+        for k, x in enumerate(p_WF + R_WF @ p_FB):
+            out[:, i, k] = x
+        elements = [np.broadcast_to(x, len(q)) for row in R_WF.times(R_FB).rows for x in row]
+        out[:, i, 3:] = _quaternions(np.stack(elements, axis=-1))
+    return out
+
+
+def _quaternions(R: Array) -> Array:
+    """(rows, 9) -> (rows, 4), by the largest of the four elements: none of them divides by little."""
+    R = R.reshape(-1, 3, 3)
+    xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
+    a, b, c = R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]
+    d, e, f = R[:, 0, 1] + R[:, 1, 0], R[:, 0, 2] + R[:, 2, 0], R[:, 1, 2] + R[:, 2, 1]
+    each = np.stack([
+        np.stack([1 + xx - yy - zz, d, e, a], -1),
+        np.stack([d, 1 - xx + yy - zz, f, b], -1),
+        np.stack([e, f, 1 - xx - yy + zz, c], -1),
+        np.stack([a, b, c, 1 + xx + yy + zz], -1),
+    ])  # fmt: skip
+    size = np.linalg.norm(each, axis=-1)
+    best = size.argmax(axis=0)
+    rows = np.arange(len(R))
+    return np.asarray(each[best, rows] / size[best, rows, None])
+
+
+# -- shapes
+
+
+def typical_length(m: Mechanism) -> float:
+    """The median distance between joints; of a mechanism without any, from its centres of mass and inertias."""
+    lengths = [float(np.linalg.norm(j.point)) for j in m.joints]
+    lengths += [float(np.linalg.norm(f.point)) for f in m.frames.values()]
+    spans = [x for x in lengths if x > 1e-6 * max(lengths)]
+    if not spans:
+        spans = [2 * float(np.linalg.norm(b.com)) for b in m.bodies if np.any(b.com)]
+    spans = spans or [2 * float(half.max()) for b in m.bodies if (half := box(b)[0]).max() > 0.0]
+    return float(np.median(spans)) if spans else 1.0
+
+
+def box(b: Body) -> tuple[Array, Array]:
+    """Half edges and axes (columns) of the solid box with the body's mass and inertia."""
+    if b.mass <= 0.0:
+        return np.zeros(3), np.eye(3)
+    moments, axes = np.linalg.eigh(np.asarray(b.inertia))
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 0] = -axes[:, 0]
+    return np.sqrt(np.maximum(1.5 * (moments.sum() - 2 * moments) / b.mass, 0.0)), axes
+
+
+def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
+    """Of body i and of the joint that moves it, in the body's frame."""
+    b, r = m.bodies[i], SLENDER * unit
+    ends = [j.point for j in m.joints if j.parent == b.name]
+    ends += [f.point for f in m.frames.values() if f.body == b.name and f.name not in b.links]
+    bars = [e for e in dict.fromkeys(ends) if np.linalg.norm(e) > 0.5 * r]
+    out: list[Shape] = []
+    for end in bars:
+        out.append({"body": i, "kind": "bar", "a": [0.0, 0.0, 0.0], "b": list(end), "ra": 1.15 * r, "rb": 0.8 * r})
+    if not any(j.parent == b.name for j in m.joints):
+        out += _lump(b, i, r, unit)
+    return out + _joint(m.joints[i], i, m.parent[i], r)
+
+
+def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
+    """A box for the mass, and a bar to it where it does not reach the joint."""
+    half, axes = box(b)
+    half = np.clip(half, 0.9 * r, 0.35 * unit)  # the moments of geared motors would make a house of a hand
+    com = np.asarray(b.com)
+    out: list[Shape] = [{"body": i, "kind": "box", "at": com.tolist(), "axes": axes.tolist(), "half": half.tolist()}]
+    if np.any(np.abs(axes.T @ com) > half):
+        out.append({"body": i, "kind": "bar", "a": [0.0, 0.0, 0.0], "b": com.tolist(), "ra": r, "rb": 0.7 * r})
+    return out
+
+
+def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
+    at, here = [0.0, 0.0, 0.0], {"body": i, "joint": True}
+    if j.kind == "floating":
+        return []
+    if j.kind == "spherical":
+        return [{**here, "kind": "ball", "at": at, "r": 1.5 * r}]
+    if j.kind in SLIDES:
+        rod = {**here, "kind": "rod", "parent": parent, "from": list(j.point), "r": 0.5 * r}  # from parent to child
+        return [rod, {**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
+    found = [{**here, "kind": "disc", "at": at, "axis": list(j.axis), "r": 1.5 * r, "h": 1.35 * r}]
+    if j.second_axis is not None:
+        found.append({**here, "kind": "disc", "at": at, "axis": list(j.second_axis), "r": 1.3 * r, "h": 1.6 * r})
+    return found
+
+
+def _ground(m: Mechanism, unit: float) -> list[Shape]:
+    """Bars from the origin to the joints on the ground that are not there; body -1 does not move."""
+    r = SLENDER * unit
+    ends = [j.point for j in m.joints if j.parent == m.ground and j.kind != "floating"]
+    far = [e for e in dict.fromkeys(ends) if np.linalg.norm(e) > 1.5 * r]
+    return [{"body": -1, "kind": "bar", "a": [0.0, 0.0, 0.0], "b": list(e), "ra": 1.4 * r, "rb": r} for e in far]
+
+
+def _frames(m: Mechanism) -> list[dict[str, Any]]:
+    """Places that can leave a trace: frames on moving bodies. Last, for the default, the outermost."""
+    index = {b.name: i for i, b in enumerate(m.bodies)}
+    found = [
+        {"name": f.name, "body": index[f.body], "point": list(f.point)} for f in m.frames.values() if f.body in index
+    ]
+    leaves = [b for b in m.bodies if not any(j.parent == b.name for j in m.joints)]
+    return found + [{"name": f"centre of {b.name}", "body": index[b.name], "point": list(b.com)} for b in leaves]
+
+
+def _spots(m: Mechanism, placed: Array) -> Array:
+    """Points of the bodies in the world, (rows, points, 3): joints and centres of mass."""
+    found = [placed[:, :, :3]]
+    for i, b in enumerate(m.bodies):
+        u, w = placed[:, i, 3:6], placed[:, i, 6:]
+        c = np.broadcast_to(b.com, u.shape)
+        found.append((placed[:, i, :3] + c + 2 * np.cross(u, np.cross(u, c) + w * c))[:, None])
+    found.append(np.zeros((len(placed), 1, 3)) if not _flies(m) else placed[:, :1, :3])
+    return np.concatenate(found, axis=1)
+
+
+def _flies(m: Mechanism) -> bool:
+    return any(j.kind == "floating" and j.parent == m.ground for j in m.joints)

@@ -1,0 +1,188 @@
+"""A schedule as SVG: processors down, time across, tasks coloured by step, messages as arrows, red for what decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from bellcrank.quoting import xml
+from bellcrank.view import palette
+
+if TYPE_CHECKING:
+    from bellcrank.scheduling.schedule import Message, Schedule
+
+WIDTH, LEFT, RIGHT, ROW, BOX, HEAD = 1200, 64, 24, 34, 22, 92
+LETTER = 6.1  # width of one at the size of a task's name
+ARROWS = 600  # more than these are a grey cloud: then only those of the critical path are drawn
+
+
+def svg(s: Schedule) -> str:
+    return _Picture(s).text()
+
+
+class _Picture:
+    def __init__(self, s: Schedule) -> None:
+        self.s = s
+        self.hot: dict[int, list[int]] = {}  # messages of the critical path, and which of their hops are
+        for link in s.chain:
+            if link.message >= 0:
+                self.hot.setdefault(link.message, []).append(link.hop)
+        passed = {p for k, hops in self.hot.items() for n in hops for p in _ends(s.messages[k], n)}
+        shown = range(s.machine.processors) if s.machine.processors <= 32 else sorted({*s.where, *passed})
+        self.row = {p: k for k, p in enumerate(shown)}
+        self.steps = palette.order(task.step for task in s.tasks)
+        self.scale = (WIDTH - LEFT - RIGHT) / (s.makespan or 1.0)
+        self.bottom = HEAD + ROW * len(self.row)
+        self.legend = list(self._legend())
+        self.height = self.bottom + 40 + 22 * (1 + max((line for _, _, line, _ in self.legend), default=0))
+
+    def x(self, t: float) -> float:
+        return LEFT + t * self.scale
+
+    def y(self, p: int) -> float:
+        """The middle of a processor's row."""
+        return HEAD + ROW * (self.row[p] + 0.5)
+
+    def text(self) -> str:
+        s = self.s
+        title = xml(f"{s.tasks.name} on {s.machine.name}")
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" '
+            f'height="{self.height}" role="img" aria-label="{title}" font-family="system-ui, sans-serif">',
+            "<!-- bellcrank schedule -->",
+            f"<title>{title}</title>",
+            f"<style>{palette.classes()}</style>",
+            f"<defs>{_marker('tip')}{_marker('hot')}</defs>",
+            f'<rect class="paper" width="{WIDTH}" height="{self.height}"/>',
+            f'<g font-weight="600">{_words(f"{s.tasks.name} on {s.machine.name}", LEFT, 32, 17)}</g>',
+            _words(self._summary(), LEFT, 54, 12.5, tone="soft"),
+            *self._rows(),
+            *self._ruler(),
+            *self._messages(),  # behind the boxes, so that these can be read
+            *self._critical(),
+            *self._tasks(),
+            *self._drawn_legend(),
+            "</svg>",
+        ]
+        return "\n".join(parts) + "\n"
+
+    def _summary(self) -> str:
+        f = self.s.facts
+        return (
+            f"{f['makespan']:.6g} {f['unit']}, {f['speedup']:.2f} times as fast as one processor; efficiency "
+            f"{f['efficiency']:.0%}; no schedule is shorter than {f['bound']:.6g}; {f['messages']} messages, "
+            f"{f['words']} words"
+        )
+
+    def _rows(self) -> Iterable[str]:
+        for p, k in self.row.items():
+            if k % 2 == 0:
+                top, width = HEAD + ROW * k, WIDTH - LEFT - RIGHT
+                yield f'<rect class="raised" x="{LEFT}" y="{top}" width="{width}" height="{ROW}"/>'
+            yield _words(str(p), LEFT - 10, self.y(p) + 4, 12, "end", "soft")
+
+    def _ruler(self) -> Iterable[str]:
+        for t in ticks(self.s.makespan):
+            x = f"{self.x(t):.1f}"
+            yield f'<path class="rule" d="M{x} {HEAD - 6}V{self.bottom}"/>'
+            yield _words(f"{t:g}", self.x(t), HEAD - 12, 11, "middle", "soft")
+        yield _words(self.s.machine.unit, LEFT - 10, HEAD - 12, 11, "end", "soft")
+
+    def _tasks(self) -> Iterable[str]:
+        s, critical = self.s, set(self.s.critical)
+        for task, p, a, b in zip(s.tasks, s.where, s.start, s.finish, strict=True):
+            x, width = self.x(a), (b - a) * self.scale
+            hot = task.index in critical
+            hint = f"{task.name}, processor {p}, {a:.6g} to {b:.6g} {s.machine.unit}, {len(task.nodes)} operations"
+            corner = min(3.0, width / 3)
+            yield (
+                f'<rect class="s{self.steps[task.step]} {"critical" if hot else "box"}" x="{x:.2f}" '
+                f'y="{self.y(p) - BOX / 2:g}" width="{max(width, 0.3):.2f}" height="{BOX}" rx="{corner:.1f}" '
+                f'stroke-width="{min(1.6 if hot else 0.8, width / 3):.2f}"><title>{xml(hint)}</title></rect>'
+            )
+            for name in (task.name, task.step):
+                if 0 < LETTER * len(name) + 6 <= width:
+                    yield _words(name, x + width / 2, self.y(p) + 3.8, 11, "middle")
+                    break
+
+    def _messages(self) -> Iterable[str]:
+        sent = self.s.messages
+        if len(sent) > ARROWS:
+            sent = tuple(sent[k] for k in self.hot)
+        strength = max(0.2, min(0.8, 100 / (len(sent) or 1)))
+        yield f'<g fill="none" stroke-width="1" opacity="{strength:.2f}">'
+        for m in sent:
+            hint = f"{self.s.tasks[m.task].name}: {m.words} words from processor {m.source} to {m.target}"
+            yield f'<path class="message" d="{self._path(m)}" marker-end="url(#tip)"><title>{xml(hint)}</title></path>'
+        yield "</g>"
+
+    def _between(self, a: int, b: int) -> tuple[float, float]:
+        """The edges of two rows that face each other."""
+        down = BOX / 2 if self.y(b) > self.y(a) else -BOX / 2
+        return self.y(a) + down, self.y(b) - down
+
+    def _path(self, m: Message) -> str:
+        """A straight line for each hop. An idle processor that has no row is passed by."""
+        at, drawn = m.source, ""
+        for k, hop in enumerate(m.hops):
+            there = _ends(m, k)[1]
+            if there in self.row:
+                y0, y1 = self._between(at, there)
+                drawn += f"{'L' if drawn else 'M'}{self.x(hop.start):.1f} {y0:g}L{self.x(hop.finish):.1f} {y1:g}"
+                at = there
+        return drawn
+
+    def _critical(self) -> Iterable[str]:
+        for k, hops in self.hot.items():
+            m, drawn, last = self.s.messages[k], "", -2
+            for n in hops:
+                y0, y1 = self._between(*_ends(m, n))
+                drawn += f"{'L' if n == last + 1 else 'M'}{self.x(m.hops[n].start):.1f} {y0:g}"
+                drawn += f"L{self.x(m.hops[n].finish):.1f} {y1:g}"
+                last = n
+            yield f'<path class="critical" fill="none" stroke-width="1.6" d="{drawn}" marker-end="url(#hot)"/>'
+
+    def _legend(self) -> Iterable[tuple[str, int, int, float]]:
+        """Name, colour, line and place of each step."""
+        x, line = float(LEFT), 0
+        for step, colour in self.steps.items():
+            width = 26 + 6.6 * len(step)
+            if x + width > WIDTH - RIGHT:
+                x, line = float(LEFT), line + 1
+            yield step, colour, line, x
+            x += width
+
+    def _drawn_legend(self) -> Iterable[str]:
+        for step, colour, line, x in self.legend:
+            y = self.bottom + 34 + 22 * line
+            yield f'<rect class="s{colour}" x="{x:.1f}" y="{y - 10}" width="12" height="12" rx="3"/>'
+            yield _words(step, x + 17, y, 12)
+
+
+def _ends(m: Message, hop: int) -> tuple[int, int]:
+    """Where a hop goes from and to; the channel of a bus does not say."""
+    channel = m.hops[hop].channel
+    return m.source if hop == 0 else channel[0], m.target if hop == len(m.hops) - 1 else channel[1]
+
+
+def _words(text: str, x: float, y: float, size: float, anchor: str = "start", tone: str = "ink") -> str:
+    at = f'x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}"'
+    return f'<text class="{tone}" {at} pointer-events="none">{xml(text)}</text>'
+
+
+def _marker(name: str) -> str:
+    """The head of an arrow."""
+    size = 'viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6"'
+    tip = f'<path class="{name}" d="M0 0 6 3 0 6z"/>'
+    return f'<marker id="{name}" {size} orient="auto" markerUnits="userSpaceOnUse">{tip}</marker>'
+
+
+def ticks(end: float, wanted: int = 10) -> list[float]:
+    """Round numbers from 0 to the end, about so many."""
+    if end <= 0:
+        return [0.0]
+    rough = end / wanted
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * k for k in (1, 2, 5, 10) if unit * k >= rough * (1 - 1e-9))
+    return [round(k * step, 12) for k in range(int(end / step + 1e-9) + 1)]

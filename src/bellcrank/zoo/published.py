@@ -1,0 +1,155 @@
+"""The mechanisms of the seed papers. data.toml has their numbers, where they are printed and what had to be decided."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from importlib.resources import files
+from math import hypot, radians
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.formats.builder import Builder
+from bellcrank.formats.dh import from_saha, from_wong
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Line, triple
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(files("bellcrank.zoo").joinpath("data.toml").read_text("utf-8"))
+
+
+def data(name: str) -> dict[str, Any]:
+    """What a paper prints of a mechanism, with full citations: parameters, start, hydraulics, control, tests."""
+    tables = _tables()
+    names = [key for key in tables if key != "cite"]
+    if name not in names:
+        raise InputError(f"zoo: {unknown('paper mechanism', name, names)}")
+    found: dict[str, Any] = deepcopy(tables[name])
+    found["cite"] = [tables["cite"][key] for key in found["cite"]]
+    return found
+
+
+def puma600() -> Mechanism:
+    """PUMA 600, six revolute joints (Wong 1991, after Angeles and Ma 1988)."""
+    return _wong("puma600", data("puma600"))
+
+
+def torso() -> Mechanism:
+    """A human torso with head and two arms, a tree of six revolute joints (Wong 1991)."""
+    given = data("torso")
+    inertia: list[Any] = [given["inertia_trunk"], [0.4 * given["mass"][1] * given["radius"][1] ** 2] * 3]
+    for i in range(2, 6):
+        m, r, length = given["mass"][i], given["radius"][i], given["length"][i]
+        along, across = m * r * r / 2, m * (r * r / 4 + length * length / 12)
+        inertia.append([across, along, across] if i < 4 else [along, across, across])  # arm B as printed
+    given["l"] = {tuple(int(k) for k in key.split("-")): v for key, v in given["l"].items()}
+    return _wong("torso", given | {"inertia": inertia})
+
+
+def excavator() -> Mechanism:
+    """Caterpillar 215B: cab, boom, stick, bucket (Wong 1991). Its hydraulics and control are in `data("excavator")`."""
+    return _wong("excavator", data("excavator"))
+
+
+def stanford() -> Mechanism:
+    """Stanford arm, five revolute joints and a prismatic third one (Saha 2001)."""
+    return _saha("stanford", data("stanford"))
+
+
+def puma_saha() -> Mechanism:
+    """PUMA robot (Saha 2001): puma600 in another convention, but for two numbers (see data.toml)."""
+    return _saha("puma_saha", data("puma_saha"))
+
+
+def planar3r() -> Mechanism:
+    """Three equal rods in a vertical plane (Saha 2001, who prints no numbers: 1 m and 1 kg are ours)."""
+    given = data("planar3r")
+    length, mass = given["length"], given["mass"]
+    b = Builder("planar3r", gravity=(0.0, -9.81, 0.0))
+    about = mass * length**2 / 12
+    for i in range(3):
+        b.body(f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, about, about))
+        parent = f"link{i}" if i else "ground"
+        b.joint(f"joint{i + 1}", "revolute", parent, f"link{i + 1}", point=(i * length, 0.0, 0.0))
+    return b.build()
+
+
+def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
+    """A four-bar loop on a slide (Nikravesh et al. 1989). The loop is closed by R5; q = 0 is the printed configuration.
+
+    closed=False is the tree that is left when R5 is cut, whose frames "P1" and "P4" coincide where the loop would
+    close. forces=True adds "several force elements", as in the paper's experiment of section 7: two springs with
+    dampers, one along the slide and one across the loop, whose numbers are ours.
+    """
+    given = data("slider_fourbar")
+    axis, slide = ([x / hypot(*given[name]) for x in given[name]] for name in ("axis", "slide"))
+    b = Builder("slider_fourbar")
+    ends = {"slide": ("R2", "R5"), "crank": ("R2", "R3"), "coupler": ("R3", "R4"), "rocker": ("R4", "R5")}
+    for mass, (name, (start, end)) in zip(given["mass"], ends.items(), strict=True):
+        here, there, r2 = np.array(given[start], dtype=float), np.array(given[end], dtype=float), given["radius"] ** 2
+        across = mass * (r2 / 4 + (there - here) @ (there - here) / 12)  # a cylinder's moments
+        e = (there - here) / np.linalg.norm(there - here)
+        inertia = across * np.eye(3) + (mass * r2 / 2 - across) * np.outer(e, e)
+        b.body(name, mass=mass, com=triple((here + there) / 2), inertia=inertia)
+    b.joint("T1", "prismatic", "ground", "slide", axis=slide)
+    b.joint("R2", "revolute", "slide", "crank", point=given["R2"], axis=axis)
+    b.joint("R3", "revolute", "crank", "coupler", point=given["R3"], axis=axis)
+    b.joint("R4", "revolute", "coupler", "rocker", point=given["R4"], axis=axis)
+    b.frame("P1", "slide", point=given["R5"])
+    b.frame("P4", "rocker", point=given["R5"])
+    if closed:
+        b.close("R5", "revolute", "slide", "rocker", point=given["R5"], axis=axis)
+    if forces:
+        behind = [-x for x in slide]
+        along, across = (
+            {k: given[name][k] for k in ("stiffness", "length", "damping")} for name in ("along", "across")
+        )
+        b.spring("along", "ground", "slide", point_a=behind, point_b=(0, 0, 0), **along)
+        b.spring("across", "slide", "coupler", point_a=given["R2"], point_b=given["R4"], **across)
+    return b.build()
+
+
+def _wong(name: str, given: Mapping[str, Any]) -> Mechanism:
+    return from_wong(
+        name,
+        alpha=_radians(given["alpha_deg"]),
+        mass=given["mass"],
+        k=given["k"],
+        l=given["l"],
+        inertia=given["inertia"],
+        parent=given.get("parent"),
+        names=given.get("names", ()),
+        source=given["source"],
+        lines=_lines(given),
+    )
+
+
+def _saha(name: str, given: Mapping[str, Any]) -> Mechanism:
+    return from_saha(
+        name,
+        joints=given["joints"],
+        a=given["a"],
+        b=given["b"],
+        alpha=_radians(given["alpha_deg"]),
+        mass=given["mass"],
+        r=given["r"],
+        inertia=given["inertia"],
+        source=given["source"],
+        lines=_lines(given),
+    )
+
+
+def _lines(given: Mapping[str, Any]) -> list[Line]:
+    """Whom to thank, and what to know, at the head of the report."""
+    note = [Line("table", given["note"], "note")] if "note" in given else []
+    return [*(Line("source", text) for text in given["cite"]), *note]
+
+
+def _radians(degrees: Sequence[float]) -> list[float]:
+    return [radians(x) for x in degrees]
