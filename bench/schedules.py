@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bellcrank import zoo
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.scheduling import machine, schedule
 
 MECHANISMS = ("stanford", "puma600", "excavator", "torso", "tree:15", "chain:16", "chain:64", "tree:63")
@@ -43,7 +43,7 @@ def main() -> int:
         for method in METHODS:
             if method == "newton_euler_symbolic" and m.nv > SMALL:
                 continue
-            g = build.graph(m, "forward_dynamics", method)
+            g = graphs.graph(m, "forward_dynamics", method)
             cells, begin = [], time.perf_counter()
             for text, kind in MACHINES:
                 s = schedule(g, machine(text, kind), given.level)

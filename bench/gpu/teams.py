@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.cuda.device import Function, cupy
 from bellcrank.emit.cuda.straight import Straight
 from bench.gpu import clock
@@ -30,7 +30,7 @@ def loaded(name: str) -> Any:
 
 def made(case: Case) -> dict[str, Any]:
     name, method, dtype, members = case
-    s = Straight(build.graph(loaded(name), "forward_dynamics", method), dtype, members=members)
+    s = Straight(graphs.graph(loaded(name), "forward_dynamics", method), dtype, members=members)
     p = s.plan
     return {"ptx": s.ptx, "threads": p.threads, "shared": s.shared, "states": p.states, "cost": p.cost,
             "registers": p.registers, "balance": p.team.balance, "blocks": p.blocks, "far": p.local}  # fmt: skip

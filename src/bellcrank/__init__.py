@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "zoo": ("bellcrank.zoo", ""),
     "kernel": ("bellcrank.build.kernels", "kernel"),
+    "compile": ("bellcrank.build.compiling", "compile"),
     "Kernel": ("bellcrank.emit.cpu.kernel", "Kernel"),
     "Graph": ("bellcrank.graph", "Graph"),
     "equations": ("bellcrank.build.equations", "equations"),

@@ -1,4 +1,4 @@
-"""The stairs up to view/: what can be drawn says so in a method, and only when it is called is anything up there loaded.
+"""The stairs up to view/: what can be drawn says so in a method, and only a call loads anything up there.
 
 The one import that points upwards, and the reason why nothing below has to know how it looks.
 """

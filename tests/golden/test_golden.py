@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.emit.cpu import llvm, sincos
 from bellcrank.model import Mechanism
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], Mechanism], str, str]] = {
 def generated(name: str) -> dict[str, str]:
     """File name to text. Nothing in it may depend on this computer: the lanes are four, whatever the processor has."""
     make, quantity, method = CASES[name]
-    g = build.graph(make(), quantity, method)
+    g = graphs.graph(make(), quantity, method)
     ll = llvm.source(g, 4, "float64").replace(sincos.definition(4, "float64"), "; @sincos: see emit/cpu/sincos.py")
     texts = {f"{name}.txt": str(g), f"{name}.ll": ll}
     for file, text in c99.source(g).items():

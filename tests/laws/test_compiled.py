@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build.kernels import graph
+from bellcrank.build.graphs import graph
 from bellcrank.model import Mechanism
 from trees import ALL, close, random_tree, trees
 

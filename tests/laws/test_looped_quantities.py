@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_looped_dynamics import DRIVES, by_layer, everything, in_motion, moving, reference
 
 from bellcrank import zoo
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, able, crba, rnea
 from bellcrank.dynamics.centres import placed
 from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
@@ -144,13 +144,13 @@ def test_every_quantity_by_every_method_has_a_graph(name: str) -> None:
     for row in QUANTITIES.values():
         first = None
         for by in able(row.name, m.tree):
-            request = build.Request(
+            request = graphs.Request(
                 row.name,
                 by.name,
                 frame=m.bodies[-1].name if row.option == "frame" else "",
                 actuated=tuple(DRIVES[name]) if row.driven else (),
             )
-            g = build.chosen(m, request)[1]
+            g = graphs.chosen(m, request)[1]
             found = g.evaluate(**{key: values[key] for key in row.inputs})[row.name]
             assert np.isfinite(found).all()
             first = found if first is None else first

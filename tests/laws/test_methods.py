@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, able, absolute, candidates, crba, kinematics, rnea
 from bellcrank.dynamics.centres import placed
 from bellcrank.dynamics.cut_joints import constraints, drives, passed_by, reported
@@ -150,7 +150,7 @@ def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
 @given(m=everything, name=st.sampled_from(["forward_dynamics", "mass_matrix", "bias", "inverse_mass_matrix"]))
 def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
     """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
-    request = build.Request(name)
-    every = {by.name: WEIGHTS.predicted(build.traced(m, request, by)) for by in able(name, m.tree)}
+    request = graphs.Request(name)
+    every = {by.name: WEIGHTS.predicted(graphs.traced(m, request, by)) for by in able(name, m.tree)}
     tried = [by.name for by in candidates(name, m.tree)]
     assert min(every[by] for by in tried) <= 1.1 * min(every.values())

@@ -29,12 +29,13 @@ from typer.testing import CliRunner
 import bellcrank as bc
 from bellcrank import quoting
 from bellcrank.build import equations as printed
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.cli import app
 from bellcrank.emit.c import c99
 from bellcrank.emit.cores import streams
 from bellcrank.emit.cpu import loop, realtime
 from bellcrank.emit.cpu.host import host, llvm
+from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
@@ -331,8 +332,8 @@ def shared(g: Graph) -> Schedule:
 def check_graph(name: str) -> None:
     g, h = graph(name), graph(SAFE)
     width = host().lanes("float64")
-    assert functions(build.source(g)) == functions(build.source(h))
-    assert uncommented(build.source(g)).count("\n") == uncommented(build.source(h)).count("\n")
+    assert functions(Cpu().source(g)) == functions(Cpu().source(h))
+    assert uncommented(Cpu().source(g)).count("\n") == uncommented(Cpu().source(h)).count("\n")
     parallel = streams.source(g, shared(g), width, host().triple)
     assert set(functions(parallel)) <= {*functions(streams.source(h, shared(h), width, host().triple)), *STREAMS}
     for tiled in (False, True):
@@ -366,8 +367,8 @@ def check_mechanism(name: str) -> None:
         mine, theirs = (printed.equations(x, target) for x in (m, plain))
         assert shape(mine) == shape(theirs), target
         assert mine.isascii()
-    g, h = (build.graph(x, "forward_dynamics", "aba") for x in (m, plain))
-    assert uncommented(build.source(g)) == uncommented(build.source(h))
+    g, h = (graphs.graph(x, "forward_dynamics", "aba") for x in (m, plain))
+    assert uncommented(Cpu().source(g)) == uncommented(Cpu().source(h))
     assert Straight(g).text == Straight(h).text
     assert c_shape(c99.source(g)[next(k for k in c99.source(g) if k.endswith(".c"))]) == c_shape(
         c99.source(h)[next(k for k in c99.source(h) if k.endswith(".c"))]

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES, able
 from bellcrank.model import Mechanism, assemble
 from bellcrank.parameters import Parameters
@@ -93,11 +93,11 @@ def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, 
         frame = f"f{len(m.bodies) - 1}" if row.option == "frame" else ""
         for method in able(name, m.tree):
             if m.parameters:
-                g = build.traced(m, build.Request(name, method.name, frame), method)
+                g = graphs.traced(m, graphs.Request(name, method.name, frame), method)
                 out[name, method.name] = g.evaluate(**{key: given[key] for key in g.inputs})[name]
                 continue
             inputs = [given[key].tolist() for key in row.inputs]
-            form = build.tree(m, name, method)
+            form = graphs.tree(m, name, method)
             found = method.function(name)(form, *inputs, **({"frame": frame} if frame else {}))
             out[name, method.name] = np.array(found, dtype=float)
     return out
@@ -206,7 +206,7 @@ def test_kernels_sweep_without_compiling(m: Mechanism, seed: int) -> None:
     assert free.forward_dynamics is kernel
     for i, mass in enumerate(masses):
         one = changed(changed(m, "b0.mass", float(mass)), "gravity.z", -1.62)
-        x = build.graph(one, "forward_dynamics", "crba").evaluate(q=q[i], v=v[i], tau=tau[i])
+        x = graphs.graph(one, "forward_dynamics", "crba").evaluate(q=q[i], v=v[i], tau=tau[i])
         close(swept[i], x["forward_dynamics"], 1e-10)
 
 
@@ -221,12 +221,12 @@ def test_derivatives_by_parameters(kind: str, quantity: str) -> None:
     free, h = m.free(name), 1e-4
     q, v, tau = m.random(3)
     values = {"q": q, "v": v, "tau": tau, "a": tau}
-    g = build.graph(free, quantity, "crba" if quantity == "forward_dynamics" else "auto").jacobian(quantity, "p")
+    g = graphs.graph(free, quantity, "crba" if quantity == "forward_dynamics" else "auto").jacobian(quantity, "p")
     slope = g.evaluate(**{key: values[key] for key in g.inputs if key != "p"}, p=free.parameters.nominal)
     x0 = free.parameters[name]
 
     def there(x: float) -> Array:
-        plain = build.graph(changed(m, name, x), quantity)
+        plain = graphs.graph(changed(m, name, x), quantity)
         return plain.evaluate(**{key: values[key] for key in plain.inputs})[quantity]
 
     difference = (8 * (there(x0 + h) - there(x0 - h)) - (there(x0 + 2 * h) - there(x0 - 2 * h))) / (12 * h)
@@ -237,10 +237,10 @@ def test_a_parameter_reaches_only_what_it_moves() -> None:
     m = bc.zoo.puma600()
     free = m.free("link6.mass")
     for name in ("pose", "jacobian"):
-        g = build.graph(free, name, frame="link3")
+        g = graphs.graph(free, name, frame="link3")
         assert not any(node.op == "input" and node.args[0] == "p" for node in g.nodes)
-        assert g.count() == build.graph(m, name, frame="link3").count()
-    few_more = build.graph(free, "inverse_dynamics").count().arithmetic
-    assert few_more < 1.2 * build.graph(m, "inverse_dynamics").count().arithmetic
-    assert build.graph(m.free("gravity.z"), "bias").count().arithmetic == build.graph(m, "bias").count().arithmetic
+        assert g.count() == graphs.graph(m, name, frame="link3").count()
+    few_more = graphs.graph(free, "inverse_dynamics").count().arithmetic
+    assert few_more < 1.2 * graphs.graph(m, "inverse_dynamics").count().arithmetic
+    assert graphs.graph(m.free("gravity.z"), "bias").count().arithmetic == graphs.graph(m, "bias").count().arithmetic
     assert Parameters(free.tree.links[0].inertia, free.tree.links[4].inertia) == {}

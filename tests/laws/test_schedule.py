@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellcrank import zoo
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
@@ -37,7 +37,7 @@ def machines() -> st.SearchStrategy[Machine]:
 @settings(max_examples=50, deadline=None)
 @given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]), st.sampled_from(["crba", "aba"]))
 def test_every_schedule_can_be_followed(m: Mechanism, on: Machine, level: str, method: str) -> None:
-    g = build.graph(m, "forward_dynamics", method)
+    g = graphs.graph(m, "forward_dynamics", method)
     s = schedule(g, on, level)
     s.check()
     assert s.bound <= s.makespan + 1e-9
@@ -50,7 +50,7 @@ def test_every_schedule_can_be_followed(m: Mechanism, on: Machine, level: str, m
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    return build.graph(zoo.stanford(), "forward_dynamics", "aba")
+    return graphs.graph(zoo.stanford(), "forward_dynamics", "aba")
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_a_channel_carries_one_message_at_a_time(good: Schedule) -> None:
 
 
 def test_sixty_four_joints_take_seconds() -> None:
-    g = build.graph(zoo.chain(64), "forward_dynamics", "aba")
+    g = graphs.graph(zoo.chain(64), "forward_dynamics", "aba")
     s = schedule(g, machine("triangle:64", "t800"))
     s.check()
     assert s.machine.processors == 64 * 65 // 2 + 64
@@ -132,7 +132,7 @@ def test_bad_machines_are_explained(text: str) -> None:
 @settings(max_examples=50, deadline=None)
 @given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]))
 def test_the_critical_path_has_no_gap(m: Mechanism, on: Machine, level: str) -> None:
-    followable(schedule(build.graph(m, "forward_dynamics", "aba"), on, level))
+    followable(schedule(graphs.graph(m, "forward_dynamics", "aba"), on, level))
 
 
 @pytest.mark.parametrize("kind", ["hidden", "t800", "explicit"])
@@ -140,7 +140,7 @@ def test_the_critical_path_of_programs(kind: str) -> None:
     followable(wong_mesh(zoo.torso(), kind))
     followable(wong_mesh(zoo.excavator(), kind))
     followable(figure_8().three)
-    g = build.graph(zoo.tree(15), "forward_dynamics", "aba")
+    g = graphs.graph(zoo.tree(15), "forward_dynamics", "aba")
     followable(divided(g, machine("complete:3", "t800"), {}))
 
 

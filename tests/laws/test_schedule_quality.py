@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellcrank import zoo
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.scheduling import Schedule, ScheduleError, laid_out, machine, schedule, tasks
@@ -19,7 +19,7 @@ from bellcrank.scheduling.schedule import Hop
 
 
 def dynamics(name: str, method: str = "aba") -> Graph:
-    return build.graph(zoo.load(name), "forward_dynamics", method)
+    return graphs.graph(zoo.load(name), "forward_dynamics", method)
 
 
 # -- quality

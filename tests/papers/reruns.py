@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from bellcrank.papers.runs import EXPERIMENTS, Result
+from bellcrank.papers import EXPERIMENTS, Result
 
 
 @cache

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.kernels import graph
+from bellcrank.build.graphs import graph
 from bellcrank.dynamics import aba, newton_euler_symbolic, reaction_equations
 from bellcrank.dynamics.centres import applied, jacobians, placed
 from bellcrank.dynamics.complement import inertia_matrix, projected_forces

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import aba, rnea
 from bellcrank.errors import InputError
 from bellcrank.papers import counts as papers
@@ -139,7 +139,7 @@ def test_the_general_scheduler_finds_the_authors_placement() -> None:
 
 def test_smaller_tasks_gain_more_than_the_modules_do() -> None:
     """The same equations on the same three transputers, placed by cluster: what coarse grain leaves on the table."""
-    g = build.graph(bc.zoo.stanford(), "forward_dynamics", "newton_euler_symbolic")
+    g = graphs.graph(bc.zoo.stanford(), "forward_dynamics", "newton_euler_symbolic")
     s = schedule(g, machine("complete:3", "t800"))
     assert s.speedup > 2.4
 

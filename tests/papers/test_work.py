@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, work
 from bellcrank.papers import counts as papers
 
@@ -22,7 +22,7 @@ CHOICES = {name: found for name, found in CHOICES.items() if len(found) > 1}
 
 def measured(method: str, quantity: str) -> tuple[float, ...]:
     """A constant, and operations by body, pair and triple: sums over a chain of 1, d and d^2 are polynomials of n."""
-    counts = {n: build.graph(papers.chain(n), quantity, method).count().arithmetic for n in SIZES}
+    counts = {n: graphs.graph(papers.chain(n), quantity, method).count().arithmetic for n in SIZES}
     try:
         c = [float(x) for x in papers.fitted(counts)[0].coefficients]
     except ValueError:  # recursive doubling: not a polynomial
@@ -52,5 +52,5 @@ def test_rates_are_current(name: str) -> None:
     """Within a tenth, at twelve joints: what a rough estimate has to be."""
     for method in CHOICES[name]:
         tree = papers.chain(12).tree
-        count = build.graph(papers.chain(12), name, method).count().arithmetic
+        count = graphs.graph(papers.chain(12), name, method).count().arithmetic
         assert work.estimate(method, name, tree) == pytest.approx(count, rel=0.1)

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.dynamics import QUANTITIES
 from bellcrank.emit.cpu import entry, llvm
-from bellcrank.emit.cpu.kernel import Kernel, Signature
+from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.library import Library, compile_text
+from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import OPS
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
@@ -39,7 +40,7 @@ def compiled(g: Graph, width: int, dtype: str, chunk: int = llvm.CHUNK, threads:
         text += "\n" + entry.definition(list(g.inputs.values()), next(iter(outputs.values())), dtype, 2**62)
     signature = Signature(g.name, g.inputs, outputs, dtype)
     library = Library(compile_text(text))
-    return Kernel(signature, library, method="test", threads=threads, graph=lambda: g, source=lambda: text)
+    return Kernel(About(signature, lambda: g, lambda: text, "test"), library, threads)
 
 
 def same(got: Any, expected: Any, tolerance: float) -> None:

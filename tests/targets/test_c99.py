@@ -19,7 +19,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import quoting, zoo
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
@@ -135,13 +135,13 @@ CASES = [
 @pytest.mark.parametrize(("name", "quantity", "dtype"), CASES)
 def test_quantity_of_mechanism(name: str, quantity: str, dtype: str, tmp_path: Path) -> None:
     m = MECHANISMS[name]()
-    agree(build.graph(m, quantity), tmp_path, state(m), dtype)
+    agree(graphs.graph(m, quantity), tmp_path, state(m), dtype)
 
 
 @needs_cc
 def test_derivative(tmp_path: Path) -> None:
     m = zoo.planar3r()
-    agree(build.graph(m, "forward_dynamics").jacobian("forward_dynamics", "q"), tmp_path, state(m))
+    agree(graphs.graph(m, "forward_dynamics").jacobian("forward_dynamics", "q"), tmp_path, state(m))
 
 
 # -- operations
@@ -217,13 +217,13 @@ def test_cut_anywhere(limit: int, sign: float, tmp_path: Path, monkeypatch: pyte
 def test_cut_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(c99, "LIMIT", 60)
     m = satellite()
-    agree(build.graph(m, "forward_dynamics"), tmp_path, state(m))
+    agree(graphs.graph(m, "forward_dynamics"), tmp_path, state(m))
 
 
 @cache
 def long_chain() -> tuple[Mechanism, Graph]:
     m = zoo.chain(64)
-    return m, build.graph(m, "forward_dynamics", method="aba")
+    return m, graphs.graph(m, "forward_dynamics", method="aba")
 
 
 @needs_cc
@@ -251,7 +251,7 @@ def test_stack_stays_below_what_the_header_says(tmp_path: Path) -> None:
     assert CC is not None
     if "gcc" not in Path(CC).name:
         pytest.skip("only gcc writes down the stack of each function")
-    for graph in (*(build.graph(m, "forward_dynamics") for m in (zoo.pendulum(), satellite())), long_chain()[1]):
+    for graph in (*(graphs.graph(m, "forward_dynamics") for m in (zoo.pendulum(), satellite())), long_chain()[1]):
         name = write(tmp_path, c99.source(graph))
         run(tmp_path, CC, "-std=c99", "-O0", "-fstack-usage", "-c", f"{name}.c")
         rows = [line.split("\t") for line in (tmp_path / f"{name}.su").read_text().splitlines()]
@@ -353,7 +353,7 @@ def test_identifier(text: str, word: str) -> None:
 
 
 def test_name_given() -> None:
-    files = c99.source(build.graph(zoo.pendulum(), "mass_matrix"), name="my kernel")
+    files = c99.source(graphs.graph(zoo.pendulum(), "mass_matrix"), name="my kernel")
     assert list(files) == ["my_kernel.h", "my_kernel.c"]
     assert "void my_kernel(const double *restrict q, double *restrict out);" in files["my_kernel.h"]
 
@@ -364,7 +364,7 @@ def test_name_given() -> None:
 def test_pendulum_reads_like_this() -> None:
     m = zoo.pendulum()
     q, v = m.columns
-    files = c99.source(build.graph(m, "forward_dynamics", method="aba"), columns={"q": q, "v": v})
+    files = c99.source(graphs.graph(m, "forward_dynamics", method="aba"), columns={"q": q, "v": v})
     header, code = files["pendulum_forward_dynamics.h"], files["pendulum_forward_dynamics.c"]
     for line in (
         "/* pendulum.forward_dynamics in C99, double; made by bellcrank " + bc.__version__,
@@ -384,7 +384,7 @@ def test_pendulum_reads_like_this() -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_name_is_made_once_and_before_its_use(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(c99, "LIMIT", limit)
-    graph = build.graph(MECHANISMS[name](), "forward_dynamics")
+    graph = graphs.graph(MECHANISMS[name](), "forward_dynamics")
     code = next(text for file, text in c99.source(graph).items() if file.endswith(".c"))
     code = re.sub(r"/\*.*?\*/", "", code)
     arrays, functions = {*graph.inputs, "out", "w"}, {*quoting.LIBM, "isnan", "double", "int", "void"}
@@ -417,7 +417,7 @@ import sys
 from bellcrank import build, quoting, zoo
 from bellcrank.emit import c99
 c99.LIMIT = 200
-sys.stdout.write("".join(c99.source(build.graph(zoo.random_tree(5, passive=True), "forward_dynamics")).values()))
+sys.stdout.write("".join(c99.source(graphs.graph(zoo.random_tree(5, passive=True), "forward_dynamics")).values()))
 """
     texts = {
         subprocess.run(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build.graphs import Request, chosen, graph
 from bellcrank.emit.cpu import costs as model
+from bellcrank.emit.cpu.choice import EVEN
 from bellcrank.emit.cpu.costs import SAMPLES, Costs, Parts, costs, parts, sample
 from bellcrank.graph import trace
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
@@ -73,7 +74,7 @@ def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp
     first = costs()
     assert first.arithmetic > 0
     assert first.angles > first.arithmetic
-    assert first.predicted(build.graph(bc.zoo.puma600(), "forward_dynamics", "aba")) > 0
+    assert first.predicted(graph(bc.zoo.puma600(), "forward_dynamics", "aba")) > 0
     costs.cache_clear()
     monkeypatch.setattr(model, "_calibrated", lambda dtype, alone: pytest.fail("it was measured again"))
     assert costs() == first
@@ -83,10 +84,10 @@ def test_calibration_is_sane_and_remembered(monkeypatch: pytest.MonkeyPatch, tmp
 def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is dear and whatever free, the method it takes is the cheapest, or as good as."""
     m = bc.zoo.chain(10)
-    graphs = {by: build.graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
+    graphs = {by: graph(m, "forward_dynamics", by) for by in ("crba", "aba")}
     for weights in (Parts(1, 0, 0, 0, 0, 0, 0, 0), Parts(0, 1, 0, 0, 0, 0, 0, 0), Parts(0, 0, 0, 0, 1, 0, 0, 0)):
         table = Costs(*vars(weights).values())
         monkeypatch.setattr(model, "costs", lambda dtype, table=table: table)
-        by, _ = build.chosen(m, build.Request("forward_dynamics"))
+        by, _ = chosen(m, Request("forward_dynamics"))
         least = min(table.predicted(g) for g in graphs.values())
-        assert table.predicted(build.graph(m, "forward_dynamics", by.name)) <= build.EVEN * least
+        assert table.predicted(graph(m, "forward_dynamics", by.name)) <= EVEN * least

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda import few
@@ -38,7 +38,7 @@ TREE = "tree(15, branching=3)"
 
 
 def dynamics(name: str, method: str = "crba") -> Graph:
-    return build.graph(bc.zoo.load(name), "forward_dynamics", method)
+    return graphs.graph(bc.zoo.load(name), "forward_dynamics", method)
 
 
 def operations(x: Any) -> dict[str, Any]:

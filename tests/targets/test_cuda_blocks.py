@@ -12,14 +12,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES
-from bellcrank.emit.cpu.kernel import Signature
 from bellcrank.emit.cuda.choice import best
 from bellcrank.emit.cuda.device import DeviceError
 from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.emit.cuda.straight import Straight, texts
 from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph
 from emulated import OutOfMemoryError
 from emulated_blocks import Blocks, OnGpu, kernels_here
@@ -31,7 +31,7 @@ TREE = "tree(15, branching=3)"
 
 
 def dynamics(name: str, method: str) -> Graph:
-    return build.graph(bc.zoo.load(name), "forward_dynamics", method)
+    return graphs.graph(bc.zoo.load(name), "forward_dynamics", method)
 
 
 def relative(got: Array, want: Array) -> float:
@@ -122,10 +122,8 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> CudaKernel:
     kernels_here(monkeypatch)
     g = dynamics("stanford", "crba")
     shapes = {"q": (6,), "v": (6,), "tau": (6,)}
-    return CudaKernel(
-        Signature("forward_dynamics", shapes, {"forward_dynamics": (6,)}, "float64"), texts(g, "float64"),
-        method="crba", graph=lambda: g,
-    )  # fmt: skip
+    signature = Signature("forward_dynamics", shapes, {"forward_dynamics": (6,)}, "float64")
+    return CudaKernel(About(signature, lambda: g, str, "crba"), texts(g, "float64"))
 
 
 def wanted(given: Any) -> Array:
@@ -226,7 +224,7 @@ def test_any_tree(
     seed: int, kinds: list[str], parents: list[int], members: int, blocks: int, method: str, backwards: bool
 ) -> None:
     m = random_tree(seed, kinds, parents)
-    g = build.graph(m, "forward_dynamics", method)
+    g = graphs.graph(m, "forward_dynamics", method)
     values = dict(zip(("q", "v", "tau"), m.random(seed, (3,)), strict=True))
     made = Straight(g, blocks=blocks, members=members)
     f = Blocks(made.text, "many", made.plan.threads, made.shared, made.plan.states)

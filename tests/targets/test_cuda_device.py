@@ -199,8 +199,8 @@ def test_a_batch_that_does_not_fit_is_done_in_parts(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(dtype: str) -> None:
-    from bellcrank.emit.cpu.kernel import Signature
     from bellcrank.emit.cuda.straight import texts
+    from bellcrank.emit.target import About, Signature
 
     def operations(x: Any) -> dict[str, Any]:
         a, b = x
@@ -213,7 +213,7 @@ def test_every_operation(dtype: str) -> None:
         }  # fmt: skip
 
     g = trace("all", operations, {"x": (2,)})
-    k = CudaKernel(Signature("all", {"x": (2,)}, {"y": (20,)}, dtype), texts(g, dtype), method="", graph=lambda: g)
+    k = CudaKernel(About(Signature("all", {"x": (2,)}, {"y": (20,)}, dtype), lambda: g, str), texts(g, dtype))
     x = np.random.default_rng(0).normal(size=(2000, 2)).astype(dtype)
     want = g.evaluate(x=x.astype(float))["y"]
     small = 4e-15 if dtype == "float64" else 4e-6

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.build import equations as printed
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as equations
@@ -206,7 +206,7 @@ def test_one_quantity(name: str, quantity: str) -> None:
     q, v, tau = m.random(5)
     frame = list(m.frames)[-1] if quantity in ("pose", "jacobian") else ""
     state = {"q": q, "v": v, "tau": tau, "a": tau, "dv": v}
-    g = build.graph(m, quantity, frame=frame)
+    g = graphs.graph(m, quantity, frame=frame)
     wanted = g.evaluate(**{key: state[key] for key in g.inputs})
     compare(run_python(bc.equations(m, "python", quantity, frame), state), wanted)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.cores import pace
 from bellcrank.emit.cores.kernel import ParallelKernel
 from bellcrank.emit.cores.streams import stays
@@ -65,7 +65,7 @@ def test_far_angles_and_negative_zeros() -> None:
 
 def test_products_stay_with_their_sums() -> None:
     """What is fused is decided before the graph is cut."""
-    g = build.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
+    g = graphs.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
     fused = stays(g)
     assert fused
     s = divided(g, cheap(2), fused)
@@ -76,7 +76,7 @@ def test_products_stay_with_their_sums() -> None:
 
 
 def test_every_node_is_somewhere_once() -> None:
-    g = build.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
+    g = graphs.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
     small = fine(g, stays(g))
     where = [t.index % 3 for t in small]
     large, _ = coarse(small, where, [t.work(COST) for t in small], 50.0)

@@ -154,8 +154,8 @@ def test_a_forgotten_kernel_ends_its_threads() -> None:
 def test_the_interpreter_ends_in_the_middle_of_it() -> None:
     code = """
 import bellcrank as bc
-from bellcrank.schedule import Machine
-from bellcrank.schedule.machine import complete
+from bellcrank.scheduling import Machine
+from bellcrank.scheduling.machine import complete
 m = bc.zoo.load("tree(7)")
 k = bc.kernel(m, "forward_dynamics", machine=Machine("x", complete(2), start=2.0))
 if k.crew: k.crew.on([0])

@@ -83,7 +83,7 @@ OWN = """
 import sys, types
 import numpy as np
 import bellcrank as bc
-from bellcrank.methods.table import ANY, METHODS, Method
+from bellcrank.dynamics.table import ANY, METHODS, Method
 import own
 
 METHODS["own"] = Method("own", own, ("gravity_torque",), ANY, "luh1980")

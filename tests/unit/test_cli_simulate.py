@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bellcrank.papers.runs import EXPERIMENTS
 from typer.testing import CliRunner, Result
 
 import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.cli.scenarios import SCENARIOS, scenario
+from bellcrank.papers import EXPERIMENTS
 from bellcrank.sim import Interrupted, Simulator
 
 FAST = ("simulate", "pendulum", "--seconds", "1", "--step", "0.01", "--start", "hinge=1")
@@ -199,22 +199,22 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
 
 
 def test_experiments_are_listed() -> None:
-    text = good("experiment")
+    text = good("papers")
     assert all(f"{e.name}" in text and e.title in text for e in EXPERIMENTS.values())
-    found: Any = json.loads(good("experiment", "--json"))
+    found: Any = json.loads(good("papers", "--json"))
     assert [row["name"] for row in found] == list(EXPERIMENTS)
 
 
 def test_an_experiment_prints_writes_and_is_data(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    text = good("experiment", "wong-3.5.1", "--figures", str(tmp_path), "--records", str(tmp_path))
+    text = good("papers", "wong-3.5.1", "--figures", str(tmp_path), "--records", str(tmp_path))
     assert "joint 6, largest error of theta" in text
     assert "agrees" in text
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".parquet", ".svg", ".svg", ".svg"]
-    [found] = json.loads(good("experiment", "wong-3.5.1", "--json"))
+    [found] = json.loads(good("papers", "wong-3.5.1", "--json"))
     assert found["rows"][0]["agrees"] is True
 
 
 def test_bad_experiments(tmp_path: Path) -> None:
-    assert "Known: nikravesh-7, wong-3.5.1, wong-3.5.2" in bad("experiment", "wong-9")
-    assert "no such directory" in bad("experiment", "wong-3.5.1", "--figures", str(tmp_path / "nowhere"))
+    assert "Known: nikravesh1989, nikravesh-7" in bad("papers", "wong-9")
+    assert "no such directory" in bad("papers", "wong-3.5.1", "--figures", str(tmp_path / "nowhere"))

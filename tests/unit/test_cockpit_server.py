@@ -24,7 +24,7 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from bellcrank.cli import app as command  # noqa: E402
 from bellcrank.cockpit import app as web  # noqa: E402
-from bellcrank.cockpit import messages
+from bellcrank.cockpit import messages  # noqa: E402
 from bellcrank.cockpit.guard import Guard  # noqa: E402
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
 from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.ops import OPS
@@ -114,7 +114,7 @@ def test_unknown_names_are_explained() -> None:
 @given(trees(max_bodies=4, passive=True), st.integers(0, 100))
 def test_forward_and_reverse_agree_on_dynamics(m: Mechanism, seed: int) -> None:
     q, v, tau = m.random(seed)
-    g = build.graph(m, "forward_dynamics")
+    g = graphs.graph(m, "forward_dynamics")
     for wrt in ("q", "v", "tau"):
         J = [g.jacobian("forward_dynamics", wrt, mode).evaluate(q=q, v=v, tau=tau) for mode in ("forward", "reverse")]
         close(*(next(iter(d.values())) for d in J), 1e-11)
@@ -123,7 +123,7 @@ def test_forward_and_reverse_agree_on_dynamics(m: Mechanism, seed: int) -> None:
 def test_dynamics_against_differences() -> None:
     m = random_tree(4, ["revolute", "universal", "spherical", "planar"], armature=True)
     q, v, tau = m.random(1)
-    g = build.graph(m, "forward_dynamics")
+    g = graphs.graph(m, "forward_dynamics")
     for wrt in ("q", "v", "tau"):
         J = g.jacobian("forward_dynamics", wrt).evaluate(q=q, v=v, tau=tau)[f"dforward_dynamics_d{wrt}"]
         close(J, differences(g, "forward_dynamics", wrt, q=q, v=v, tau=tau), 1e-9)
@@ -137,6 +137,6 @@ def test_derivatives_of_derivatives() -> None:
 
 
 def test_labels_of_derivatives_say_what_was_differentiated() -> None:
-    J = build.graph(random_tree(4, ["revolute"] * 2), "bias").jacobian("bias", "q")
+    J = graphs.graph(random_tree(4, ["revolute"] * 2), "bias").jacobian("bias", "q")
     assert all(n.label for n in J.nodes if n.op != "input")
     assert any(n.label.startswith("d f[") for n in J.nodes)

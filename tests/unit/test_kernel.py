@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import BellcrankError, InputError, ModelError
 from bellcrank.model import Mechanism
@@ -427,7 +427,7 @@ def test_a_mechanism_without_moving_bodies_is_explained() -> None:
 
 
 def test_graph_of_a_quantity_without_compiling(arm: Mechanism) -> None:
-    g = build.graph(arm, "bias")
+    g = graphs.graph(arm, "bias")
     assert list(g.inputs) == ["q", "v"]
 
 

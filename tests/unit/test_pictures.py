@@ -14,7 +14,7 @@ from defusedxml import ElementTree
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.scheduling import Schedule, Tasks, machine, schedule
@@ -94,7 +94,7 @@ def test_every_task_and_message_is_drawn(s: Schedule) -> None:
 @pytest.mark.parametrize("on", ["single", "bus:3", "hypercube:2", "triangle:12"])
 @pytest.mark.parametrize("level", ["cluster", "node"])
 def test_any_schedule_has_a_picture(on: str, level: str) -> None:
-    made = schedule(build.graph(zoo.planar3r(), "forward_dynamics", "aba"), machine(on, "t800"), level)
+    made = schedule(graphs.graph(zoo.planar3r(), "forward_dynamics", "aba"), machine(on, "t800"), level)
     ElementTree.fromstring(made.svg())
     assert embedded(made.html()) == json.loads(made.json())
 
@@ -144,7 +144,7 @@ def test_ticks_are_round() -> None:
 
 def test_schedule_of_a_mechanism_and_of_a_graph() -> None:
     arm = zoo.excavator()
-    g = build.graph(arm, "mass_matrix", "crba")
+    g = graphs.graph(arm, "mass_matrix", "crba")
     by_name = bc.schedule(arm, "mass_matrix", "complete:3", method="crba")
     assert by_name.json() == bc.schedule(arm, "mass_matrix", machine("complete:3"), method="crba").json()
     assert by_name.json() == bc.schedule(g, machine="complete:3").json() == schedule(g, machine("complete:3")).json()
@@ -154,7 +154,7 @@ def test_schedule_of_a_mechanism_and_of_a_graph() -> None:
 
 
 def test_schedule_is_a_function_whatever_was_imported() -> None:
-    import bellcrank.schedule.listing
+    import bellcrank.scheduling.listing
 
     assert callable(bc.schedule)
     assert bellcrank.scheduling is bc.schedule
@@ -179,7 +179,7 @@ def test_schedule_of_bad_arguments(more: dict[str, object], word: str) -> None:
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    return build.graph(zoo.excavator(), "mass_matrix", "crba")
+    return graphs.graph(zoo.excavator(), "mass_matrix", "crba")
 
 
 def test_every_node_and_edge_of_a_graph_is_drawn(graph: Graph) -> None:
@@ -206,7 +206,7 @@ def test_boxes_of_a_graph_do_not_overlap(graph: Graph) -> None:
 
 
 def test_a_small_graph_reads_from_left_to_right() -> None:
-    text = build.graph(zoo.pendulum(), "forward_dynamics").svg()
+    text = graphs.graph(zoo.pendulum(), "forward_dynamics").svg()
     words = [e.text for e in ElementTree.fromstring(text).iter(SVG + "text")]
     for word in ("q[0]", "tau[0]", "sin", "9.81 ×", "−", "forward_dynamics[0]", "tau - C"):
         assert word in words
@@ -216,4 +216,4 @@ def test_a_small_graph_reads_from_left_to_right() -> None:
 
 def test_a_large_graph_is_refused() -> None:
     with pytest.raises(InputError, match=f"more than {picture.MOST} shows nothing"):
-        build.graph(zoo.puma600(), "forward_dynamics", "crba").svg()
+        graphs.graph(zoo.puma600(), "forward_dynamics", "crba").svg()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.emit.equations import c as ctext, latex, python, sympy
 from bellcrank.emit.equations import sheet as page
 from bellcrank.emit.equations.formula import Sheet
@@ -42,13 +42,13 @@ DIGITS = {"latex": 6, "python": 13, "sympy": 13, "c": 13}  # of a number that ha
 
 def graph(mechanism: Mechanism) -> Graph:
     """The four blocks of the equations of motion as one graph."""
-    build.check(mechanism, build.Request("bias"))
+    graphs.check(mechanism, graphs.Request("bias"))
     if mechanism.loops:
         raise InputError(
             f'the equations of motion of "{mechanism.name}" are printed for trees, and it has loops. Its terms come '
             "one by one: mass_matrix, bias, closure_jacobian, closure_bias."
         )
-    tree = build.tree(mechanism, "bias", METHODS["rnea"])
+    tree = graphs.tree(mechanism, "bias", METHODS["rnea"])
     weightless = replace(tree, gravity=ZERO)
     M = method("crba", "mass_matrix", tree).function("mass_matrix")
     bias = method("rnea", "bias", tree).function("bias")
@@ -118,5 +118,5 @@ def equations(
     """
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
-    g = build.graph(mechanism, quantity, frame=frame) if quantity else graph(mechanism)
+    g = graphs.graph(mechanism, quantity, frame=frame) if quantity else graph(mechanism)
     return text(mechanism, g, target, digits, terms, frame)

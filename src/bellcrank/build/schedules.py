@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
+from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
@@ -110,12 +111,12 @@ def schedule(
     instead (with `import bellcrank.papers`): subsystems, modules, factorisation; `control` is the law that goes with
     them.
     """
-    return laid(what, build.Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
+    return laid(what, graphs.Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
 
 
 def laid(
     what: Mechanism | Graph,
-    request: build.Request,
+    request: graphs.Request,
     machine: str | Machine = "",
     kind: str = "",
     level: str = "",
@@ -136,8 +137,7 @@ def laid(
     if isinstance(what, Graph):
         by, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:
-        target = "cuda" if own == "gpu" else "cpu"
-        found, graph = build.chosen(what, request, target=target)
+        found, graph = graphs.chosen(what, request, _target(own).choose)
         by, freedoms = found.name, what.nv
     if own == "gpu":
         return Laid(by, _gpu(graph, numbers, kind))
@@ -147,6 +147,16 @@ def laid(
 
         return Laid(by, threads.planned(graph, on, "float64"))
     return Laid(by, listing.schedule(graph, on, level or "auto"))
+
+
+def _target(machine: str) -> Target:
+    if machine == "gpu":
+        from bellcrank.emit.cuda.target import Cuda
+
+        return Cuda()
+    from bellcrank.emit.cpu.target import Cpu
+
+    return Cpu()
 
 
 def _gpu(graph: Graph, numbers: str | None, kind: str) -> Schedule:

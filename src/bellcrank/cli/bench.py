@@ -33,7 +33,7 @@ def bench(
     Compile is trace, generate, compile and load with an empty cache; from cache is the second time. The comparison with
     Pinocchio is `python -m bench` in the repository.
     """
-    from bellcrank.build import kernels as build
+    from bellcrank.build import graphs
     from bellcrank.cli import timing
     from bellcrank.emit.cpu.host import host
 
@@ -44,7 +44,7 @@ def bench(
     for q in map(quantity, quantity_names or [name for name in timed if name in TIMED]):
         able = candidates(q.name, m.tree)
         if method_name == "auto":
-            able = [build.chosen(m, build.Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
+            able = [graphs.chosen(m, graphs.Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
         elif method_name != "all":
             able = [method(method_name, q.name, m.tree)]
         jobs += [(q, by) for by in able]

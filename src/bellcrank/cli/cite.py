@@ -44,7 +44,7 @@ def cite(
 
     The paper it comes from, if any, and the papers of the methods that compute its quantities.
     """
-    from bellcrank.build import kernels as build
+    from bellcrank.build import graphs
     from bellcrank.cli.bibtex import bibtex as entry
 
     m = mechanism(name, base, check)
@@ -58,7 +58,7 @@ def cite(
                 able = candidates(q, m.tree)
                 if not able:
                     continue
-                by = able[0] if len(able) == 1 else build.chosen(m, build.Request(q))[0]
+                by = able[0] if len(able) == 1 else graphs.chosen(m, graphs.Request(q))[0]
                 used.setdefault(by.name, []).append(q)
     found: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _papers(name)]
     for by_name, names in used.items():

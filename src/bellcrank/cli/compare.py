@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.build import kernels as build
+from bellcrank.build import kernels
+from bellcrank.build.graphs import Request, check, graph
 from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, able, candidates, estimate
+from bellcrank.emit.cpu.choice import cheapest
 from bellcrank.emit.cpu.costs import costs
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
@@ -41,7 +43,7 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
     frame = frame or list(m.frames)[-1]
     asked = [QUANTITIES[quantity_name]] if quantity_name else [q for q in QUANTITIES.values() if able(q.name, m.tree)]
     if not able(asked[0].name, m.tree):
-        build.check(m, build.Request(asked[0].name))  # says why
+        check(m, Request(asked[0].name))  # says why
     jobs, left_out = _jobs(m, asked)
     rows = []
     graphs: dict[str, list[tuple[Method, Graph]]] = {q.name: [] for q in asked}
@@ -49,7 +51,7 @@ def methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: b
         for i, (q, by) in enumerate(jobs):
             say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
             of = frame if q.option == "frame" else ""
-            graphs[q.name].append((by, build.graph(m, q.name, by.name, of)))
+            graphs[q.name].append((by, graph(m, q.name, by.name, of)))
             rows.append(_row(m, q.name, *graphs[q.name][-1], of, measure))
         for row in rows:
             row["choice"] = row["method"] == _choice(m, row["quantity"], graphs[row["quantity"]])
@@ -80,7 +82,7 @@ def _choice(m: Mechanism, name: str, graphs: list[tuple[Method, Graph]]) -> str:
     if len(graphs) < 2:
         return ""
     tried = {by.name for by in candidates(name, m.tree)}
-    return build.cheapest([pair for pair in graphs if pair[0].name in tried])[0].name
+    return cheapest([pair for pair in graphs if pair[0].name in tried])[0].name
 
 
 def _unfit(m: Mechanism, asked: list[Quantity]) -> dict[str, str]:
@@ -109,7 +111,7 @@ def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Met
 def _row(m: Mechanism, name: str, by: Method, graph: Graph, frame: str, measure: bool) -> dict[str, Any]:
     row = counted(name, by.name, graph) | {"predicted": costs().predicted(graph)}
     if measure:
-        kernel = build.kernel(m, name, by.name, frame=frame)
+        kernel = kernels.kernel(m, name, by.name, frame=frame)
         row |= {"code_size": kernel.code_size, "measured": timing.batch(m, kernel)}
     return row
 

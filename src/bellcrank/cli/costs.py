@@ -9,6 +9,7 @@ import typer
 
 from bellcrank.cli import DtypeOpt, JsonOpt, app, screen
 from bellcrank.cli.screen import Column
+from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 
 WHAT = {
@@ -35,12 +36,11 @@ def costs(
     The weights by which times are predicted and methods chosen: nanoseconds of one state in a batch on one core. They
     are measured when they are first needed and kept in the cache folder.
     """
-    from bellcrank.build import kernels as build
     from bellcrank.emit.cpu import costs as model
     from bellcrank.emit.cpu.host import host
 
-    if dtype not in build.DTYPES:
-        raise InputError(unknown("dtype", dtype, build.DTYPES))
+    if dtype not in DTYPES:
+        raise InputError(unknown("dtype", dtype, DTYPES))
     with screen.working("measuring what operations cost"):
         found = model.measured(dtype) if again else model.costs(dtype)
     if json:

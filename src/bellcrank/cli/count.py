@@ -20,6 +20,7 @@ from bellcrank.cli import (
 )
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates, quantity
+from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 
 
@@ -50,13 +51,13 @@ def count(
     --target cuda shows what a GPU would do instead, and needs none: how many threads compute a state, the registers of
     each, what waits in shared and local memory, and how many states an H200 is predicted to compute in a second.
     """
-    from bellcrank.build import kernels as build
+    from bellcrank.build import graphs
     from bellcrank.cli import compare, gpu
 
     if target not in ("cpu", "cuda"):
         raise InputError(unknown("target", target, ("cpu", "cuda"), "cuda" if target == "gpu" else ""))
-    if dtype not in build.DTYPES:
-        raise InputError(unknown("dtype", dtype, build.DTYPES))
+    if dtype not in DTYPES:
+        raise InputError(unknown("dtype", dtype, DTYPES))
     if papers:
         if quantity_name or every or method_name != "auto":
             raise InputError("--papers shows all that the papers print; it takes no -q, no -m and no --all.")
@@ -70,7 +71,7 @@ def count(
         quantity(quantity_name)
     m = mechanism(name, base, check)
     if target == "cuda":
-        gpu.plans(m, build.Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
+        gpu.plans(m, graphs.Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
         return
     if every:
         if method_name != "auto":
@@ -79,7 +80,7 @@ def count(
         return
     asked = quantity_name or "forward_dynamics"
     with screen.working(f"tracing {asked} of {m.name}"):
-        by, graph = build.chosen(m, build.Request(asked, method_name, frame))
+        by, graph = graphs.chosen(m, graphs.Request(asked, method_name, frame))
         row = compare.counted(asked, by.name, graph)
     if json:
         screen.data({"mechanism": m.name, "frame": frame or None, "rows": [row]})

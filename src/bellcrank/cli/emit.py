@@ -22,6 +22,7 @@ from bellcrank.cli import (
     mechanism,
     screen,
 )
+from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 
@@ -55,12 +56,14 @@ def emit(
     one the code of that quantity.
     """
     from bellcrank.build import equations as printed
-    from bellcrank.build import kernels as build
+    from bellcrank.build import graphs
+    from bellcrank.emit.cpu.target import Cpu
+    from bellcrank.emit.cuda.target import Cuda
 
     if target not in TARGETS:
         raise InputError(unknown("target", target, TARGETS))
-    if dtype not in build.DTYPES:
-        raise InputError(unknown("dtype", dtype, build.DTYPES))
+    if dtype not in DTYPES:
+        raise InputError(unknown("dtype", dtype, DTYPES))
     m = mechanism(name, base, check)
     quantity_name = quantity_name or ("equations" if target in (*TO_READ, "c") else "forward_dynamics")
     stem = _stem([m.name, quantity_name], [frame, method_name, dtype], out)
@@ -70,8 +73,8 @@ def emit(
                 raise InputError("the equations of motion take no --method and no --frame; a --quantity does.")
             by, graph = "crba, rnea", printed.graph(m)
         else:
-            chosen, graph = build.chosen(m, build.Request(quantity_name, method_name, frame), dtype,
-                                         "cuda" if target == "cuda" else "cpu")  # fmt: skip
+            on = Cuda(dtype) if target == "cuda" else Cpu(dtype)
+            chosen, graph = graphs.chosen(m, graphs.Request(quantity_name, method_name, frame), on.choose)
             by = chosen.name
         say(f"writing {target}")
         if target in TO_READ or (target, quantity_name) == ("c", "equations"):
@@ -102,7 +105,7 @@ def _stem(what: list[str], how: list[str], out: Path | None) -> str:
 
 def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
     """File names and what belongs in them."""
-    from bellcrank.build import kernels as build
+    from bellcrank.emit.cpu.target import Cpu
 
     match target:
         case "c":
@@ -111,7 +114,7 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
             q, v = m.columns
             return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
         case "llvm":
-            return {f"{stem}.ll": build.source(graph, dtype)}
+            return {f"{stem}.ll": Cpu(dtype).source(graph)}
         case "cuda":
             from bellcrank.emit.cuda.straight import Straight
 
@@ -119,7 +122,7 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
         case "asm":
             from bellcrank.emit.cpu.library import assembly
 
-            return {f"{stem}.s": assembly(build.source(graph, dtype))}
+            return {f"{stem}.s": assembly(Cpu(dtype).source(graph))}
         case "dot":
             return {f"{stem}.dot": graph.dot()}
         case "svg":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.build import kernels as build
+from bellcrank.build.graphs import Request, chosen, traced
 from bellcrank.cli import screen
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates
 from bellcrank.emit.cuda.straight import Straight
+from bellcrank.emit.cuda.target import Cuda
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 
@@ -21,13 +22,13 @@ NOTES = (
 )
 
 
-def plans(m: Mechanism, request: build.Request, dtype: str, every: bool, json: bool) -> None:
+def plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -> None:
     with screen.working(f"tracing {request.quantity} of {m.name}") as say:
-        by, graph = build.chosen(m, request, dtype, "cuda")
+        by, graph = chosen(m, request, Cuda(dtype).choose)
         graphs = {by.name: graph}
         if every:
             graphs |= {
-                other.name: build.traced(m, request, other)
+                other.name: traced(m, request, other)
                 for other in candidates(request.quantity, m.tree)
                 if other.name not in graphs
             }

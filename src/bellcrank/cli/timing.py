@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels as build
+from bellcrank.build import kernels
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
 from bellcrank.emit.cpu.host import host
@@ -67,7 +67,7 @@ def measure(
 ) -> Timing:
     host(), store.package_fingerprint(), costs(dtype)  # loading LLVM and learning what things cost is not compiling
     with _empty_cache():
-        make = partial(build.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
+        make = partial(kernels.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
         made, cold = _once(lambda: make(replace(mechanism)))  # a copy, that has derived nothing yet
         _, warm = _once(lambda: make(replace(mechanism)), repeats=3)
         wide = make(mechanism, threads=cores()) if cores() > 1 else made

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels as build
+from bellcrank.build.compiling import of_graph
 from bellcrank.dynamics.kinematics import poses
-from bellcrank.emit.cpu.kernel import Kernel, Signature
-from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.graph import trace
 from bellcrank.model import Frame, Mechanism
 from bellcrank.model.frames import tree_of
@@ -48,15 +46,5 @@ def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:
         return {"poses": out}
 
     graph = trace(f"{m.name}.stage", placed, {"q": (m.nq,)}, m.parameters)
-    text = build.source(graph)
-    outputs = {key: array.shape for key, array in graph.outputs.items()}
-    made = Kernel(
-        Signature("poses", graph.inputs, outputs),
-        Library(compiled(text)[0]),
-        method="kinematics",
-        threads=1,
-        graph=lambda: graph,
-        source=lambda: text,
-        parameters=m.parameters,
-    )
-    return made
+    found: Callable[[Array], Array] = of_graph(graph, name="poses", parameters=m.parameters)
+    return found

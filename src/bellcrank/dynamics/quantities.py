@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 
+ARGUMENTS = {
+    "q": "positions (..., nq)",
+    "v": "velocities (..., nv)",
+    "a": "accelerations (..., nv)",
+    "tau": "forces and moments of the joints (..., nv)",
+    "dv": "how far along each velocity (..., nv)",
+}
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -19,6 +27,23 @@ class Quantity:
     inverts: bool = False  # needs M^-1, on the way at least: dynamics/immobility.py sees to it that there is one
     through: str = ""  # the quantity that a method must give for this one (closure/layer.py does the rest)
     driven: bool = False  # of a mechanism with loops it asks which joints are driven
+
+    @property
+    def help(self) -> str:
+        """What help() says of it."""
+        lines = [f"{self.what[0].upper()}{self.what[1:]}.", "", *(f"{name}: {ARGUMENTS[name]}" for name in self.inputs)]
+        if self.option == "frames":
+            lines.append(
+                'wrenches={"frame": [force, moment]}: forces from outside, in world axes at the frame\'s origin'
+            )
+        if self.driven:
+            lines.append("actuated=[joints]: which are driven, where the mechanism has loops")
+        if self.option == "frame":
+            lines.append('frame="NAME": of a body, a joint or a link, as in mechanism.frames')
+        lines += ["parameters={name: value}: of the mechanism's free numbers", "out=: an array that takes the result"]
+        return "\n".join(
+            [*lines, "", "Arrays may have any leading axes, which broadcast: a batch of states in one call."]
+        )
 
 
 QUANTITIES: dict[str, Quantity] = {

@@ -39,7 +39,8 @@ def read(
     lock: Lock = (),
     loops: str | os.PathLike[str] | bool = True,
 ) -> Mechanism:
-    """The mechanism in a file: .urdf or .xml (URDF; MJCF with MuJoCo), or .toml (a joint table, see formats/dh_table.py).
+    """The mechanism in a file: .urdf or .xml (URDF; MJCF with MuJoCo), or .toml (a joint table, see
+    formats/dh_table.py).
 
     base: "fixed" makes the root link the ground, "floating" lets it fly on a joint called "root_joint".
     gravity: in world axes; (0, 0, -9.81) unless told, or what a MuJoCo model says.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import candidates
 from bellcrank.model import Mechanism
 from bellcrank.record import state_columns
@@ -124,6 +124,6 @@ class Columns:
 
 def _function(m: Mechanism, quantity: str, frame: str) -> Callable[..., Any]:
     by = candidates(quantity, m.tree)[0]
-    function = build.layer(m, build.Request(quantity, frame=frame), by).function(quantity)
-    tree, options = build.tree(m, quantity, by), {"frame": frame} if frame else {}
+    function = graphs.layer(m, graphs.Request(quantity, frame=frame), by).function(quantity)
+    tree, options = graphs.tree(m, quantity, by), {"frame": frame} if frame else {}
     return lambda *given: function(tree, *given, **options)

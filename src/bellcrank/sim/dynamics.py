@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import Method, kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
@@ -148,7 +148,7 @@ class Traced:
     def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         m = self.system.mechanism
         q, v, _ = self.system.split(y)
-        tree = build.tree(m, "forward_dynamics", self.method)
+        tree = graphs.tree(m, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
 
     def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
@@ -306,7 +306,7 @@ def derivative(of: str, wrt: str) -> str:
 
 
 def chosen(s: System, method: str, dtype: str, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()) -> Traced:
-    by, _ = build.chosen(s.mechanism, build.Request("forward_dynamics", method), dtype)
+    by, _ = graphs.chosen(s.mechanism, graphs.Request("forward_dynamics", method))
     found = Traced(s, by, tuple(wrt), integrals)
     for name in wrt:
         if name not in s.parameters and name not in found.elements:

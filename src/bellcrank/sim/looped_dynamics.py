@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.assembly import assembled, consistent
@@ -73,7 +73,7 @@ class Looped(Traced):
 
     @property
     def tree(self) -> Tree:
-        return build.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
+        return graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
 
     def _forward(self, tree: Tree, *given: Any) -> Any:
         return self.method.function("forward_dynamics")(tree, *given)
@@ -111,7 +111,7 @@ class Looped(Traced):
             assert self.part is not None
             return forms.minimal(self.tree, self._inverse, self._mass, self.part, *given)
         alpha = self.baumgarte if self.form == "lagrange" else 0.0
-        tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+        tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return forms.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
 
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
@@ -143,7 +143,7 @@ class Looped(Traced):
                 new, sound = self._projected(new, FINAL)
             else:
                 q, _, _ = self.system.split(new)
-                tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+                tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
                 sound = forms.singularity(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
             worst = forms.largest([e.value for e in equations(self.tree, list(q), list(v))])
@@ -201,7 +201,7 @@ class Looped(Traced):
     def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """By no partition, for none is good in all rows; NaN where the configuration is singular."""
         q, v, _ = self.system.split(y)
-        tree = build.tree(self.system.mechanism, "forward_dynamics", self.method)
+        tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return Layer(self.method, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
 
     @property

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu import llvm
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.build.compiling import of_graph
 from bellcrank.sim.dynamics import Traced
-from bellcrank.sim.runner import address
 
 Array = np.ndarray[Any, Any]
 
 
-class Seen:
+class OutputProbe:
     """Call it with t, y, u and p: the outputs by name."""
 
     def __init__(self, traced: Traced) -> None:
@@ -28,17 +24,11 @@ class Seen:
         def observed(t: Any, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"output": list(system.observed(t, list(y), u).values())}
 
-        graph = traced.trace("seen", observed, traced.arguments)
-        self.inputs = tuple(graph.inputs)
-        self._library = Library(compiled(llvm.source(graph, host().lanes("float64"), "float64"))[0])
-        kinds = [ctypes.c_void_p] * (len(self.inputs) + 1)
-        self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self._library.address("one"))
+        self._kernel = of_graph(traced.trace("probe", observed, traced.arguments), parameters=system.parameters)
 
     def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
         if not self.names:
             return {}
-        given = {"t": np.array([t]), "y": y, "u": u, "p": p}
-        arrays = [np.ascontiguousarray(given[name]) for name in self.inputs]
-        out = np.empty(len(self.names))
-        self._one(*map(address, arrays), address(out))
-        return dict(zip(self.names, out.tolist(), strict=True))
+        given = {"t": t, "y": y, "u": u, "p": p}
+        found = self._kernel(*(given[name] for name in self._kernel.signature.inputs))
+        return dict(zip(self.names, found.tolist(), strict=True))

@@ -1,7 +1,7 @@
 """bc.drive: a system stepped in real time by a native thread, with an operator in the loop.
 
-The thread runs emit/cpu/realtime.py: no Python, no allocation, the interpreter's lock released. What this file does is to
-set it up, to pass inputs in and states out (exchange.py), and to empty the ring into a record from time to time.
+The thread runs emit/cpu/realtime.py: no Python, no allocation, the interpreter's lock released. What this file does is
+to set it up, to pass inputs in and states out (exchange.py), and to empty the ring into a record from time to time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bellcrank.sim.exchange import Clock, Code, Exchange
 from bellcrank.sim.lanes import Done
 from bellcrank.sim.layout import REPARTITION, RUNNING
 from bellcrank.sim.outcome import Outcome, recorded
-from bellcrank.sim.output_probe import Seen
+from bellcrank.sim.output_probe import OutputProbe
 from bellcrank.sim.row_store import Kept
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System
@@ -100,7 +100,7 @@ class Drive:
         for word, value in (words | {"period": self._period}).items():
             self.shared.set(word, value)
         # All that takes long is done now, and not while the time runs.
-        self._predicted, self._seen = self.simulator.predicted.one * substeps, Seen(self.simulator.traced)
+        self._predicted, self._seen = self.simulator.predicted.one * substeps, OutputProbe(self.simulator.traced)
         self.reset(q0, v0, x0)
 
     # -- for the operator

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import kernels as build
+from bellcrank.build.targets import TARGETS
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.loop import Program
 from bellcrank.emit.cuda.device import missing
+from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate import integrator as integrator_of
@@ -288,10 +289,10 @@ class Simulator:
 
     def _where(self, target: str, dtype: str) -> str:
         """The target that will do it, where all that was asked for goes together."""
-        if target not in build.TARGETS:
-            raise InputError(unknown("target", target, build.TARGETS, "cuda" if target == "gpu" else ""))
-        if dtype not in build.DTYPES:
-            raise InputError(unknown("dtype", dtype, build.DTYPES))
+        if target not in TARGETS:
+            raise InputError(unknown("target", target, TARGETS, "cuda" if target == "gpu" else ""))
+        if dtype not in DTYPES:
+            raise InputError(unknown("dtype", dtype, DTYPES))
         if target == "cuda" and (why := missing()):
             warnings.warn(f"{why} The CPU runs it instead, in float64.", RuntimeWarning, stacklevel=4)
             return "cpu"

@@ -17,6 +17,7 @@ from bellcrank.errors import InputError
 from bellcrank.graph.listing import Array, element, spell
 from bellcrank.graph.node import Node
 from bellcrank.quoting import xml
+from bellcrank.scalar import step_of
 from bellcrank.view import palette
 
 MOST = 400  # nodes: a picture of more shows nothing

@@ -4,9 +4,9 @@ matrix one row after the other. The printed costs say what is doubled: (27m + 18
 (48m + 63a) log n has the moments of the composite bodies too; 39m + 38a and 9m + 8a for a row are those of the serial
 algorithms.
 
-Solves: mass_matrix, as functions that the experiment in papers/fijany/arrays.py counts and lays out; they are no methods of
-their own, since on one core the serial variants are cheaper and on many the parallel ones. Any tree, coupled joints
-too. Work O(n depth), span O(depth).
+Solves: mass_matrix, as functions that the experiment in papers/fijany/arrays.py counts and lays out; they are no
+methods of their own, since on one core the serial variants are cheaper and on many the parallel ones. Any tree, coupled
+joints too. Work O(n depth), span O(depth).
 
     symbols as in vneb.py and vcrb.py; f"V({i})[{j}]" is row j of column i, which the processor of body i does
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -40,11 +39,6 @@ def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
     if os.name != "posix":
         raise InputError('machine="threads" needs a POSIX system; without machine= a state is computed on one core.')
     return threads(int(processors), dtype)
-
-
-def key(m: Machine) -> str:
-    """All that decides a schedule."""
-    return json.dumps([m.name, m.processors, dict(m.cost), m.start, m.word, m.overlapped])
 
 
 def planned(g: Graph, m: Machine, dtype: str) -> Schedule:

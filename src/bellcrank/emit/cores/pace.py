@@ -1,8 +1,8 @@
 """The machine threads(p): what operations and messages cost on the cores of this computer, measured once, remembered.
 
-The costs of emit/cpu/costs.py are for batches, where lanes share every instruction. Here one state is computed by scalar
-code; its rate comes from a graph so large that the start does not matter. The cost of a message comes from two threads
-that hand a value back and forth, in the very code that kernels use (streams.py).
+The costs of emit/cpu/costs.py are for batches, where lanes share every instruction. Here one state is computed by
+scalar code; its rate comes from a graph so large that the start does not matter. The cost of a message comes from two
+threads that hand a value back and forth, in the very code that kernels use (streams.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Kernel: numpy in, numpy out, any leading batch shape, threads, no GIL held while a batch runs.
 
-One state of plain float arrays never enters this file: the compiled module has its own Python entry (emit/cpu/entry.py),
-which hands anything unusual to `Kernel.convert` below.
+One state of plain float arrays never enters this file: the compiled module has its own Python entry
+(emit/cpu/entry.py), which hands anything unusual to `Kernel.convert` below.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -21,32 +20,14 @@ import numpy as np
 
 from bellcrank.emit.cpu import pycall
 from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
-from bellcrank.parameters import Parameters
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 Array = np.ndarray[Any, Any]
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What a kernel takes and gives, for one state."""
-
-    name: str
-    inputs: Mapping[str, Shape]
-    outputs: Mapping[str, Shape]
-    dtype: str = "float64"
-    rows_per_thread: int = 1024  # fewer are done before another thread has woken up
-    columns: Mapping[str, Sequence[str]] | None = None  # names of an input's elements, for messages
-
-    @property
-    def builtin(self) -> bool:
-        """Whether the module has a Python entry of its own: one output, something to read."""
-        return len(self.outputs) == 1 and bool(self.inputs)
 
 
 class Kernel:
@@ -54,26 +35,10 @@ class Kernel:
 
     schedule: Any = None
 
-    def __init__(
-        self,
-        signature: Signature,
-        library: Library,
-        *,
-        method: str,
-        threads: int,
-        graph: Callable[[], Graph],
-        source: Callable[[], str],
-        cached: bool = False,
-        code_size: int = 0,
-        recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
-        extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
-        parameters: Parameters | None = None,
-    ) -> None:
-        """parameters: what the input `p` is, which may then be left out (nominal values) or be given by name."""
-        self.parameters = Parameters() if parameters is None else parameters
-        self.signature, self.library, self.method, self.threads = signature, library, method, threads
-        self.from_cache, self.code_size = cached, code_size
-        self._graph, self._source, self._extend, self._recipe = graph, source, extend, recipe
+    def __init__(self, about: About, library: Library, threads: int = 1, code_size: int = 0) -> None:
+        self._know(about)
+        self.library, self.threads, self.code_size = library, threads, code_size
+        signature, method = about.signature, about.method
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
         self._many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * arrays)(
@@ -81,10 +46,17 @@ class Kernel:
         )
         self.function: Callable[..., Any] = self.convert
         if signature.builtin and pycall.supported():
-            head = f"{signature.name}({', '.join(signature.inputs)})\n--\n\nby {method}, {signature.dtype}"
+            by = f"by {method}, {signature.dtype}" if method else signature.dtype
+            teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
+            head = f"{signature.name}({', '.join(signature.inputs)})\n--\n\n{teaches}"
             self.function = pycall.native(library.address, signature.name, head, self.convert)
             # A class of its own whose __call__ is the builtin: calling the kernel enters no Python code.
             self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": self.__doc__})
+
+    def _know(self, about: About) -> None:
+        self.signature, self.method, self.from_cache = about.signature, about.method, about.cached
+        self._graph, self._source, self._extend, self._recipe = about.graph, about.source, about.extend, about.recipe
+        self.parameters = about.parameters  # what the input `p` is, which may be left out or be given by name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.convert(*args, **kwargs)
@@ -112,7 +84,8 @@ class Kernel:
 
     def __repr__(self) -> str:
         s = self.signature
-        return f"<Kernel {s.name} by {self.method}, {s.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
+        by = f" by {self.method}" if self.method else ""
+        return f"<Kernel {s.name}{by}, {s.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}>"
 
     # -- the careful path
 

@@ -17,8 +17,8 @@ from bellcrank.emit.order import order
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment
 
-# Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in memory
-# here anyway.
+# Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in
+# memory here anyway.
 CHUNK = 500
 
 

@@ -4,9 +4,9 @@ A double is divided by an approximate reciprocal (20 bits), two steps of Newton'
 the last bit may be wrong. Where that fails, because the divisor is zero, infinite or tiny, the plain approximation has
 the right zero or infinity. Single precision has an instruction that is right to two units in the last place.
 
-Sine and cosine are those of emit/cpu/sincos.py but for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4 in the
-lowest bits for any |k| < 2**51. The first part of pi/2 still comes off exactly, so the angle may be large: as a double
-up to 1e12 rad, in single precision up to 1e5. Beyond, results are meaningless, as such angles are.
+Sine and cosine are those of emit/cpu/sincos.py but for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4 in
+the lowest bits for any |k| < 2**51. The first part of pi/2 still comes off exactly, so the angle may be large: as a
+double up to 1e12 rad, in single precision up to 1e5. Beyond, results are meaningless, as such angles are.
 
 The rest is rare in mechanics and made of short series, good to a few units in the last place.
 """

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.kernel import Kernel, Shape, Signature
+from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cuda.device import (
     DeviceMemoryError,
     Function,
@@ -25,9 +25,8 @@ from bellcrank.emit.cuda.device import (
     on_gpu,
     out_of_memory,
 )
+from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError
-from bellcrank.graph import Graph
-from bellcrank.parameters import Parameters
 
 LARGEST = 2**32 - 1  # a stride, in elements
 KEPT = 0.9  # of the free memory that one part of a batch may take
@@ -36,28 +35,11 @@ KEPT = 0.9  # of the free memory that one part of a batch may take
 class CudaKernel(Kernel):
     """Call it with arrays; see `.graph`, `.source` (PTX), `.registers`, `.members`, `.predicted`."""
 
-    def __init__(
-        self,
-        signature: Signature,
-        texts: Mapping[str, Mapping[str, Any]],
-        *,
-        method: str,
-        graph: Callable[[], Graph],
-        cached: bool = False,
-        recipe: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None,
-        extend: Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None] | None = None,
-        parameters: Parameters | None = None,
-    ) -> None:
+    def __init__(self, about: About, texts: Mapping[str, Mapping[str, Any]]) -> None:
         """texts: for each layout ("strided", "tiled") its PTX, threads, shared bytes and predicted registers."""
-        self.parameters = Parameters() if parameters is None else parameters
-        self.signature, self.method, self.threads, self.texts = signature, method, 1, texts
-        self.from_cache, self.code_size = cached, 0
-        self._graph, self._source, self._extend, self._recipe = (
-            graph,
-            lambda: str(texts["strided"]["ptx"]),
-            extend,
-            recipe,
-        )
+        self._know(about)
+        self.threads, self.texts, self.code_size = 1, texts, 0
+        self._source = lambda: str(texts["strided"]["ptx"])
         self.function = self.convert
         cupy()
 

@@ -2,10 +2,10 @@
 
     run(i64 n, i64 ticks, ptr s, ptr p, ptr inputs, i64 per_run, i64 per_element, ptr rows, i64 capacity, ptr counts)
 
-The program is that of emit/cpu/loop.py, and so are the signs in its state. Arrays have the runs side by side: s (size, n),
-p (np, n), rows (capacity, row, n), counts (n), a row when it is due. The table of inputs (lines, nu) of a run lies
-per_run elements behind that of the run before, and its elements per_element apart, so that all runs can share one.
-With START for ticks, states are completed, and nothing else.
+The program is that of emit/cpu/loop.py, and so are the signs in its state. Arrays have the runs side by side: s (size,
+n), p (np, n), rows (capacity, row, n), counts (n), a row when it is due. The table of inputs (lines, nu) of a run lies
+per_run elements behind that of the run before, and its elements per_element apart, so that all runs can share one. With
+START for ticks, states are completed, and nothing else.
 
 What a tick hands on unchanged (the step, the end) is not kept in registers: it is read again where it is used. Nor is
 what it only leaves behind for others (the polynomial of a step): it is written, and read by who wants it. `observe`,

@@ -53,7 +53,8 @@ class Units:
 
     @cached_property
     def _joined(self) -> dict[int, Node]:
-        """By sum, its product. First those that nobody else uses, as on the CPU (emit/cpu/speller.py); then those that only
+        """By sum, its product. First those that nobody else uses, as on the CPU (emit/cpu/speller.py); then those that
+        only
         sums use which have none yet: to multiply in each of them costs nothing, and the product itself is saved.
         """
         users: dict[int, list[Node]] = {}

@@ -1,6 +1,7 @@
 """The excavator of Wong's chapter 5 as a person drives it: two sticks, JOINT or RESOLVED, ISO or SAE.
 
-Mechanism, hydraulics and control are the paper's (excavators/rotary/experiments.py). Assumed here, for the paper does not
+Mechanism, hydraulics and control are the paper's (excavators/rotary/experiments.py). Assumed here, for the paper does
+not
 print them: the bucket's teeth (TIP) and width, the height of the ground under the cab's bearing and its soil, the
 stops, the leash of the desired angles and the damping by pressures, with which it stops when the sticks are let go,
 and how fast a full stick asks for: about what the paper's pumps can give.

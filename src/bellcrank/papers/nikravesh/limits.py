@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bellcrank.build import kernels as build
+from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, joint_coordinates
 from bellcrank.dynamics.centres import jacobians, placed
 from bellcrank.dynamics.state_space import coordinate_names, rows, solve
@@ -47,7 +47,7 @@ def break_even(recursive: Mapping[int, float], direct: Mapping[int, float]) -> i
 
 
 def operations(make: Callable[[int], Mechanism], sizes: Sequence[int], method: str) -> dict[int, int]:
-    return {n: build.graph(make(n), "forward_dynamics", method=method).count().arithmetic for n in sizes}
+    return {n: graphs.graph(make(n), "forward_dynamics", method=method).count().arithmetic for n in sizes}
 
 
 def first_joints(m: Mechanism, n: int) -> Mechanism:
@@ -56,7 +56,7 @@ def first_joints(m: Mechanism, n: int) -> Mechanism:
 
 
 def folded(m: Mechanism, method: str = "joint_coordinates") -> Graph:
-    return build.graph(m, "forward_dynamics", method=method)
+    return graphs.graph(m, "forward_dynamics", method=method)
 
 
 def unfolded(m: Mechanism, method: str = "joint_coordinates") -> Graph:

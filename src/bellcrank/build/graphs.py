@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.emit.cpu.choice import cheapest
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.dynamics import (
@@ -16,7 +17,7 @@ from bellcrank.dynamics import (
     candidates,
     estimate,
     method,
-    immobility as movable,
+    immobility,
     quantity,
     shape_of,
 )
@@ -29,7 +30,7 @@ from bellcrank.model import Mechanism, Tree, regrouped
 
 LARGEST = 10_000_000  # operations of a graph, roughly; so many are traced in a second, and take so much memory
 RATE, BYTES = 30_000, 300
-EVEN = 1.05  # predicted times that are as good as equal
+Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
 
 @dataclass(frozen=True)
@@ -140,33 +141,13 @@ def graph(
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated)))[1]
 
 
-def chosen(mechanism: Mechanism, request: Request, dtype: str = "float64", target: str = "cpu") -> tuple[Method, Graph]:
-    """The method asked for, or by "auto" the one whose graph will take the least time on this computer."""
+def chosen(mechanism: Mechanism, request: Request, choose: Choose = cheapest) -> tuple[Method, Graph]:
+    """The method asked for, or by "auto" the one whose graph will take the least time where it is to run."""
     check(mechanism, request)
     if quantity(request.quantity).inverts:
-        movable.check(mechanism)
+        immobility.check(mechanism)
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)
         return by, traced(mechanism, request, by)
     graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
-    if target == "cuda":
-        from bellcrank.emit.cuda import straight
-
-        return straight.cheapest(graphs, dtype)
-    return cheapest(graphs, dtype)
-
-
-def cheapest(graphs: Sequence[tuple[Method, Graph]], dtype: str = "float64") -> tuple[Method, Graph]:
-    """By predicted time; of those within the model's own noise, the one with the fewest operations.
-
-    What has no less of anything than another is out before it is asked what things cost here.
-    """
-    from bellcrank.emit.cpu.costs import costs, parts  # what comes from the cache needs no choice
-
-    has = [parts(g) for _, g in graphs]
-    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
-    if len(graphs) == 1:
-        return graphs[0]
-    times = [costs(dtype).predicted(g) for _, g in graphs]
-    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
-    return min(even, key=lambda pair: pair[1].count().arithmetic)
+    return choose(graphs)

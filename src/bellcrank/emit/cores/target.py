@@ -1,0 +1,62 @@
+"""The target "cores": each state by several cores of this computer together, where that is faster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bellcrank.emit.cores import kernel as cores
+from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.target import Cpu
+from bellcrank.emit.target import About, By
+from bellcrank.graph import Graph
+from bellcrank.scheduling import Machine, Schedule
+
+
+@dataclass(frozen=True)
+class Cores:
+    machine: Machine
+    dtype: str = "float64"
+
+    @property
+    def _one(self) -> Cpu:
+        return Cpu(self.dtype)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        m = self.machine
+        decides = json.dumps([m.name, m.processors, dict(m.cost), m.start, m.word, m.overlapped])
+        return *self._one.key, "cores", decides
+
+    def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        return self._one.choose(graphs)
+
+    def schedule(self, graph: Graph) -> Schedule:
+        """Who does what."""
+        return cores.planned(graph, self.machine, self.dtype)
+
+    def source(self, graph: Graph) -> str:
+        return self._text(graph, self.schedule(graph))
+
+    def _text(self, graph: Graph, schedule: Schedule) -> str:
+        return self._one.entered(cores.source(graph, schedule, self.dtype), graph)
+
+    def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
+        from bellcrank.emit.cpu.library import code_size, compiled
+
+        layout = self.schedule(graph)
+        code, cached, where = compiled(self._text(graph, layout))
+        facts = {"code": where, "code_size": code_size(code), "rows_per_thread": 0, "used": layout.used}
+        return facts, code, cached
+
+    def recall(self, facts: Mapping[str, Any]) -> bytes | None:
+        return self._one.recall(facts)
+
+    def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> cores.ParallelKernel:
+        layout = cache(lambda: self.schedule(about.graph()))
+        return cores.ParallelKernel(
+            about, Library(code), 1, facts["code_size"], layout=layout, machine=self.machine, used=facts["used"]
+        )

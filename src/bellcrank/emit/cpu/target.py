@@ -1,0 +1,66 @@
+"""The target "cpu": one state, or a batch in lanes, on one core or its rows shared out among some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.emit import cache as store
+from bellcrank.emit.cpu.choice import cheapest
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.library import Library, code_size, compiled
+from bellcrank.emit.target import About, By
+from bellcrank.graph import Graph
+
+WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
+ALL = 2**62  # rows: the entry keeps every batch to itself
+
+
+@dataclass(frozen=True)
+class Cpu:
+    dtype: str = "float64"
+    threads: int = 1
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        h = host()  # threads decide only how large a batch the Python entry keeps to itself
+        return "cpu", self.dtype, str(min(self.threads, 2)), h.cpu, h.features, h.llvm
+
+    def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        return cheapest(graphs, self.dtype)
+
+    def source(self, graph: Graph) -> str:
+        """LLVM IR with the Python entry."""
+        from bellcrank.emit.cpu import llvm  # what comes from the cache needs no spelling
+
+        return self.entered(llvm.source(graph, host().lanes(self.dtype), self.dtype), graph)
+
+    def entered(self, text: str, graph: Graph) -> str:
+        """A module with the entry that Python calls."""
+        from bellcrank.emit.cpu import entry
+
+        outputs = [array.shape for array in graph.outputs.values()]
+        if len(outputs) != 1 or not graph.inputs:
+            return text
+        limit = ALL if self.threads == 1 else 2 * rows_per_thread(graph, self.dtype)
+        return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
+
+    def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
+        code, cached, where = compiled(self.source(graph))
+        share = rows_per_thread(graph, self.dtype) if self.threads > 1 else 0
+        return {"code": where, "code_size": code_size(code), "rows_per_thread": share}, code, cached
+
+    def recall(self, facts: Mapping[str, Any]) -> bytes | None:
+        return store.load(facts["code"])
+
+    def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> Kernel:
+        return Kernel(about, Library(code), self.threads, facts["code_size"])
+
+
+def rows_per_thread(graph: Graph, dtype: str) -> int:
+    """States that are worth a thread."""
+    from bellcrank.emit.cpu.costs import costs
+
+    return max(16, round(WORTH / costs(dtype).predicted(graph)))

@@ -1,0 +1,45 @@
+"""The target "cuda": every state of a batch a thread of an NVIDIA GPU, or a team of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cuda.kernel import CudaKernel
+from bellcrank.emit.target import About, By
+from bellcrank.graph import Graph
+
+
+@dataclass(frozen=True)
+class Cuda:
+    dtype: str = "float64"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return "cuda", self.dtype, host().llvm
+
+    def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        from bellcrank.emit.cuda import straight  # what comes from the cache needs no choice
+
+        return straight.cheapest(graphs, self.dtype)
+
+    def source(self, graph: Graph) -> str:
+        """PTX, for arrays that lie in any way."""
+        from bellcrank.emit.cuda.straight import Straight
+
+        return Straight(graph, self.dtype).ptx
+
+    def compile(self, graph: Graph) -> tuple[dict[str, Any], Any, bool]:
+        """The driver makes machine code of PTX, and has a cache of its own."""
+        from bellcrank.emit.cuda import straight
+
+        texts = straight.texts(graph, self.dtype)
+        return {"texts": texts}, texts, False
+
+    def recall(self, facts: Mapping[str, Any]) -> Any:
+        return facts["texts"]
+
+    def load(self, code: Any, facts: Mapping[str, Any], about: About) -> CudaKernel:
+        return CudaKernel(about, code)
