@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.build.graphs import Request, check, chosen
 from bellcrank.build.shipped import untouched
@@ -22,6 +22,9 @@ from bellcrank.dynamics import QUANTITIES, Quantity, quantity
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cpu.kernel import Kernel
 
 
 def kernel(
@@ -36,7 +39,7 @@ def kernel(
     machine: Any = "",
     processors: int | None = None,
     actuated: Sequence[str] = (),
-) -> Any:
+) -> Kernel:
     """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced. (With a
     method or a joint type of your own in the tables it is traced, and the code found by what came out.)
 
@@ -47,7 +50,7 @@ def kernel(
     return made(mechanism, Request(name, method, frame, tuple(wrenches), _names(name, actuated)), where)
 
 
-def made(mechanism: Mechanism, request: Request, where: Where) -> Any:
+def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     """The kernel that answers a request."""
     check(mechanism, request)
     on, q = target_of(where, request.quantity), quantity(request.quantity)
@@ -56,7 +59,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Any:
         by, found = chosen(mechanism, request, on.choose)
         return by.name, found
 
-    def with_wrenches(frames: tuple[str, ...]) -> Any:
+    def with_wrenches(frames: tuple[str, ...]) -> Kernel:
         return made(mechanism, replace(request, wrenches=frames), where)
 
     job = Job(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bellcrank.build.schedules import CUTS, PROGRAMS, Laid
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.papers.experiment import Experiment, Result, Row
+from bellcrank.papers.results import Experiment, Result, Row
 from bellcrank.scheduling import Tasks
 
 NIKRAVESH, FIJANY, WONG, SCHAEFER, SAHA = (

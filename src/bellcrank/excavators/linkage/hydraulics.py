@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
-from bellcrank.excavators.linkage import mechanism as excavator_linkage
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.excavators.linkage.modes import LinkageControl
 from bellcrank.forces import Soil
 from bellcrank.model.mechanism import Mechanism

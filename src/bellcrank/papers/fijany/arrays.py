@@ -21,7 +21,7 @@ from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.mass_matrix import by_columns
 from bellcrank.graph import Graph, trace
 from bellcrank.papers import counts as papers
-from bellcrank.papers.experiment import Result
+from bellcrank.papers.results import Result
 from bellcrank.scheduling import Machine, Schedule, machine, schedule, tasks
 from bellcrank.scheduling.listing import urgency
 from bellcrank.scheduling.machine import STEPS

@@ -20,7 +20,7 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, assemble
 from bellcrank.papers.counts import published
-from bellcrank.papers.experiment import Result
+from bellcrank.papers.results import Result
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion

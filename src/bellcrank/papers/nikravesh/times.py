@@ -20,7 +20,7 @@ import numpy as np
 from bellcrank.dynamics.loops.absolute import absolute, state
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.papers.experiment import Result, Row, below
+from bellcrank.papers.results import Result, Row, below
 from bellcrank.record import Record
 from bellcrank.sim import Simulator
 from bellcrank.view.curves import Line, Panel, figure

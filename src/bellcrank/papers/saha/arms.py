@@ -12,8 +12,8 @@ import numpy as np
 
 from bellcrank.control import Cycloid
 from bellcrank.model import Mechanism
-from bellcrank.papers.experiment import Row
 from bellcrank.papers.open_loop import Array, growth, leaves, simulator
+from bellcrank.papers.results import Row
 from bellcrank.record import Record
 from bellcrank.sim import Simulator
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from bellcrank.control import wong
 from bellcrank.model import Mechanism
-from bellcrank.papers.experiment import Result, Row, below
 from bellcrank.papers.open_loop import Array, growth, simulator
+from bellcrank.papers.results import Result, Row, below
 from bellcrank.papers.saha import explicit_3r
 from bellcrank.sim import Simulator
 from bellcrank.view.curves import Line, Panel, figure

@@ -11,7 +11,7 @@ from math import pi
 
 import numpy as np
 
-from bellcrank.papers.experiment import Result, Row
+from bellcrank.papers.results import Result, Row
 from bellcrank.papers.saha.arms import Arm
 from bellcrank.papers.saha.figures import figures
 from bellcrank.zoo import puma_saha

@@ -14,8 +14,8 @@ import numpy as np
 from bellcrank.errors import BellcrankError
 from bellcrank.formats.locked_joints import locked
 from bellcrank.model import Mechanism, assemble
-from bellcrank.papers.experiment import Result, Row, below
 from bellcrank.papers.open_loop import Array
+from bellcrank.papers.results import Result, Row, below
 from bellcrank.papers.saha.arms import SECONDS, Arm
 from bellcrank.papers.saha.figures import figures
 from bellcrank.record import Record

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bellcrank.model import Mechanism
 from bellcrank.papers.counts import published
-from bellcrank.papers.experiment import Result
+from bellcrank.papers.results import Result
 from bellcrank.papers.schaefer.strategies import SHARED, STRATEGIES, tasks_of
 from bellcrank.scheduling import Schedule, Task, Tasks, laid_out, machine
 from bellcrank.scheduling.placing import Placement, Plan

@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.excavators.rotary import experiments as wong
 from bellcrank.excavators.rotary.modes import JOINTS, SpoolControl
-from bellcrank.papers.experiment import Result, Row, below
+from bellcrank.papers.results import Result, Row, below
 from bellcrank.record import Record
 from bellcrank.scalar import Scalar
 from bellcrank.sim import Simulator, System, system

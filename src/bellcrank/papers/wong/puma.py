@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from bellcrank.control import wong
-from bellcrank.papers.experiment import Result, Row, near
 from bellcrank.papers.open_loop import Array, desired, errors, growth, largest, simulator
+from bellcrank.papers.results import Result, Row, near
 from bellcrank.record import Record
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import puma600

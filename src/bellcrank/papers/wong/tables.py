@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bellcrank.papers.counts import published
-from bellcrank.papers.experiment import Result
+from bellcrank.papers.results import Result
 from bellcrank.papers.wong import Cost, compared, mesh, wong_mesh
 from bellcrank.papers.wong.solvers import Solved, back_substitution, feed_forward
 from bellcrank.text import Table

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.control import wong
-from bellcrank.papers.experiment import Result, Row
 from bellcrank.papers.open_loop import desired, errors, growth, jacobians, largest, simulator
+from bellcrank.papers.results import Result, Row
 from bellcrank.record import Record
 from bellcrank.scalar import cos, sin
 from bellcrank.view.curves import Line, Panel, figure
