@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.build.stages import Job, built
-from bellcrank.build.targets import Where, target as target_of
+from bellcrank.build.targets import Where
+from bellcrank.build.targets import target as target_of
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.parameters import Parameters
@@ -84,7 +85,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _shape(name: Any, shape: Any) -> tuple[int, ...]:
     if not isinstance(name, str) or not name.isidentifier() or refused(name):
-        raise InputError(f"an input is called {name!r}; expected a name as Python has them, such as \"x\".")
+        raise InputError(f'an input is called {name!r}; expected a name as Python has them, such as "x".')
     sizes = (shape,) if isinstance(shape, int | np.integer) else shape
     whole = isinstance(sizes, Sequence) and all(isinstance(n, int | np.integer) and n >= 0 for n in sizes)
     if not whole or isinstance(sizes, str) or isinstance(shape, bool):

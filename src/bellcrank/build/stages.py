@@ -1,7 +1,7 @@
 """The stages from a graph to a kernel, on any target, with what earlier processes made found again on disk.
 
-    graph --compile--> facts, code --load--> Kernel
-      key --recalled-> facts, code --load--> Kernel        nothing is traced
+graph --compile--> facts, code --load--> Kernel
+  key --recalled-> facts, code --load--> Kernel        nothing is traced
 """
 
 from __future__ import annotations

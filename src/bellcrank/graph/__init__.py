@@ -1,6 +1,6 @@
 """The compiler tower's middle: graphs of scalar operations. Knows nothing of mechanics."""
 
 from bellcrank.graph.graph import Count, Graph, trace
-from bellcrank.graph.node import Node, Tape, Value
+from bellcrank.nodes.node import Node, Tape, Value
 
 __all__ = ["Count", "Graph", "Node", "Tape", "Value", "trace"]
