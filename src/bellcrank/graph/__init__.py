@@ -1,6 +1,8 @@
 """The compiler tower's middle: graphs of scalar operations. Knows nothing of mechanics."""
 
 from bellcrank.graph.graph import Count, Graph, trace
+from bellcrank.graph.layout import Layout
 from bellcrank.graph.node import Node, Tape, Value
+from bellcrank.graph.program import Ports, Program
 
-__all__ = ["Count", "Graph", "Node", "Tape", "Value", "trace"]
+__all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Tape", "Value", "trace"]
