@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from bellcrank.build.equations import equations
     from bellcrank.build.kernels import kernel
     from bellcrank.build.schedules import schedule
+    from bellcrank.build.targets import Where
     from bellcrank.emit.cpu.kernel import Kernel
     from bellcrank.graph import Graph
     from bellcrank.record import Record, load_record
-    from bellcrank.sim import Drive, Event, Simulator, System, drive, simulate, system
+    from bellcrank.sim import Drive, Event, Saving, Simulator, Solver, System, drive, simulate, system
 
 # Looked up on first use, so that importing bellcrank loads no compiler.
 _LAZY = {
@@ -43,6 +44,9 @@ _LAZY = {
     "system": ("bellcrank.sim", "system"),
     "System": ("bellcrank.sim", "System"),
     "Event": ("bellcrank.sim", "Event"),
+    "Solver": ("bellcrank.sim", "Solver"),
+    "Saving": ("bellcrank.sim", "Saving"),
+    "Where": ("bellcrank.build.targets", "Where"),
     "drive": ("bellcrank.sim", "drive"),
     "Drive": ("bellcrank.sim", "Drive"),
     "Record": ("bellcrank.record", "Record"),
@@ -99,10 +103,13 @@ __all__ = [
     "ModelError",
     "ReadError",
     "Record",
+    "Saving",
     "Schedule",
     "Simulator",
+    "Solver",
     "System",
     "TraceError",
+    "Where",
     "__version__",
     "actuators",
     "control",

@@ -44,7 +44,7 @@ def test_work_that_two_calls_share_is_done_once() -> None:
 
 def test_a_step_of_a_run_small_and_large(monkeypatch) -> None:
     sim = bc.Simulator(bc.zoo.chain(3), "rk4")
-    tick = sim.program(None, sim.traced)[1].tick
+    tick = sim.program().tick
     assert not inline.opened(tick).calls
     rng = np.random.default_rng(0)
     s = rng.uniform(0.1, 1.0, tick.inputs["s"])
