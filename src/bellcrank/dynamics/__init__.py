@@ -22,6 +22,7 @@ __all__ = [
 
 WIDTH = 100  # of the printed table
 MARGIN = 1.4  # what a rough estimate puts further behind than this is not traced by "auto" ...
+COUPLED = 2.0  # (where joints share coordinates, which the estimate does not see)
 STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
 HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
 
@@ -60,7 +61,8 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
     least, (times, large) = min(work.values()), HOPELESS
     kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
-    return [m for m in found if m.name in kept or work[m.name] <= MARGIN * least]
+    margin = COUPLED if tree.coupled else MARGIN
+    return [m for m in found if m.name in kept or work[m.name] <= margin * least]
 
 
 class MethodTable:
