@@ -30,7 +30,7 @@ from bellcrank.emit.cuda.team import MEET, Team, alone, teams
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
 
 Array = np.ndarray[Any, Any]

@@ -52,6 +52,28 @@ def test_a_second_kernel_comes_from_the_cache_and_is_the_same(folder: Path, arm:
     assert first.source == second.source
 
 
+def test_what_is_found_by_its_request_is_not_traced(
+    folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every start of a process would trace all that it asks for, with the right numbers, and slowly."""
+    assert shipped.untouched()
+    first = bc.kernel(arm, "mass_matrix")
+
+    def traced(*_: Any) -> Any:
+        raise AssertionError("it was traced again")
+
+    # a partial, because a function of ours that was exchanged would be noticed
+    monkeypatch.setattr("bellcrank.build.kernels.chosen", functools.partial(traced))
+    assert bc.kernel(arm, "mass_matrix").method == first.method
+
+
+def test_what_a_trace_can_reach_is_there() -> None:
+    """A room that was renamed would not be looked at any more."""
+    package = Path(bc.__file__).parent
+    assert all((package / part).is_dir() or (package / f"{part}.py").is_file() for part in shipped.PARTS)
+    assert rnea.__file__.startswith(shipped.ROOT)
+
+
 def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
     other = random_tree(12, ["revolute", "prismatic"])
     changes = {

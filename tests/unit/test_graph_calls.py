@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import parameters as parameter
+from bellcrank import parameter
 from bellcrank.errors import InputError, TraceError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.scalar import atan2, cos, exp, maximum, minimum, sin, sqrt, where

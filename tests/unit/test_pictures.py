@@ -153,13 +153,6 @@ def test_schedule_of_a_mechanism_and_of_a_graph() -> None:
     assert isinstance(by_name, bc.Schedule)
 
 
-def test_schedule_is_a_function_whatever_was_imported() -> None:
-    import bellcrank.scheduling.listing
-
-    assert callable(bc.schedule)
-    assert bellcrank.scheduling is bc.schedule
-
-
 @pytest.mark.parametrize(
     ("more", "word"),
     [

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.build import graphs
-from bellcrank.emit.equations import c as ctext, latex, python, sympy
+from bellcrank.dynamics import METHODS, method, quantity, shape_of
+from bellcrank.emit.equations import c as ctext
+from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as page
 from bellcrank.emit.equations.formula import Sheet
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
-from bellcrank.dynamics import METHODS, method, quantity, shape_of
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.spatial.vector import ZERO

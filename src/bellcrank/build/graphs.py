@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.emit.cpu.choice import cheapest
-from bellcrank.errors import InputError
-from bellcrank.graph import Graph, trace
 from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
@@ -16,8 +13,8 @@ from bellcrank.dynamics import (
     able,
     candidates,
     estimate,
-    method,
     immobility,
+    method,
     quantity,
     shape_of,
 )
@@ -26,6 +23,9 @@ from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.work import WORK
+from bellcrank.emit.cpu.choice import cheapest
+from bellcrank.errors import InputError
+from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, regrouped
 
 LARGEST = 10_000_000  # operations of a graph, roughly; so many are traced in a second, and take so much memory

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.build.graphs import Request, check, chosen
 from bellcrank.build.shipped import untouched
 from bellcrank.build.stages import Job, built
-from bellcrank.build.targets import Where, target as target_of
+from bellcrank.build.targets import Where
+from bellcrank.build.targets import target as target_of
 from bellcrank.build.wrenches import extension
 from bellcrank.dynamics import QUANTITIES, Quantity, quantity
 from bellcrank.errors import InputError

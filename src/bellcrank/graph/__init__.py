@@ -2,7 +2,7 @@
 
 from bellcrank.graph.graph import Count, Graph, trace
 from bellcrank.graph.layout import Layout
-from bellcrank.graph.node import Node, Tape, Value
 from bellcrank.graph.program import Ports, Program
+from bellcrank.nodes.node import Node, Tape, Value
 
 __all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Tape", "Value", "trace"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.node import Tape
+from bellcrank.nodes.node import Tape
 
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
 
