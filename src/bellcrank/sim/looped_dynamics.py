@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, final
 
 from bellcrank.build import graphs
+from bellcrank.build.choices import method_for
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.layer import Layer
@@ -225,7 +226,7 @@ def method_of(system: System, form: str, method: str) -> Method:
     if form not in FORMS:
         raise InputError(unknown("form", form, FORMS))
     if form != "minimal":
-        return graphs.chosen(system.mechanism, graphs.Request("forward_dynamics", method))[0]
+        return method_for(system.mechanism, graphs.Request("forward_dynamics", method))
     if method not in ("auto", "crba"):
         raise InputError(
             f'method "{method}": the minimal form of a mechanism with loops takes the mass matrix of composite bodies '
