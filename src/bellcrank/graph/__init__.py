@@ -1,4 +1,4 @@
-"""The compiler tower's middle: graphs of scalar operations. Knows nothing of mechanics."""
+"""The compiler tower's middle: graphs of scalar operations, and programs made of them. Knows nothing of mechanics."""
 
 from bellcrank.graph.graph import Count, Graph, trace
 from bellcrank.graph.layout import Layout
