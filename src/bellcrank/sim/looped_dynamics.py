@@ -182,7 +182,7 @@ class LoopedDynamics(Dynamics):
         return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """By no partition, for none is good in all rows; NaN where the configuration is singular."""
+        """Accelerations by no partition, for none is good in all rows; NaN where the configuration is singular."""
         q, v, _ = self.system.split(y)
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return Layer(self.method, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
