@@ -73,6 +73,20 @@ def test_a_program_is_all_that_a_stepper_needs() -> None:
         np.testing.assert_allclose(seen[key][i], run[name][-1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
+def test_a_program_of_loops_is_stepped_alike(form: str) -> None:
+    """It rests where its loops are closed, and needs nobody who knows of them."""
+    simulator = bc.Simulator(bc.zoo.four_bar(), form=form)
+    program = simulator.program()
+    state = program.start.evaluate(s=program.begun(program.ports.rest[None], 1e-3)[:, 0])["s"]
+    for _ in range(50):
+        state = program.tick.evaluate(s=state)["s"]
+    run = simulator.run(0.05, q0=program.ports.rest[: bc.zoo.four_bar().nq])
+    assert state[program.live] == 1.0
+    assert np.abs(run.v[-1]).max() > 0.1
+    np.testing.assert_allclose(state[program.layout.span("y")], np.concatenate([run.q[-1], run.v[-1]]), atol=1e-9)
+
+
 def test_a_method_is_chosen_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On disk by all that decides it: the second time nothing is traced. With a method of one's own it is."""
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))

@@ -113,5 +113,5 @@ class Program:
         """States (size, runs) from y (runs, n) for fixed steps without end, and no rows: inputs hold until they are
         changed. `start` completes them.
         """
-        endless = {"live": 1.0, "h": step, "last": NEVER, "stride": 1.0, "next": NEVER, "input_steps": NEVER}
-        return self.layout.array(len(y), {"y": y, **endless}, xp, dtype)
+        never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER)
+        return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)
