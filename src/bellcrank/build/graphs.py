@@ -97,7 +97,7 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
-def _fits(mechanism: Mechanism, name: str, by: Method) -> None:
+def fits(mechanism: Mechanism, name: str, by: Method) -> None:
     """An error where the equations would take minutes and gigabytes to write down."""
     known = by.name in WORK.get(QUANTITIES[name].through or name, {})
     work = estimate(by.name, name, mechanism.tree) if known else 0.0
@@ -112,7 +112,7 @@ def _fits(mechanism: Mechanism, name: str, by: Method) -> None:
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
-    _fits(mechanism, q.name, by)
+    fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}

@@ -59,7 +59,7 @@ class Layout:
         return out
 
     def span(self, name: str) -> slice:
-        """Of a field that is a list."""
+        """Where a field is that is a list."""
         found = self.places[name]
         assert isinstance(found, slice)
         return found

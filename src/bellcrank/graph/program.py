@@ -28,22 +28,30 @@ from bellcrank.parameters import Parameters
 Array = np.ndarray[Any, Any]
 
 
+def _nothing() -> Any:
+    raise LookupError("this program was made without ports: nobody said what its numbers mean")
+
+
 @dataclass(frozen=True, eq=False)
 class Ports:
     """What the numbers of a program mean: names, units and starts of y, u and p, and what can be observed of them."""
 
     elements: Mapping[str, str] = field(default_factory=dict)  # of y, in their order: their units
-    rest: tuple[float, ...] = ()  # y where nobody says how it begins
     inputs: Mapping[str, float] = field(default_factory=dict)  # of u, in their order: what holds until one is given
     parameters: Parameters = field(default_factory=Parameters)  # of p
     columns: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # which element of which output of `outputs`
     units: Mapping[str, str] = field(default_factory=dict)  # of those columns
-    watching: Callable[[], Graph] | None = None
+    resting: Callable[[], Array] = _nothing  # both are made when somebody asks
+    watching: Callable[[], Graph] = _nothing
+
+    @cached_property
+    def rest(self) -> Array:
+        """y where nobody says how it begins."""
+        return self.resting()
 
     @cached_property
     def outputs(self) -> Graph:
-        """(t, y, u, p) -> all that can be observed; traced when somebody asks."""
-        assert self.watching is not None, "this program was made without anything to observe"
+        """(t, y, u, p) -> all that can be observed."""
         return self.watching()
 
 
@@ -105,5 +113,5 @@ class Program:
         """States (size, runs) from y (runs, n) for fixed steps without end, and no rows: inputs hold until they are
         changed. `start` completes them.
         """
-        endless = {"live": 1.0, "h": step, "last": NEVER, "stride": 1.0, "next": NEVER, "input_steps": NEVER}
-        return self.layout.array(len(y), {"y": y, **endless}, xp, dtype)
+        never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER)
+        return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)

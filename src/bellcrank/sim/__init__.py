@@ -2,9 +2,10 @@
 
 from bellcrank.sim.events import Event
 from bellcrank.sim.exchange import Clock
+from bellcrank.sim.outcome import Interrupted
 from bellcrank.sim.realtime import Drive, drive
 from bellcrank.sim.settings import Saving, Solver
-from bellcrank.sim.simulator import Interrupted, Simulator, simulate
+from bellcrank.sim.simulator import Simulator, simulate
 from bellcrank.sim.systems import System, system
 
 __all__ = [

@@ -26,7 +26,7 @@ def projection(s: System) -> Callable[[State], State]:
 
 
 def turned(s: System, y: State) -> State:
-    """With quaternions of unit length."""
+    """The state with quaternions of unit length."""
     y = list(y)
     for i in quaternions(s):
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))

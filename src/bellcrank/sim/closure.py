@@ -27,6 +27,10 @@ class Closure(ABC):
     """y is (runs, size) and parameters (runs, np), or without runs where one state is meant."""
 
     @abstractmethod
+    def neutral(self) -> Array:
+        """The configuration that a mechanism has where nobody says anything."""
+
+    @abstractmethod
     def checked(self, y: Array, parameters: Array) -> Array:
         """A start, or an error where the mechanism cannot be so."""
 
@@ -57,10 +61,13 @@ class Closure(ABC):
 
 @final
 class NoLoops(Closure):
-    """Of a tree: there is nothing to close."""
+    """A tree has nothing to close."""
 
     def __init__(self, by: Dynamics) -> None:
         self.by = by
+
+    def neutral(self) -> Array:
+        return self.by.system.mechanism.neutral()
 
     def checked(self, y: Array, parameters: Array) -> Array:
         return y

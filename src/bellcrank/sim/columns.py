@@ -101,7 +101,7 @@ class Columns:
 
     @cached_property
     def _forces(self) -> tuple[list[Scalar], list[Scalar]]:
-        """Of the drives, and what was commanded."""
+        """The forces of the drives, and what was commanded."""
         commands, _ = self.system.commanded(self.t, self.y, self.u)
         return self.system.forces(self.t, self.y, commands)[0], commands
 

@@ -224,7 +224,7 @@ class Dynamics(ABC):
         return out
 
     def problem(self, u: Sequence[Scalar] = ()) -> Problem:
-        """For a trace in which y and t are nodes and u are the inputs."""
+        """What an integrator works on, in a trace in which y and t are nodes and u are the inputs."""
         s, m = self.system, self.system.mechanism
 
         def f(t: Scalar, y: State) -> State:
@@ -258,14 +258,14 @@ class Dynamics(ABC):
         """What the numbers of a program of this system mean."""
         s, unit = self.system, units(self.system)
         names = [*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)]
-        rest = [*s.mechanism.neutral(), *[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
+        still = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
         return Ports(
             {name: unit.get(name, "") for name in names},
-            tuple(map(float, self.started(np.array(rest)))),
             {name: s.defaults.get(name, 0.0) for name in s.inputs},
             s.parameters,
             self.columns,
             {name: unit.get(name, "") for name in self.columns},
+            lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
             lambda: self.outputs,
         )
 

@@ -44,7 +44,7 @@ def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
 
 
 def unending(o: Outcome, t: float, y: Array, run: int) -> str:
-    """Of a run that was given up after as many steps as it may try."""
+    """Why a run was given up after as many steps as it may try."""
     tried, h = int(o.of_state("tried")[run]), float(o.of_state("h")[run])
     said = f"after {tried} steps it is at {t:.6g} s of {o.settings['seconds']:g} s, and the step is {h:.2g} s"
     if o.settings.get("step") is not None:

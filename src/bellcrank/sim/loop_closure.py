@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from bellcrank.dynamics.loops import assemble
 from bellcrank.dynamics.loops.assembly import assembled, consistent
 from bellcrank.dynamics.loops.numbers import closed, moved
 from bellcrank.dynamics.loops.partition import least_pivot, pivots, size_of_E, stable
@@ -27,10 +28,15 @@ EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than 
 
 @final
 class LoopClosure(Closure):
-    """Of a system with closed loops, by one of its partitions."""
+    """The loops of a system, as one of its partitions sees them."""
 
     def __init__(self, by: LoopedDynamics) -> None:
         self.by = by
+
+    def neutral(self) -> Array:
+        """The nearest one that closes the loops to where all joints are at zero."""
+        m = self.by.system.mechanism
+        return np.asarray(assemble(m, m.neutral())[0])
 
     def polished(self, y: Array, parameters: Array) -> Array:
         """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
@@ -81,7 +87,7 @@ class LoopClosure(Closure):
         return [Group(by, np.array([k for k, _ in some]), np.array([b for _, b in some])) for by, some in found.items()]
 
     def _suited(self, C: Array) -> LoopedDynamics:
-        """By the best partition there, or by one that is compiled already and nearly as good."""
+        """The dynamics by the best partition there, or by one that is compiled already and nearly as good."""
         best = tuple(pivots(C, self.by.analysis.pattern, self.by.rank)[0])
         limit = max(EASY, NEARLY * self._size(C, best))
         known = [x for x in self.by.others.values() if stable(C, x.part.order)]

@@ -25,7 +25,7 @@ NEAR = 1e3  # beyond this, a failure is one of the configuration
 
 @dataclass(frozen=True)
 class Condition:
-    """Of C, each row against what it usually is."""
+    """The condition of C, with each row against what it usually is."""
 
     number: float
     equation: str  # that follows from the others where the number is infinite
@@ -89,7 +89,7 @@ def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
 
 
 def why_open(m: Mechanism, found: Condition, v: Array, form: str, t: float) -> str:
-    """Of a step that could not be ended with closed loops."""
+    """Why a step could not be ended with closed loops."""
     said = f"the loops could not be followed in the step after {t:.6g} s: {found.words}"
     if found.number < NEAR:
         k = int(np.argmax(np.abs(v)))

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, final
 
 from bellcrank.build import graphs
+from bellcrank.build.choices import method_for
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.layer import Layer
@@ -181,7 +182,7 @@ class LoopedDynamics(Dynamics):
         return [where(good, a, b) for a, b in zip(found["y"], y, strict=True)], where(good, 0.0, 1.0)
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """By no partition, for none is good in all rows; NaN where the configuration is singular."""
+        """Accelerations by no partition, for none is good in all rows; NaN where the configuration is singular."""
         q, v, _ = self.system.split(y)
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return Layer(self.method, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
@@ -225,7 +226,7 @@ def method_of(system: System, form: str, method: str) -> Method:
     if form not in FORMS:
         raise InputError(unknown("form", form, FORMS))
     if form != "minimal":
-        return graphs.chosen(system.mechanism, graphs.Request("forward_dynamics", method))[0]
+        return method_for(system.mechanism, graphs.Request("forward_dynamics", method))
     if method not in ("auto", "crba"):
         raise InputError(
             f'method "{method}": the minimal form of a mechanism with loops takes the mass matrix of composite bodies '

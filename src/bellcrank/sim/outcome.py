@@ -37,6 +37,17 @@ from bellcrank.version import __version__
 Array = np.ndarray[Any, Any]
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; `record` has what was there by then."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__("interrupted; the record so far is in the attribute .record of this exception")
+        self.record = record
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.record,)
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What runs left behind, and all that is needed to say what it means."""
@@ -214,23 +225,16 @@ class _Seen:
     """Columns that follow from the state: accelerations, forces, commands, and what the user asked for."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
-        p = o.parameters.reshape((*o.batch, 1, -1))
-        self.o, self.given, self.places = o, {"t": t, "y": y, "u": u, "p": p}, o.dynamics.columns
-        self.found: dict[str, Array] = {}
+        self.ports, p = o.dynamics.ports, o.parameters.reshape((*o.batch, 1, -1))
+        self.given, self.names = {"t": t, "y": y, "u": u, "p": p}, list(self.ports.columns)
 
     @cached_property
-    def units(self) -> dict[str, str]:
-        return units(self.o.system)
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.places)
+    def found(self) -> dict[str, Array]:
+        graph = self.ports.outputs
+        return graph.evaluate(**{key: self.given[key] for key in graph.inputs})
 
     def column(self, name: str) -> Column | None:
-        if name not in self.places:
+        if name not in self.ports.columns:
             return None
-        if not self.found:
-            graph = self.o.dynamics.outputs
-            self.found = graph.evaluate(**{key: self.given[key] for key in graph.inputs})
-        key, i = self.places[name]
-        return Column(name, self.units.get(name, ""), self.found[key][..., i])
+        key, i = self.ports.columns[name]
+        return Column(name, self.ports.units[name], self.found[key][..., i])

@@ -25,7 +25,7 @@ KEEP = 2_000_000_000  # bytes of a record that need no second thought
 
 @dataclass(frozen=True)
 class Plan:
-    """Of one run, or of all runs of a batch."""
+    """What one run is to do, or every run of a batch."""
 
     seconds: float
     adaptive: bool
@@ -87,27 +87,14 @@ class Plan:
 def planned(seconds: float, integrator: Integrator, events: int, solver: Solver, saving: Saving, where: Where) -> Plan:
     """The settings of a run as numbers, or an error where they do not go together."""
     seconds = positive("seconds", seconds)
-    where = available(where)
-    in_rows = rows_kept(saving)
-    adaptive = chooses_steps(integrator, solver)
+    where, in_rows, adaptive = available(where), rows_kept(saving), chooses_steps(integrator, solver)
     h = positive("step", solver.step) if solver.step is not None else min(STEP, seconds / 100 if adaptive else STEP)
+    tolerance = positive("tolerance", solver.tolerance, "") if solver.tolerance is not None else TOLERANCE
     steps = 0 if adaptive else whole("seconds", seconds, h, "step")
-    gap = _gap(saving.every, seconds, h, adaptive)
-    each = saving.every == "step"
-    plan = Plan(
-        seconds,
-        adaptive,
-        h,
-        positive("tolerance", solver.tolerance, "") if solver.tolerance is not None else TOLERANCE,
-        steps,
-        gap,
-        1 if adaptive or each else whole("every", gap, h, "step"),
-        each,
-        in_rows,
-        events,
-        _most(solver.max_steps, adaptive or events > 0, seconds, steps),
-        where,
-    )
+    gap, each = _gap(saving.every, seconds, h, adaptive), saving.every == "step"
+    stride = 1 if adaptive or each else whole("every", gap, h, "step")
+    most = _most(solver.max_steps, adaptive or events > 0, seconds, steps)
+    plan = Plan(seconds, adaptive, h, tolerance, steps, gap, stride, each, in_rows, events, most, where)
     _check_float32(plan)
     return plan
 

@@ -154,9 +154,7 @@ class Drive:
         again = self.running
         if again:
             self.stop()
-        m = self.system.mechanism
-        if q0 is None and m.loops:
-            q0 = m.assemble(m.neutral())[0]  # where all are at zero, loops may be open
+        q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
         y = start.state(self.system, q0, v0, x0).reshape(1, -1)
         y = self.simulator.dynamics.closure.checked(y, self._p)
         self.shared.restart(self.program.begun(y, self.step)[:, 0])

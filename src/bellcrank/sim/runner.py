@@ -108,14 +108,14 @@ class Blocks:
 
     @property
     def state(self) -> Array:
-        """Of all runs, (size, runs)."""
+        """The states of all runs, (size, runs)."""
         n = len(self.start)
         swapped = (self._codes & loop.SWAPPED != 0)[:, None, None]
         found = np.where(swapped, self._each[:, :n], self._each[:, n : 2 * n])
         return np.moveaxis(found, 0, 1).reshape(n, -1)
 
     def advance(self, ticks: int | None = None) -> None:
-        """For about as long as nobody minds to wait, or for at most so many ticks."""
+        """Runs on for about as long as nobody minds to wait, or for at most so many ticks."""
         start = time.perf_counter()
         some = min(self._some, len(self._codes) - self._at)
         self._sweep(some, self._ticks if ticks is None else ticks)

@@ -81,6 +81,5 @@ def grouped(kind: type[Group], word: str, given: Group | None, shortcuts: Mappin
 
 def changed(settings: Group, shortcuts: Mapping[str, Any]) -> Group:
     """Settings with those of the shortcuts that say something."""
-    mine = {f.name for f in fields(settings)}
-    said = {name: x for name, x in shortcuts.items() if name in mine and x is not None}
+    said = {name: x for name, x in shortcuts.items() if x is not None and hasattr(settings, name)}
     return replace(settings, **said) if said else settings

@@ -29,7 +29,7 @@ from bellcrank.sim.gpu import Gpu, GpuProgram
 from bellcrank.sim.lanes import Lanes
 from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.outcome import Outcome, recorded
+from bellcrank.sim.outcome import Interrupted, Outcome, recorded
 from bellcrank.sim.plan import Mode, Plan, planned
 from bellcrank.sim.progress import Standing, Watch, said, shown
 from bellcrank.sim.run import Backend, Batch, Done, driven
@@ -42,17 +42,6 @@ from bellcrank.sim.tree_dynamics import tree_dynamics
 from bellcrank.sim.watched_steps import Watched
 
 Made = TypeVar("Made")
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; `record` has what was there by then."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__("interrupted; the record so far is in the attribute .record of this exception")
-        self.record = record
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.record,)
 
 
 class Simulator:
@@ -179,10 +168,9 @@ class Simulator:
         return record
 
     def _plan(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
-        if unknown_words := [name for name in settings if name not in OneRun.__annotations__]:
-            raise TypeError(
-                f"run() got {unknown_words[0]!r}; settings of a run are {', '.join(OneRun.__annotations__)}."
-            )
+        known = OneRun.__annotations__
+        if odd := [name for name in settings if name not in known]:
+            raise TypeError(f"run() got {odd[0]!r}; settings of a run are {', '.join(known)}.")
         solver, saving = changed(self.solver, settings), changed(self.saving, settings)
         return planned(seconds, self.integrator, len(self.events), solver, saving, changed(self.where, settings))
 

@@ -222,7 +222,7 @@ def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
 
 
 def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
-    """The control's own."""
+    """The states that the control brings along."""
     if isinstance(given, Mapping):
         given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
     for z in given:

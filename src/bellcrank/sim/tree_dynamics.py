@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, final
 
 from bellcrank.build import graphs
+from bellcrank.build.choices import method_for
 from bellcrank.integrate.problem import State, Step
 from bellcrank.scalar import Scalar
 from bellcrank.sim.closure import NoLoops
@@ -53,7 +54,7 @@ def tree_dynamics(
     s: System, method: str, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
 ) -> TreeDynamics:
     """A system by the method of that name, or by "auto" the one that will be fastest here."""
-    by, _ = graphs.chosen(s.mechanism, graphs.Request("forward_dynamics", method))
+    by = method_for(s.mechanism, graphs.Request("forward_dynamics", method))
     found = TreeDynamics(s, by, tuple(wrt), integrals)
     checked_names(found)
     return found

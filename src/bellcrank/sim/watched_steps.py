@@ -73,7 +73,7 @@ class Watched:
         )
 
     def _degree(self) -> int:
-        """Of the integrator's dense output, seen on a system of one number."""
+        """The degree of the integrator's dense output, seen on a system of one number."""
         from bellcrank.integrate.problem import Problem
 
         tiny = Problem(lambda t, y: [0.0 * y[0], 0.0 * y[0]], 1, 1, 0, lambda t, y: ([[0.0, 0.0]] * 2, [0.0, 0.0]))

@@ -60,5 +60,5 @@ def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Seque
 
 
 def _array(rows: list[Any]) -> Any:
-    """Of scalars, whatever they are: pose[2, 3] and pose[:3, 3] work as with numbers."""
+    """An array of scalars, whatever they are: pose[2, 3] and pose[:3, 3] work as with numbers."""
     return np.array(rows, object)

@@ -61,8 +61,8 @@ def _sign(w: Writer, name: str, state: str, place: int) -> str:
 
 def call_of(graph: Graph, name: str, state: str, *outputs: str) -> str:
     given = {"s": state, "p": "%p", "u": "%u"}
-    arguments = ["%ws", *(given[key] for key in graph.inputs), *outputs]
-    return f"  call void @{name}({', '.join(f'ptr {a}' for a in arguments)})\n"
+    arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *outputs))
+    return f"  call void @{name}({arguments})\n"
 
 
 def _begin(program: Program) -> str:
@@ -141,16 +141,12 @@ renew:
 {call_of(program.renew, "renew", "%here", "%there")}  br label %tick
 """
         turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
-    located = ""
-    hit = "  br label %swap\n"
+    located, hit = "", "  br label %swap\n"
     if program.locate:
         hit = f"{_sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
         located = f"find:\n{call_of(program.locate, 'locate', '%to', '%from')}  br label %top\n"
-    found = ", [%from, %find]" if program.locate else ""
-    found2 = ", [%to, %find]" if program.locate else ""
-    foundk = ", [%k.next, %find]" if program.locate else ""
-    back = "[%there, %stored], " if program.observe else ""
-    back2 = "[%here, %stored], " if program.observe else ""
+    found, found2, foundk = (f", [%{x}, %find]" if program.locate else "" for x in ("from", "to", "k.next"))
+    back, back2 = ("[%there, %stored], ", "[%here, %stored], ") if program.observe else ("", "")
     return f"""define i64 @run(
   i64 %ticks, ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr %inputs, i64 %inputs_lane,
   ptr noalias %row, ptr %rows, i64 %rows_lane, i64 %capacity, ptr %counts, ptr noalias %ws

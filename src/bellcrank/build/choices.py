@@ -1,0 +1,35 @@
+"""Which method "auto" takes, where its graph is not wanted: found again on disk, so that nothing is traced for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from bellcrank.build.graphs import Request, check, chosen, fits
+from bellcrank.build.shipped import untouched
+from bellcrank.dynamics import METHODS, Method, candidates, immobility, method, quantity
+from bellcrank.emit import cache as store
+from bellcrank.emit.cpu.host import host
+from bellcrank.model import Mechanism
+
+
+def method_for(mechanism: Mechanism, request: Request) -> Method:
+    """The method that graphs.chosen takes on this computer."""
+    check(mechanism, request)
+    if quantity(request.quantity).inverts:
+        immobility.check(mechanism)
+    named = request.method != "auto"
+    able = [method(request.method, request.quantity, mechanism.tree)] if named else []
+    able = able or candidates(request.quantity, mechanism.tree)
+    if len(able) == 1:
+        fits(mechanism, request.quantity, able[0])
+        return able[0]
+    if not untouched():
+        return chosen(mechanism, request)[0]
+    h, asked = host(), json.dumps(asdict(request))
+    name = store.key("method", mechanism.fingerprint, asked, h.cpu, h.features, h.llvm, store.package_fingerprint())
+    if (found := store.load(f"{name}.json")) is not None:
+        return METHODS[json.loads(found)]
+    by = chosen(mechanism, request)[0]
+    store.save(f"{name}.json", json.dumps(by.name).encode())
+    return by
