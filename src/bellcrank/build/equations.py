@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.build import graphs
-from bellcrank.emit.equations import c as ctext, latex, python, sympy
+from bellcrank.dynamics import METHODS, method, quantity, shape_of
+from bellcrank.emit.equations import c as ctext
+from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as page
 from bellcrank.emit.equations.formula import Sheet
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
-from bellcrank.dynamics import METHODS, method, quantity, shape_of
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.spatial.vector import ZERO
@@ -100,7 +101,7 @@ def text(
         raise InputError(f"digits is {digits!r}; expected a whole number from 1 to 17.")
     if terms < 0:
         raise InputError(f"terms is {terms!r}; expected the most terms that an entry may have, from 0 up.")
-    found = TARGETS[target](sheet(mechanism, g, frame, terms), digits or DIGITS[target])
+    found = TARGETS[target](sheet(mechanism, g, frame, terms), digits or DIGITS.get(target, 13))
     return latex.document(found) if alone and target == "latex" else found
 
 
