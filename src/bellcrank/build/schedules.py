@@ -1,8 +1,8 @@
 """From a mechanism and the name of a machine to a Schedule: `bc.schedule(arm, machine="complete:2")`.
 
-Most machines take any graph, and the general scheduler lays it out. Some ways are their own: the cores of this computer,
-on which it is what a kernel really does; machines with a program of their own (PROGRAMS), and other ways to cut the
-equations (CUTS), which papers/ adds. A machine without numbers gets those that suit a mechanism.
+Most machines take any graph, and the general scheduler lays it out. Some ways are their own: the cores of this
+computer, on which it is what a kernel really does; machines with a program of their own (PROGRAMS), and other ways to
+cut the equations (CUTS), which papers/ adds. A machine without numbers gets those that suit a mechanism.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Laid:
     schedule: Schedule
 
 
-# Machines that have a program of their own for (mechanism, numbers behind the name, kind), and ways to cut the equations
-# of (mechanism, names of strategies, control law) into tasks, of which the best is taken.
+# Machines that have a program of their own for (mechanism, numbers behind the name, kind), and ways to cut the
+# equations of (mechanism, names of strategies, control law) into tasks, of which the best is taken.
 PROGRAMS: dict[str, Callable[[Mechanism, str, str], Laid]] = {}
 CUTS: dict[str, Callable[[Mechanism, Sequence[str], str], list[Tasks]]] = {}
 
@@ -63,7 +63,8 @@ def machine(name: str, kind: str = "", freedoms: int = 1) -> Machine:
     if layout in PROGRAMS:
         raise InputError(f'machine "{layout}" is a program for a mechanism with a machine around it; it needs one.')
     if layout not in LAYOUTS:
-        raise InputError(unknown("machine", layout, (*LAYOUTS, "threads", "gpu", *PROGRAMS)) + _more("wong" in PROGRAMS))
+        known = (*LAYOUTS, "threads", "gpu", *PROGRAMS)
+        raise InputError(unknown("machine", layout, known) + _more("wong" in PROGRAMS))
     if numbers is None and layout in SIZES:
         numbers = SIZES[layout](freedoms)
     return by_name(f"{layout}:{numbers}" if numbers else layout, kind or "ideal")
@@ -100,12 +101,16 @@ def schedule(
 ) -> Schedule:
     """A quantity of a mechanism, or any graph, laid out on the processors of a machine.
 
-    machine: single, complete, pipeline, mesh, triangle, cone, hypercube, bus, warp, with numbers ("mesh:2,3") or
-    without, or a Machine; "threads" is this computer, as a kernel with machine="threads" uses it; "gpu" is the team of
-    threads that computes one state on a GPU; "wong" (with `import bellcrank.papers`) is Wong's own program on his mesh. kind: "ideal" (steps, messages
-    free), "t800" (transputers, us), "hidden" (their messages free) or "explicit" (their messages keep both ends busy).
-    level: tasks are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own,
-    or "auto", the shortest of these and sizes between, which is the default.
+        plan = bc.schedule(arm, "mass_matrix", "mesh:2,3")
+        print(plan); plan.makespan, plan.speedup; plan.html()         # a page to look at
+
+    quantity, method, frame: as in bc.kernel; a graph needs none. machine: single, complete, pipeline, mesh, triangle,
+    cone, hypercube, bus, warp, with numbers ("mesh:2,3") or without, or a Machine; "threads" is this computer, as a
+    kernel with machine="threads" uses it; "gpu" is the team of threads that computes one state on a GPU; "wong" (with
+    `import bellcrank.papers`) is Wong's own program on his mesh. kind: "ideal" (steps, messages free), "t800"
+    (transputers, us), "hidden" (their messages free) or "explicit" (their messages keep both ends busy). level: tasks
+    are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own, or "auto",
+    the shortest of these and sizes between, which is the default.
 
     strategy: "modules+factorisation" and so on cuts the equations of motion by the strategies of Schäfer and Schiehlen
     instead (with `import bellcrank.papers`): subsystems, modules, factorisation; `control` is the law that goes with
