@@ -8,7 +8,7 @@ NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'pr
 PAGE := src/bellcrank/cockpit/static/cockpit.js
 
 # A page that is drawn without a graphics card needs all processors for itself, so its tests come after the others.
-PAGES := $(wildcard tests/unit/*_in_a_browser.py)
+PAGES := tests/pages
 
 .PHONY: run test test-all bench page picture clean
 
@@ -23,13 +23,13 @@ run: .venv/ready
 
 test: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
-	$(BIN)/python -m pytest --ignore-glob='*_in_a_browser.py'
+	$(BIN)/python -m pytest --ignore=$(PAGES)
 	$(BIN)/python -m pytest -n 0 $(PAGES)
 
 # The long ones too (an hour or so), and hypothesis looks for examples that nobody has seen.
 test-all: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
-	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' --ignore-glob='*_in_a_browser.py'
+	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' --ignore=$(PAGES)
 	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' -n 0 $(PAGES)
 
 # The picture of the page in the README.

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE, Program
-from bellcrank.graph import Graph, trace
+from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE
+from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import maximum, minimum, sin, where
 
 Array = np.ndarray[Any, Any]
-NAMES = ("t", "y", "z", "live", "due", "hit", "fresh", "line", "n", "last", "lines", "left")
+NAMES = ("t", "y", "z", "live", "due", "hit", "fresh", "input", "n", "last", "lines", "left")
 AT = {name: k for k, name in enumerate(NAMES)}
+LAYOUT = Layout(dict.fromkeys(NAMES, 1))
 SHAPES = {"s": (len(NAMES),)}
 FED = {**SHAPES, "u": (2,)}
 
@@ -28,7 +29,7 @@ def _tick(s: Any, u: Any = (0.0, 1.0)) -> dict[str, Any]:
     n = old["n"] + 1.0
     third = sin(n * (2 * np.pi / 3)) ** 2 < 0.1
     fifth = sin(n * (np.pi / 5)) ** 2 < 0.01
-    line = where(n > 4.0 * old["line"] + 3.0, minimum(old["line"] + 1.0, old["lines"]), old["line"])
+    line = where(n > 4.0 * old["input"] + 3.0, minimum(old["input"] + 1.0, old["lines"]), old["input"])
     new = {
         "t": old["t"] + 0.1,
         "y": old["y"] + 0.1 * (old["z"] + u[0]),
@@ -37,8 +38,8 @@ def _tick(s: Any, u: Any = (0.0, 1.0)) -> dict[str, Any]:
         "live": where(n < old["last"], 1.0, 0.0),
         "due": where(third, 1.0, where(n < old["last"], 0.0, 1.0)),
         "hit": where(fifth, 1.0, 0.0),
-        "line": line,
-        "fresh": where(line > old["line"], 1.0, 0.0),
+        "input": line,
+        "fresh": where(line > old["input"], 1.0, 0.0),
         "left": where(third, 3.0, where(n < old["last"], 0.0, 1.0)),
     }
     go = old["live"] > 0.0
@@ -77,17 +78,16 @@ def program(kind: str, called: str = "") -> Program:
     shapes = SHAPES if kind == "plain" else FED
     graphs = {name: trace(called or name, f, shapes) for name, f in (("tick", _tick), ("start", _start))}
     if kind == "plain":
-        return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"])
-    more: dict[str, Any] = {"input": AT["line"]}
+        return Program(LAYOUT, **graphs, row=3)
+    more: dict[str, Any] = {}
     if kind in ("watched", "all"):
         more |= {
             "observe": trace(called or "observe", _observe, shapes),
             "locate": trace(called or "locate", _locate, shapes),
         }
-        more["hit"] = AT["hit"]
     if kind == "all":
-        more |= {"renew": trace(called or "renew", _renew, shapes), "fresh": AT["fresh"]}
-    return Program(graphs["tick"], AT["live"], AT["due"], 3, start=graphs["start"], **more)
+        more |= {"renew": trace(called or "renew", _renew, shapes)}
+    return Program(LAYOUT, **graphs, row=3, **more)
 
 
 class Spelled:
@@ -118,7 +118,7 @@ class Spelled:
                     break
             if not (self.s[p.live] > 0).any():
                 return DONE
-            if p.inputs:
+            if p.nu:
                 lines = self.s[p.input].astype(int)
                 self.u = self.inputs[np.arange(len(lines)), lines].T
             if p.renew and (self.s[p.fresh] > 0).any():

@@ -15,8 +15,8 @@ from typing import Any
 import bellcrank as bc
 from bellcrank.emit.cuda import device, loop
 from bellcrank.emit.cuda.device import cupy
+from bellcrank.graph import Layout
 from bellcrank.sim import gpu, simulator
-from bellcrank.sim.layout import Layout
 
 RUNS, SECONDS = 1_000_000, 0.1
 PARTS = ("trace", "text", "ptx", "driver", "start", "kernel", "fetch", "record", "rest")

@@ -46,15 +46,15 @@ def ball() -> Mechanism:
 
 def _row(m: Mechanism, seconds: float, integrator: str, runs: int, events: Any) -> list[str]:
     cp, s = cupy(), bc.Simulator(m, integrator, events=events)
-    places, program = s.program((s.integrator.adaptive, True), s.traced)
+    program = s.program((s.integrator.adaptive, True))
     code = GpuProgram(program, "float64")
-    y = np.zeros((runs, s.traced.size))
+    y = np.zeros((runs, s.dynamics.size))
     y[:, : m.nq] = np.random.default_rng(0).uniform(0.2, 0.5, (runs, m.nq))
     first = {
         "y": y, "live": 1.0, "h": 1e-3, "step": 1e-3, "every": seconds, "end": seconds, "next": 1.0,
         "rtol": TOLERANCE, "atol": TOLERANCE, "h_old": 1.0,
     }  # fmt: skip
-    start = cp.asarray(places.array(runs, first), "float64")
+    start = cp.asarray(program.layout.array(runs, first), "float64")
     now, rows = cp.empty_like(start), cp.empty((ROOM, program.row, runs), "float64")
     counts, none = cp.zeros(runs, cp.int64), cp.zeros(1, "float64")
 
@@ -71,10 +71,10 @@ def _row(m: Mechanism, seconds: float, integrator: str, runs: int, events: Any) 
 
     took = clock.seconds(work)
     state = cp.asnumpy(now)
-    short = int((np.abs(state[places.place("t")] - seconds) > 1e-6).sum())
+    short = int((np.abs(state[program.layout.place("t")] - seconds) > 1e-6).sum())
     if short:
         raise SystemExit(f"{m.name}: {short} of {runs} runs did not come to their ends.")
-    tried = state[places.place("tried")]
+    tried = state[program.layout.place("tried")]
     warps = np.resize(tried, (-(-runs // 32), 32))
     uneven, f = warps.max(axis=1).mean() / tried.mean(), code.run
     cells = (f"{tried.sum() / took:.3g}", f"{tried.mean():.4g}", f"{uneven:.2f}")

@@ -33,18 +33,16 @@ def table() -> None:
 
 def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     cp, s = cupy(), bc.Simulator(m)
-    places, _ = s.program(None, s.traced)
-    y = np.zeros((runs, s.traced.size))
+    places, y = s.program().layout, np.zeros((runs, s.dynamics.size))
     if m.loops:
         speed = np.linspace(0.5, 1.5, 16)[np.arange(runs) % 16, None]
         y[:, m.nq : m.nq + m.nv] = speed * m.assemble(np.zeros(m.nq), np.ones(m.nv))[1]
     else:
         y[:, : m.nq] = np.random.default_rng(0).uniform(-0.5, 0.5, (runs, m.nq))
-    by = next(iter(s.traced.grouped(y[:1], np.zeros((1, 0)))))
-    code = GpuProgram(s.program(None, by)[1], dtype)
+    group = s.dynamics.closure.grouped(y[:1], np.zeros((1, 0)))[0]
+    code = GpuProgram(s.program(by=group.by), dtype)
     first: dict[str, Any] = {"y": y, "live": 1.0, "h": 1e-4, "last": STEPS, "stride": 1.0, "next": 2.0 * STEPS}
-    if "bound" in places.places:
-        first["bound"] = 1e30
+    first["bound"] = 1e30  # of loops, where there are any
     start = cp.asarray(places.array(runs, first), dtype)
     now, rows = cp.empty_like(start), cp.empty((1, code.program.row, runs), dtype)
     counts, none = cp.zeros(runs, cp.int64), cp.zeros(1, dtype)

@@ -38,7 +38,8 @@ _HOMES = {
     "graph": ("Graph",),
     "scheduling": ("Machine", "Schedule"),
     # runs
-    "sim": ("Drive", "Event", "Simulator", "System", "drive", "simulate", "system"),
+    "sim": ("Drive", "Event", "Saving", "Simulator", "Solver", "System", "drive", "simulate", "system"),
+    "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
     "scalar": (

@@ -11,6 +11,7 @@ from bellcrank.build.compiling import compile as compile
 from bellcrank.build.equations import equations as equations
 from bellcrank.build.kernels import kernel as kernel
 from bellcrank.build.schedules import schedule as schedule
+from bellcrank.build.targets import Where as Where
 from bellcrank.dynamics import methods as methods
 from bellcrank.emit.cpu.kernel import Kernel as Kernel
 from bellcrank.errors import BellcrankError as BellcrankError
@@ -49,7 +50,9 @@ from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
 from bellcrank.sim import Drive as Drive
 from bellcrank.sim import Event as Event
+from bellcrank.sim import Saving as Saving
 from bellcrank.sim import Simulator as Simulator
+from bellcrank.sim import Solver as Solver
 from bellcrank.sim import System as System
 from bellcrank.sim import simulate as simulate
 from bellcrank.sim import system as system

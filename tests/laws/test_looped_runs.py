@@ -138,9 +138,9 @@ def test_a_partition_is_made_once() -> None:
     m = zoo.rod_pendulum()
     s = bc.Simulator(m)
     first = s.run(5.0)
-    made = len(s.traced.others)  # type: ignore[attr-defined]
+    made = len(s.dynamics.others)  # type: ignore[attr-defined]
     again = s.run(5.0)
-    assert first.provenance["partitions changed"] > made == len(s.traced.others)  # type: ignore[attr-defined]
+    assert first.provenance["partitions changed"] > made == len(s.dynamics.others)  # type: ignore[attr-defined]
     np.testing.assert_array_equal(first.q, again.q)
 
 
@@ -259,7 +259,7 @@ def test_sensitivities_say_that_they_are_not_there() -> None:
 def test_a_method_that_the_form_does_not_take() -> None:
     with pytest.raises(InputError, match='method "aba": the minimal form'):
         bc.Simulator(zoo.four_bar(), method="aba")
-    assert bc.Simulator(zoo.four_bar(), method="aba", form="projected").traced.method.name == "aba"
+    assert bc.Simulator(zoo.four_bar(), method="aba", form="projected").dynamics.method.name == "aba"
     with pytest.raises(InputError, match="form"):
         bc.Simulator(zoo.four_bar(), form="reduced")
 

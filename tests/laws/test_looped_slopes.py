@@ -11,7 +11,8 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate.linear import Woodbury, implicit
 from bellcrank.integrate.problem import Product
 from bellcrank.sim import looped_slopes as slopes
-from bellcrank.sim.looped_dynamics import BAUMGARTE, looped
+from bellcrank.sim.looped_dynamics import looped_dynamics
+from bellcrank.sim.settings import BAUMGARTE
 from bellcrank.sim.systems import system
 from loops import Closed
 from loops import looped as mechanisms
@@ -26,14 +27,14 @@ def test_the_product_is_the_jacobian(example: Closed) -> None:
     m, q = example
     assume(m.loops)
     try:
-        by = looped(system(m), "minimal", "auto", BAUMGARTE, INTEGRATORS["rodas4"], ())
+        by = looped_dynamics(system(m), "minimal", "auto", BAUMGARTE, INTEGRATORS["rodas4"], ())
     except BellcrankError:
         assume(False)
-    assume(by.condition(np.array(q), np.zeros(0)).number < 1e3)
+    assume(by.closure.condition(np.array(q), np.zeros(0)).number < 1e3)
     y = by.correction.evaluate(y=np.concatenate([q, np.random.default_rng(len(q)).normal(size=m.nv)]))["y"]
-    full = by.slopes[0].evaluate(t=0.0, y=y)["ddy_dy"]
+    full = by.by_state.evaluate(t=0.0, y=y)["ddy_dy"]
     for large in (0, slopes.LARGE):
-        found = slopes.product(by, by.tree, by._mass, by.part, large).evaluate(t=0.0, y=y)
+        found = slopes.product(by, by.tree, by.mass, by.part, large).evaluate(t=0.0, y=y)
         made = found["left"] @ found["right"]
         assert np.abs(made - full).max() <= 1e-9 * max(1.0, np.abs(full).max())
 

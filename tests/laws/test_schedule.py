@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
@@ -21,7 +21,7 @@ from bellcrank.scheduling.critical import Link
 from bellcrank.scheduling.divide import divided
 from bellcrank.scheduling.listing import alone
 from bellcrank.scheduling.schedule import Hop
-from trees import trees
+from trees import few, trees
 
 MACHINES = (
     "single", "complete:2", "complete:5", "pipeline:3", "mesh:2,3", "triangle:3", "hypercube:3", "bus:4", "triangle:9",
@@ -34,7 +34,7 @@ def machines() -> st.SearchStrategy[Machine]:
     return st.builds(lambda m, overlapped: m.with_costs(overlapped=overlapped), made, st.booleans())
 
 
-@settings(max_examples=50, deadline=None)
+@few(12)
 @given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]), st.sampled_from(["crba", "aba"]))
 def test_every_schedule_can_be_followed(m: Mechanism, on: Machine, level: str, method: str) -> None:
     g = graphs.graph(m, "forward_dynamics", method)
@@ -129,7 +129,7 @@ def test_bad_machines_are_explained(text: str) -> None:
         machine(text)
 
 
-@settings(max_examples=50, deadline=None)
+@few(12)
 @given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]))
 def test_the_critical_path_has_no_gap(m: Mechanism, on: Machine, level: str) -> None:
     followable(schedule(graphs.graph(m, "forward_dynamics", "aba"), on, level))

@@ -14,8 +14,9 @@ import bellcrank as bc
 from bellcrank.dynamics import METHODS, kinematics
 from bellcrank.integrate import INTEGRATORS, Problem, State
 from bellcrank.model import Mechanism
-from bellcrank.sim.dynamics import chosen, projection, rolled
+from bellcrank.sim.allowed_states import projection, rolled
 from bellcrank.sim.systems import system
+from bellcrank.sim.tree_dynamics import tree_dynamics
 from motions import drive
 from trees import ALL, Array, close, few, random_tree, trees
 
@@ -32,7 +33,8 @@ def start(m: Mechanism, seed: int, batch: tuple[int, ...] = ()) -> tuple[Array, 
 
 def plainly(m: Mechanism) -> Problem:
     """The mechanism by its public kernel and the rates of its coordinates; nothing of sim but the slopes of f."""
-    slopes = chosen(system(m), "auto", "float64").slopes
+    by = tree_dynamics(system(m), "auto")
+    slopes = by.by_state, by.by_time
 
     def f(t: float, y: State) -> State:
         q, v = y[: m.nq], y[m.nq :]

@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.sim import progress
-from bellcrank.sim.simulator import TRIES, TRIES_A_SECOND
+from bellcrank.sim.plan import TRIES, TRIES_A_SECOND, planned
 
 
 def brake(damping: float = 1e6) -> bc.Mechanism:
@@ -88,8 +88,10 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 
 def test_the_limit_grows_with_the_run() -> None:
     sim = bc.Simulator(brake(), "dopri5")
-    assert sim._most(None, (True, True), 100.0, 0) == TRIES + 100 * TRIES_A_SECOND
-    assert sim._most(None, (False, True), 1.0, 50_000_000) > 50_000_000
+    plan = planned(100.0, sim.integrator, 0, sim.solver, sim.saving, sim.where)
+    assert plan.most == TRIES + 100 * TRIES_A_SECOND
+    many = planned(1.0, sim.integrator, 1, bc.Solver(step=2e-8), sim.saving, sim.where)
+    assert many.most > many.steps == 50_000_000
     with pytest.raises(bc.InputError, match=r"max_steps is 5.*fixed"):
         bc.simulate(brake(1.0), 1.0, max_steps=5)
     with pytest.raises(bc.InputError, match="max_steps is 0; expected a whole number from 1"):

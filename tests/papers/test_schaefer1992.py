@@ -23,9 +23,9 @@ from bellcrank.dynamics.centres import applied, jacobians, placed
 from bellcrank.dynamics.complement import inertia_matrix, projected_forces
 from bellcrank.dynamics.state_space import coordinate_names, solve, square
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.node import Node
-from bellcrank.graph.ops import OPS
 from bellcrank.model import Mechanism
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import OPS
 from bellcrank.papers import counts as papers
 from trees import ALL, close, random_tree, state
 

@@ -21,7 +21,7 @@ from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
 from loops import closed
 from trees import ALL, random_tree

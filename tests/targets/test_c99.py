@@ -23,8 +23,8 @@ from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.ops import COMPARISONS, OPS
 from bellcrank.model import Mechanism
+from bellcrank.nodes.ops import COMPARISONS, OPS
 from bellcrank.scalar import atan2, cos, maximum, minimum, sin, step, tanh, where
 from trees import gripper
 

@@ -30,7 +30,7 @@ from bellcrank.emit.cuda.team import MEET, Team, alone, teams
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
 
 Array = np.ndarray[Any, Any]
@@ -368,7 +368,7 @@ def test_a_team_assembles(dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
     simulator = bc.Simulator(bc.zoo.puma600())
-    made = Loop(simulator.program(None, simulator.traced)[1], dtype)
+    made = Loop(simulator.program(), dtype)
     text = made.ptx
     assert ".entry run" in text
     assert text.count("rcp.approx") + text.count("div.full") <= 8  # the rate's divisions exist once, not once per stage
@@ -380,7 +380,7 @@ def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
 def test_a_summary_assembles(dtype: str, tmp_path: Path) -> None:
     """Extremes and integrals are a few registers more, and rows that nobody asked for take none."""
     simulator = bc.Simulator(bc.zoo.puma600(), summary=["max(*.v)", "rms(joint2.a)", "t_max(energy)"])
-    made = Loop(simulator.program(None, simulator.traced, rows=False)[1], dtype)
+    made = Loop(simulator.program(rows=False), dtype)
     _, spilled = assembled(made.ptx, tmp_path)
     assert spilled < 600
 

@@ -32,7 +32,7 @@ def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int
     spelled = Spelled(p, s, inputs)
     while spelled.run(100, 1000):
         pass
-    given = inputs if p.inputs else np.zeros((7, 1, 0))
+    given = inputs if p.nu else np.zeros((7, 1, 0))
     final = np.ascontiguousarray(s)
     pieces = GpuProgram(p, "float64").finish(final, given, np.zeros((7, 0)), capacity, lambda s: True)
     signs = [AT["due"]] if kind in ("plain", "fed") else []  # a row that was written is due no more
@@ -131,7 +131,7 @@ def test_values_wait_where_there_is_room(emulated: Emulated, shared: int, monkey
 def loop_of(name: str) -> Loop:
     what, _, settings = gpu_runs.CASES[name]()
     simulator = bc.Simulator(what, settings["integrator"], events=settings.get("events", ()))
-    return Loop(simulator.program((True, True), simulator.traced)[1])
+    return Loop(simulator.program((True, True)))
 
 
 def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
@@ -147,9 +147,8 @@ def test_a_step_leaves_its_polynomial_in_memory() -> None:
     """Nor is the polynomial of a step carried along: a tick writes it and does not read it."""
     what, _, settings = gpu_runs.CASES["bounces dopri5"]()
     simulator = bc.Simulator(what, "dopri5", events=settings["events"])
-    places, made = simulator.program((True, True), simulator.traced)
-    dense = places.places["dense"]
-    assert isinstance(dense, slice)
+    made = simulator.program((True, True))
+    dense = made.layout.span("dense")
     loop = Loop(made)
     assert set(range(dense.start, dense.stop)) <= loop.held
     assert not set(loop.changing) & loop.held

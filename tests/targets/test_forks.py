@@ -57,7 +57,7 @@ for n in range(forks):
         try:
             new(n)
             if simulator is not None:
-                simulator.program(None, simulator.traced)
+                simulator.program()
             os._exit(0)
         except BaseException:
             import traceback

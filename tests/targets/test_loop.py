@@ -10,9 +10,9 @@ import pytest
 
 from bellcrank.emit.cpu import loop
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE, SWAPPED, Program
+from bellcrank.emit.cpu.loop import DONE, FULL, PAUSE, SWAPPED
 from bellcrank.emit.cpu.routine import CHUNK
-from bellcrank.graph import Graph, trace
+from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
 from bellcrank.sim.runner import Blocks, Compiled, run_all
 from ticking import AT, Spelled, begun, program
@@ -24,11 +24,18 @@ LANES = [n for n in (1, 2, 4, 8) if n <= host().lanes("float64")]
 # -- routines
 
 
+def plain(n: int) -> Layout:
+    """A state of n numbers, of which the first is every sign."""
+    made = Layout({"s": (n,)})
+    made.places |= {"live": 0, "due": 0}
+    return made
+
+
 def ran(graph: Graph, lanes: int, s: Array, p: Array | None = None) -> Array:
     """What a routine makes of s, (size, lanes)."""
     n = len(s)
     idle = trace("idle", lambda s: {"s": [x * 1.0 for x in s]}, {"s": (n,)})
-    program = Program(idle, live=0, due=0, row=1, start=graph)
+    program = Program(plain(n), tick=idle, row=1, start=graph)
     p = np.zeros((0, lanes)) if p is None else p
     made = Blocks(Compiled(program, lanes), s, p, np.zeros((lanes, 1, 0)), np.zeros((lanes, 1, 1)))
     made.settle()
@@ -98,7 +105,7 @@ def test_large_graphs_are_cut_and_calls_cross_the_cuts(lanes: int) -> None:
 
     g = trace("long", long, {"s": (2,)})
     assert len(g.nodes) > 3 * CHUNK
-    text, _ = loop.source(Program(g, 0, 0, 1, start=g), lanes, host().lanes("float64"))
+    text, _ = loop.source(Program(plain(2), tick=g, row=1, start=g), lanes, host().lanes("float64"))
     assert text.count("define internal void @start_") >= 2
     s = np.random.default_rng(2).normal(size=(2, lanes))
     np.testing.assert_allclose(ran(g, lanes, s), evaluated(g, s), rtol=1e-10)  # 1500 steps of rounding
@@ -135,7 +142,7 @@ def test_a_lane_gives_the_same_bits_alone_and_among_others() -> None:
 def block(p: Program, s: Array, inputs: Array, capacity: int, lanes: int = 0) -> Blocks:
     """As many runs as s has, in one block or in blocks of so many lanes; begun."""
     runs = s.shape[1]
-    given = inputs if p.inputs else np.zeros((runs, 1, 0))
+    given = inputs if p.nu else np.zeros((runs, 1, 0))
     rows = np.full((runs, capacity, p.row), np.nan)
     made = Blocks(Compiled(p, lanes or runs), s, np.zeros((0, runs)), given, rows)
     made.settle()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prose import ROOT
 
 import bellcrank as bc
 from bellcrank.cockpit import messages, stage
@@ -24,45 +22,9 @@ from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
 from bellcrank.cockpit.session import ROWS, Session, Settings
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
-from bellcrank.record import Record, state_columns
-from bellcrank.sim.realtime import Snapshot
 from bellcrank.view import scene as record_scene
-
-
-class FakeDrive:
-    """Counts what it is asked for; its state is what a test sets."""
-
-    def __init__(self, system: bc.System, rate: float = 1000.0, integrator: str = "rk4", method: str = "auto") -> None:
-        self.system, self.rate, self.integrator, self.method = system, rate, integrator, method
-        self.calls: list[Any] = []
-        self.y, self.n, self.t = np.zeros(system.size), 0, 0.0
-        self.u = np.zeros(len(system.inputs))
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("start", "pause", "resume", "stop", "slow"):
-            raise AttributeError(name)
-        return lambda *args: self.calls.append((name, *args))
-
-    def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
-        m = self.system.mechanism
-        self.calls.append(("reset",))
-        v, x = (np.zeros(n) if a is None else a for n, a in ((m.nv, v0), (self.system.nx, x0)))
-        self.y = np.concatenate([m.neutral() if q0 is None else q0, v, x])
-
-    def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
-        self.u = np.array([values[n] for n in self.system.inputs] if isinstance(values, Mapping) else values, float)
-
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
-
-    def report(self) -> dict[str, Any]:
-        return {"overruns": 0, "jitter": {"max": float("inf")}}
-
-    def record(self) -> Record:
-        m, t = self.system.mechanism, np.arange(10000) * 1e-3
-        q = np.tile(m.neutral(), (len(t), 1))
-        q[:, 0] = t
-        return Record(state_columns(m, t, q=q, v=np.zeros((len(t), m.nv))), mechanism=m)
+from fake_drive import FakeDrive
+from prose import ROOT
 
 
 @pytest.fixture(scope="module")

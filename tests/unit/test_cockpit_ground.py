@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_cockpit import FakeDrive
 
 from bellcrank.cockpit.ground import CELL, HALF, Ground, Patch, Tool
 from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
+from fake_drive import FakeDrive
 from trees import few
 
 TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)

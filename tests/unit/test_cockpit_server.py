@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cockpit import FakeDrive
 from typer.testing import CliRunner
+
+from fake_drive import FakeDrive
 
 starlette = pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")

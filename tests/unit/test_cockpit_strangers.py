@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from test_cockpit import FakeDrive
+
+from fake_drive import FakeDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.ops import OPS
 from bellcrank.model import Mechanism
+from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
 from trees import close, random_tree, trees
 

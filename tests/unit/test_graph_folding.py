@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bellcrank.errors import TraceError
 from bellcrank.graph import Node, Tape, trace
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import atan2, clip, cos, fabs, maximum, minimum, sin, sqrt, where
 
 

@@ -15,8 +15,9 @@ from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
 from bellcrank.emit.cpu.inline import inlined
 from bellcrank.errors import InputError, brief
-from bellcrank.graph import Graph, Node, trace
-from bellcrank.parameters import Expression, Parameters
+from bellcrank.graph import Graph, trace
+from bellcrank.nodes import Node
+from bellcrank.parameters import Parameters
 from bellcrank.quoting import refused
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Shape = int | tuple[int, ...]
 CPU = Where()
 TAKEN = ("out", "parameters")  # what a kernel understands by itself
-SCALARS = (int, float, np.integer, np.floating, Node, Expression)
+SCALARS = (int, float, np.integer, np.floating, Node)
 
 
 def compile(  # as in `re.compile`

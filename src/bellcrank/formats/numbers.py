@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.errors import ModelError, brief
 from bellcrank.model.check import HUGE
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
-from bellcrank.parameters import Expression, depends, nominal
+from bellcrank.parameters import Free, depends, nominal
 from bellcrank.scalar import cos, sin
 
 QUARTER = math.pi / 2
@@ -25,7 +25,7 @@ NEARLY = 2e-3  # what "1.57" is off by: kept as typed, but worth a remark
 
 def number(value: Any, where: str, what: str) -> Number:
     """A finite float, from Python or TOML, or a free parameter."""
-    if isinstance(value, Expression):
+    if isinstance(value, Free):
         number(value.value, where, f"{what} (nominal)")
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -87,7 +87,7 @@ def rotation_matrix(value: Any, where: str) -> Matrix:
 
 def cos_sin(angle: Number) -> tuple[Number, Number]:
     """Exact where the angle is a float's best try at a multiple of a quarter turn."""
-    if isinstance(angle, Expression):
+    if isinstance(angle, Free):
         return cos(angle), sin(angle)
     quarters = angle / QUARTER
     if abs(quarters - round(quarters)) < 1e-12:
@@ -99,7 +99,7 @@ def turn(axis: int, angle: Number) -> Array:
     """The rotation matrix of a turn about x (0), y (1) or z (2)."""
     c, s = cos_sin(angle)
     i, j = (axis + 1) % 3, (axis + 2) % 3
-    R = np.eye(3, dtype=object if isinstance(angle, Expression) else float)
+    R = np.eye(3, dtype=object if isinstance(angle, Free) else float)
     R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
     return R
 
@@ -121,7 +121,7 @@ class Angles:
 
     def read(self, angle: Number) -> Number:
         """The angle, or the quarter turn that was meant; a free one as it is."""
-        if isinstance(angle, Expression):
+        if isinstance(angle, Free):
             return angle
         quarters = round(angle / QUARTER)
         exact = quarters * QUARTER

@@ -1,6 +1,8 @@
-"""The compiler tower's middle: graphs of scalar operations. Knows nothing of mechanics."""
+"""The compiler tower's middle: graphs of scalar operations, and programs made of them. Knows nothing of mechanics."""
 
 from bellcrank.graph.graph import Count, Graph, trace
-from bellcrank.graph.node import Node, Tape, Value
+from bellcrank.graph.layout import Layout
+from bellcrank.graph.program import Ports, Program
+from bellcrank.nodes.node import Node, Tape, Value
 
-__all__ = ["Count", "Graph", "Node", "Tape", "Value", "trace"]
+__all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Tape", "Value", "trace"]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bellcrank.errors import TraceError
-from bellcrank.graph.node import Node, Value
-from bellcrank.graph.ops import OPS, PLUMBING
+from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import step
 
 Matrix = list[list[Value]]

@@ -16,9 +16,9 @@ import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
 from bellcrank.graph import derivative, listing
-from bellcrank.graph.node import PARAMETERS, Node, Tape, foreign
-from bellcrank.graph.ops import COMPARISONS, KINDS, OPS, PLUMBING
-from bellcrank.parameters import Expression
+from bellcrank.nodes.node import PARAMETERS, Node, Tape, foreign
+from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
+from bellcrank.parameters import Free
 from bellcrank.scalar import step
 from bellcrank.stairs import view
 
@@ -342,7 +342,7 @@ def trace(
     for key, value in function(**symbols).items():
         array = np.array(value, dtype=object)
         for index in np.ndindex(*array.shape):
-            x = tape.value(array[index]) if isinstance(array[index], Expression) else array[index]
+            x = tape.value(array[index]) if isinstance(array[index], Free) else array[index]
             if isinstance(x, Node) and x.tape is not tape:
                 foreign(x, f'{name}: output "{key}": ')
             if isinstance(x, Node) and x.op in COMPARISONS:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.node import Node
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import OPS
 from bellcrank.quoting import line, string
 
 Array = np.ndarray[Any, Any]

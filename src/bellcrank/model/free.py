@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import COUPLINGS, Body, Frame, Joint, Loop, Number, Spring, Triple
-from bellcrank.parameters import Expression, parameter
+from bellcrank.parameters import Free, parameter
 
 MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 OF_JOINT = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")
@@ -51,7 +51,7 @@ def freed(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
             raise InputError(f"{where}: {unknown('number', name, places)}")
         asked |= {p.name: p for p in found}
     for p in asked.values():
-        if isinstance(p.value, Expression):
+        if isinstance(p.value, Free):
             raise InputError(f'{where}: "{p.name}" depends on a parameter already: {p.value:g}.')
         mechanism = p.put(mechanism, parameter(p.name, p.value, p.unit))
     _ = mechanism.parameters  # raises where a name means two things
@@ -115,7 +115,7 @@ def _three(group: str, xyz: Triple, unit: str, put: Put) -> Iterator[Place]:
 
 
 def _now(x: Number) -> float:
-    return x.value if isinstance(x, Expression) else float(x)
+    return x.value if isinstance(x, Free) else float(x)
 
 
 # -- how to put a number into its place

@@ -12,7 +12,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.model.check import NEGLIGIBLE, ROUNDING
 from bellcrank.model.parts import Array, Body, Joint, Spring
-from bellcrank.parameters import Term, depends, evaluated, expressions, nominal, replaced
+from bellcrank.parameters import depends, evaluated, expressions, nominal, replaced
 
 Mechanism: TypeAlias = Any  # model/mechanism.py is above
 
@@ -26,7 +26,7 @@ class Doubt(NamedTuple):
 
 def possible(m: Mechanism, names: Sequence[str], p: Array, where: str) -> None:
     """An error where p (..., len(names)) gives a body, a joint or a spring numbers that nothing can have."""
-    flat, known = p.reshape(-1, len(names)), dict[Term, Any]()
+    flat, known = p.reshape(-1, len(names)), dict[Any, Any]()
 
     def at(part: Any) -> Any:
         return replaced(part, lambda x: evaluated(x, lambda leaf: flat[:, names.index(leaf.args[0])], known))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bellcrank.parameters import Expression, depends
+from bellcrank.parameters import Free, depends
 from bellcrank.quoting import line as one_line
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +26,7 @@ ORIGIN: Triple = (0.0, 0.0, 0.0)
 
 
 def triple(xyz: Any) -> Triple:
-    x, y, z = (e if isinstance(e, Expression) else float(e) for e in xyz)
+    x, y, z = (e if isinstance(e, Free) else float(e) for e in xyz)
     return x, y, z
 
 

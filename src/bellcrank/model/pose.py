@@ -10,7 +10,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Joint, triple
-from bellcrank.parameters import Expression, depends, nominal
+from bellcrank.parameters import Free, depends, nominal
 
 # Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
 NOISE = 1e-13
@@ -39,7 +39,7 @@ def clean(x: Array, scale: float) -> Array:
     """Zeros for noise. What depends on a parameter is none, whatever its nominal value."""
     if x.dtype != object:
         return np.where(np.abs(x) < NOISE * scale, 0.0, x)
-    flat = [e if isinstance(e, Expression) or abs(e) >= NOISE * scale else 0.0 for e in x.flat]
+    flat = [e if isinstance(e, Free) or abs(e) >= NOISE * scale else 0.0 for e in x.flat]
     out = np.empty(x.size, dtype=object)
     out[:] = flat
     return out.reshape(x.shape) if depends(flat) else np.array(flat, dtype=float).reshape(x.shape)
@@ -47,7 +47,7 @@ def clean(x: Array, scale: float) -> Array:
 
 def constant(xyz: Array) -> Array:
     """Without what depends on parameters."""
-    return np.array([0.0 if isinstance(x, Expression) else x for x in xyz], dtype=float)
+    return np.array([0.0 if isinstance(x, Free) else x for x in xyz], dtype=float)
 
 
 def constants(poses: Sequence[Pose]) -> list[Pose]:

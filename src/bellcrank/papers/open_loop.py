@@ -53,7 +53,7 @@ def leaves(run: Record, path: Path, by: float) -> float:
 def jacobians(made: Simulator, path: Path, t: Array) -> Array:
     """A = df/dy on the path at these times, (times, 2n, 2n)."""
     q, v, _ = desired(path, t)
-    found = made.traced.slopes[0].evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
+    found = made.dynamics.by_state.evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
     return np.asarray(found, float)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ModelError, unknown
-from bellcrank.parameters.expression import NUMBERS, Expression
-from bellcrank.parameters.term import Term
+from bellcrank.parameters.free import FREE, Free
 from bellcrank.parameters.walk import expressions
 from bellcrank.quoting import refused
 from bellcrank.text import table
@@ -19,17 +18,21 @@ Array = np.ndarray[Any, Any]
 Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), who asks)
 
 
-def parameter(name: str, value: float, unit: str = "") -> Expression:
+def parameter(name: str, value: float, unit: str = "") -> Free:
     """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told."""
     if not isinstance(name, str) or not name:
         raise InputError(f'a parameter\'s name is {name!r}; expected a text, such as "boom.mass".')
     if why := refused(name):
         raise InputError(f"the parameter {why}.")
-    if isinstance(value, bool) or not isinstance(value, NUMBERS) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.integer, np.floating))
+        or not math.isfinite(value)
+    ):
         raise InputError(f'parameter "{name}": its nominal value is {value!r}; expected a finite number.')
     if not isinstance(unit, str) or refused(unit):
         raise InputError(f'parameter "{name}": its unit is {unit!r}; expected a text in one line.')
-    return Expression.make("parameter", name, float(value) + 0.0, unit)  # -0.0 and 0.0 are one parameter
+    return FREE.node("parameter", name, float(value) + 0.0, unit)  # -0.0 and 0.0 are one parameter
 
 
 class Parameters(Mapping[str, float]):
@@ -38,7 +41,7 @@ class Parameters(Mapping[str, float]):
     def __init__(self, *things: Any, judge: Judge | None = None) -> None:
         """Of all expressions in the things. judge: raises an error where values cannot be."""
         self._judge = judge
-        leaves: dict[str, Term] = {}
+        leaves: dict[str, Free] = {}
         for leaf in {leaf: None for x in expressions(*things) for leaf in x.leaves}:
             name, value, unit = leaf.args
             first = leaves.setdefault(name, leaf)
@@ -64,7 +67,7 @@ class Parameters(Mapping[str, float]):
     def unit(self, name: str) -> str:
         return str(self._leaf(name).args[2])
 
-    def _leaf(self, name: str) -> Term:
+    def _leaf(self, name: str) -> Free:
         if name not in self._leaves:
             raise KeyError(name)
         return self._leaves[name]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.parameters.expression import Expression
+from bellcrank.parameters.free import Free
 
 
-def replaced(thing: Any, function: Callable[[Expression], Any]) -> Any:
+def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
-    if isinstance(thing, Expression):
+    if isinstance(thing, Free):
         return function(thing)
     if isinstance(thing, tuple | list):
         new = [replaced(x, function) for x in thing]
@@ -34,11 +34,11 @@ def nominal(thing: Any) -> Any:
     return replaced(thing, lambda x: x.value)
 
 
-def expressions(*things: Any) -> Iterator[Expression]:
+def expressions(*things: Any) -> Iterator[Free]:
     """All that are in parts, tuples and arrays."""
-    found: list[Expression] = []
+    found: list[Free] = []
 
-    def note(x: Expression) -> Expression:
+    def note(x: Free) -> Free:
         found.append(x)
         return x
 

@@ -15,9 +15,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.nodes.node import COMPUTED
 from bellcrank.parameters import parameter
-from bellcrank.parameters.expression import Expression
-from bellcrank.parameters.term import FUNCTIONS
+from bellcrank.parameters.free import FREE, Free
 
 
 def to_plain(value: Any) -> Any:
@@ -32,7 +32,7 @@ def to_plain(value: Any) -> Any:
         return float(value) if math.isfinite(value) else str(float(value))
     if value is None or isinstance(value, (str, bool, int)):
         return value
-    if isinstance(value, Expression):
+    if isinstance(value, Free):
         return {"free": [value.op, *(to_plain(x) for x in value.args)]}
     raise TypeError(f"{value!r} is no part of a mechanism that can be written")
 
@@ -88,14 +88,14 @@ def _from_plain(kind: Any, value: Any, where: str) -> Any:
     return _expected(value, kind, where)
 
 
-def _expression(made: list[Any], where: str) -> Expression:
+def _expression(made: list[Any], where: str) -> Free:
     """A number that was left free, from how it was made."""
     op, args = made[0], made[1:]
     if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
         return parameter(args[0], _expected(args[1], (int, float), where), args[2])
-    if op not in FUNCTIONS:
-        raise ReadError(f"{where}: {unknown('operation', op, FUNCTIONS)}")
-    return Expression.make(op, *(_from_plain(float, x, where) for x in args))
+    if op not in COMPUTED:
+        raise ReadError(f"{where}: {unknown('operation', op, COMPUTED)}")
+    return FREE.node(op, *(_from_plain(float, x, where) for x in args))
 
 
 def _expected(value: Any, kind: Any, where: str) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 
 Channel = tuple[int, int]  # from, to; a bus is one channel for all
 Place = tuple[float, float]  # column, row: where a picture puts a processor

@@ -3,6 +3,7 @@
 from bellcrank.sim.events import Event
 from bellcrank.sim.exchange import Clock
 from bellcrank.sim.realtime import Drive, drive
+from bellcrank.sim.settings import Saving, Solver
 from bellcrank.sim.simulator import Interrupted, Simulator, simulate
 from bellcrank.sim.systems import System, system
 
@@ -11,7 +12,9 @@ __all__ = [
     "Drive",
     "Event",
     "Interrupted",
+    "Saving",
     "Simulator",
+    "Solver",
     "System",
     "drive",
     "simulate",

@@ -1,10 +1,12 @@
 """From a System to graphs: its rate f, the Jacobian of f, its outputs, and the Problem an integrator works on.
 
-f is traced once and called by every stage of every step, so its code exists once.
+f is traced once and called by every stage of every step, so its code exists once. What depends on whether there are
+closed loops is left open here: tree_dynamics.py and looped_dynamics.py fill it in, and nobody else asks.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import graphs
 from bellcrank.dynamics import Method, kinematics
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Node, trace
+from bellcrank.graph import Graph, Node, Ports, trace
 from bellcrank.integrate.problem import Problem, Product, State, Step
-from bellcrank.scalar import Scalar, clip, sqrt, step
-from bellcrank.sim.columns import Columns
+from bellcrank.record.column import COMPONENTS
+from bellcrank.scalar import Scalar, step
+from bellcrank.sim.allowed_states import projection, rolled
+from bellcrank.sim.closure import Closure
+from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +31,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Integral:
-    """Over time, of a power of a column."""
+    """An integral over time, of a power of a column."""
 
     column: str
     power: int = 1
@@ -38,7 +42,7 @@ class Integral:
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class Dynamics(ABC):
     """The graphs of one system by one method of forward dynamics.
 
     integrals: y carries them behind the state. wrt: parameters and elements of the initial state ("boom.mass",
@@ -52,12 +56,12 @@ class Traced:
 
     @property
     def own(self) -> int:
-        """Of y, without derivatives."""
+        """How many elements y has, without its derivatives."""
         return self.system.size + len(self.integrals)
 
     @property
     def size(self) -> int:
-        """Of y, with its derivatives."""
+        """How many elements y has, with its derivatives."""
         return self.own * (1 + len(self.wrt))
 
     @property
@@ -102,7 +106,7 @@ class Traced:
         self.trace("rehearsal", rehearsed, self._plain)
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            return {"dy": self.rate(t, self._staged(list(y)), u)}
+            return {"dy": self.rate(t, self.staged(list(y)), u)}
 
         return self._varied(self.trace("rate", rate, self._plain))
 
@@ -113,61 +117,65 @@ class Traced:
         commands, own = s.commanded(t, y, u)
         step("actuators")
         tau, rates = s.forces(t, y, commands)
-        a = self._accelerations(y, s.pushed(t, y, tau))
+        a = self.accelerations(y, s.pushed(t, y, tau))
         step("rate")
         q, v, _ = s.split(y)
-        seen = Columns(s, self._accelerations, t, y, u)
+        seen = Columns(s, self.accelerations, t, y, u)
         grown = [seen[i.column] ** i.power for i in self.integrals]
         return [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own, *grown]
 
-    def _staged(self, y: State) -> State:
-        """A state inside a step, as the rate sees it."""
-        return y
+    # -- what a mechanism with closed loops does otherwise than a tree
 
     @property
-    def measured(self) -> tuple[str, ...]:
-        """Fields of the loop's state beside those of every run."""
-        return ()
+    @abstractmethod
+    def closure(self) -> Closure:
+        """What numbers say of loops in a state, between steps: graphs cannot."""
 
+    @property
+    @abstractmethod
+    def measured(self) -> tuple[str, ...]:
+        """Fields of a program's state beside those of every run."""
+
+    @abstractmethod
+    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Accelerations by the forces tau."""
+
+    @abstractmethod
+    def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Accelerations of any row of a record."""
+
+    @abstractmethod
+    def staged(self, y: State) -> State:
+        """A state inside a step, as the rate sees it."""
+
+    @abstractmethod
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """The state that a step ends with, trouble (a status, or 0), and new values of what is measured."""
-        return made.y, 0.0, {}
 
+    @abstractmethod
     def rejoined(self, y: State) -> State:
         """A state between steps, or one that an event made, with what must hold between its elements."""
-        return y
 
+    @abstractmethod
     def observed(self, y: State) -> tuple[State, Scalar]:
-        """A row between two steps, and 1 where it must be looked at again, by `polished`."""
-        return self.rejoined(y), 0.0
+        """A row between two steps, and 1 where it must be looked at again, by `closure.polished`."""
 
-    def polished(self, y: Array, parameters: Array) -> Array:
-        """Such a row by numbers, at leisure."""
-        return y
-
-    def _accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        m = self.system.mechanism
-        q, v, _ = self.system.split(y)
-        tree = graphs.tree(m, "forward_dynamics", self.method)
-        return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
-
-    def _shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Accelerations of any row of a record."""
-        return self._accelerations(y, tau)
+    # -- slopes
 
     @cached_property
-    def slopes(self) -> tuple[Graph, Graph]:
-        """df/dy and df/dt."""
-        return self.f.jacobian("dy", "y"), self._by_time
+    def by_state(self) -> Graph:
+        """(t, y, u, p) -> df/dy."""
+        return self.f.jacobian("dy", "y")
 
     @cached_property
-    def _by_time(self) -> Graph:
+    def by_time(self) -> Graph:
+        """(t, y, u, p) -> df/dt."""
         return self.f.jacobian("dy", "t")
 
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
         """df/dy and df/dt inside another trace."""
-        J = self.call(self.slopes[0], t, y, u)["ddy_dy"]
-        return [list(row) for row in J], list(self.call(self._by_time, t, y, u)["ddy_dt"])
+        J = self.call(self.by_state, t, y, u)["ddy_dy"]
+        return [list(row) for row in J], list(self.call(self.by_time, t, y, u)["ddy_dt"])
 
     @cached_property
     def outputs(self) -> Graph:
@@ -180,7 +188,7 @@ class Traced:
             tau, _ = s.forces(t, y, commands)
             external, acts = s.outside(t, y)
             felt = [a + b for a, b in zip(tau, external, strict=True)] if acts else tau
-            out = {"a": self._shown(y, felt), "tau": tau, "external": external, "command": commands}
+            out = {"a": self.shown(y, felt), "tau": tau, "external": external, "command": commands}
             wrench = [x for w in acts.values() for x in w]
             user = list(s.observed(t, y, u).values())
             return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
@@ -191,7 +199,7 @@ class Traced:
         """(t, y, u, p) -> columns of the record, and behind them their derivatives."""
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            columns = Columns(self.system, self._accelerations, t, list(y), u)
+            columns = Columns(self.system, self.accelerations, t, list(y), u)
             return {"z": [columns[name] for name in names]}
 
         return self._varied(self.trace("watching", seen, self._plain))
@@ -215,34 +223,6 @@ class Traced:
                 out[..., n * (1 + j) + elements.index(w)] = 1.0
         return out
 
-    def checked(self, y: Array, parameters: Array) -> Array:
-        """A start (runs, size), or an error where the mechanism cannot be so; here anything goes."""
-        return y
-
-    def bounds(self, y: Array, parameters: Array) -> Array:
-        """How large E may become before a run asks for another partition."""
-        return np.full(len(y), np.inf)
-
-    def told(self, widest: float, switched: int) -> dict[str, Any]:
-        """What the record's provenance says of closed loops."""
-        return {}
-
-    def why_open(self, y: Array, parameters: Array, t: float) -> str:
-        """Why loops could not be closed in a step from here."""
-        return ""
-
-    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
-        """Whether the next step ends on, or beside, a singular configuration."""
-        return False
-
-    def near(self, y: Array, parameters: Array) -> str:
-        """In words, how near to a singular configuration it is; nothing where it is not."""
-        return ""
-
-    def grouped(self, y: Array, parameters: Array) -> dict[Traced, Array]:
-        """Which of the runs go by which graphs."""
-        return {self: np.arange(len(y))}
-
     def problem(self, u: Sequence[Scalar] = ()) -> Problem:
         """For a trace in which y and t are nodes and u are the inputs."""
         s, m = self.system, self.system.mechanism
@@ -258,46 +238,36 @@ class Traced:
 
         return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s), rolled(s))
 
+    @cached_property
+    def columns(self) -> dict[str, tuple[str, int]]:
+        """Columns that follow from the state: each with its place in `outputs`."""
+        s, v = self.system, self.system.mechanism.columns[1]
+        names = {key: [f"{name}.{key}" for name in v] for key in ("a", "tau", "external")}
+        names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
+        names["command"] = [f"{name}.command" for name in s.commands]
+        names["output"] = list(s.outputs)
+        shown = {key: mine for key, mine in names.items() if key != "command" or s.actuators}
+        found = {name: (key, i) for key, mine in shown.items() for i, name in enumerate(mine)}
+        plain = list(found.items())
+        for j, w in enumerate(self.wrt, 1):
+            found |= {derivative(name, w): (key, j * len(names[key]) + i) for name, (key, i) in plain}
+        return found
 
-def projection(s: System) -> Callable[[State], State]:
-    """Puts a state back where it belongs: quaternions to unit length, actuator states inside their limits."""
-    m = s.mechanism
-    bounds = s.limits()
-
-    def project(y: State) -> State:
-        y = turned(s, y)
-        for k, pair in enumerate(bounds, m.nq + m.nv):
-            if pair is not None:
-                y[k] = clip(y[k], *pair)
-        return y
-
-    return project
-
-
-def turned(s: System, y: State) -> State:
-    """With quaternions of unit length."""
-    y = list(y)
-    for i in quaternions(s):
-        n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
-        y[i : i + 4] = [x * n for x in y[i : i + 4]]
-    return y
-
-
-def rolled(s: System) -> Callable[[State, State, State], State]:
-    """(q, q1, displacement): (1 + w/2) behind the quaternion of q is Cayley's map of w, but for its length."""
-
-    def roll(q: State, q1: State, displacement: State) -> State:
-        change, out = kinematics.rate(s.mechanism.tree, q, displacement), list(q1)
-        for i in quaternions(s):
-            out[i : i + 4] = [a + b for a, b in zip(q[i : i + 4], change[i : i + 4], strict=True)]
-        return out
-
-    return roll
-
-
-def quaternions(s: System) -> list[int]:
-    """Where in y a quaternion begins."""
-    return [i for i, name in enumerate(s.mechanism.columns[0]) if name.endswith(".qx")]
+    @cached_property
+    def ports(self) -> Ports:
+        """What the numbers of a program of this system mean."""
+        s, unit = self.system, units(self.system)
+        names = [*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)]
+        rest = [*s.mechanism.neutral(), *[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
+        return Ports(
+            {name: unit.get(name, "") for name in names},
+            tuple(map(float, self.started(np.array(rest)))),
+            {name: s.defaults.get(name, 0.0) for name in s.inputs},
+            s.parameters,
+            self.columns,
+            {name: unit.get(name, "") for name in self.columns},
+            lambda: self.outputs,
+        )
 
 
 def derivative(of: str, wrt: str) -> str:
@@ -305,10 +275,9 @@ def derivative(of: str, wrt: str) -> str:
     return f"d({of})/d({wrt})"
 
 
-def chosen(s: System, method: str, dtype: str, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()) -> Traced:
-    by, _ = graphs.chosen(s.mechanism, graphs.Request("forward_dynamics", method))
-    found = Traced(s, by, tuple(wrt), integrals)
-    for name in wrt:
-        if name not in s.parameters and name not in found.elements:
-            raise InputError(f"sensitivities: {unknown('parameter or state', name, [*s.parameters, *found.elements])}")
-    return found
+def checked_names(found: Dynamics) -> None:
+    """An error where a run is to be differentiated with respect to something that it has not."""
+    known = [*found.system.parameters, *found.elements]
+    for name in found.wrt:
+        if name not in known:
+            raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")

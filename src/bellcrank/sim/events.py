@@ -11,7 +11,8 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.quoting import refused
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.arguments import listed, unique
+from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.named_vector import Named
 from bellcrank.sim.systems import System
 from bellcrank.sim.user_code import called, vector
@@ -55,16 +56,28 @@ class Event:
             raise InputError(f'event "{self.name}": action "switch" and then=... go together, and {has}.')
 
 
-def crossings(traced: Traced, events: Sequence[Event]) -> Graph:
+def checked_events(events: Any, wrt: Sequence[str]) -> tuple[Event, ...]:
+    """A list of events, which may be watched along with derivatives with respect to `wrt`."""
+    found = listed("events", events, "events")
+    for e in found:
+        if not isinstance(e, Event):
+            raise InputError(f"events: {e!r} is no event; write bellcrank.Event(name, function, action).")
+        if e.action == "switch" and wrt:
+            raise InputError(f'event "{e.name}" changes the state at once, and sensitivities cannot follow that.')
+    unique("event", [e.name for e in found])
+    return found
+
+
+def crossings(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
     """(t, y, u, p) -> the functions of all events."""
-    s = traced.system
+    s = dynamics.system
 
     def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         given = (t, *s.split(list(y)), Named("u", s.inputs, u))
         what = [f'event "{e.name}"' for e in events]
         return {"g": [vector(w, called(w, e.function, *given), [e.name])[0] for w, e in zip(what, events, strict=True)]}
 
-    return traced.trace("events", values, traced.arguments)
+    return dynamics.trace("events", values, dynamics.arguments)
 
 
 def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
@@ -114,12 +127,18 @@ def located(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Sca
 
 
 def along(
-    traced: Traced, graph: Graph, dense: Sequence[Sequence[Scalar]], t: Scalar, h: Scalar, k: int, u: Sequence[Scalar]
+    dynamics: Dynamics,
+    graph: Graph,
+    dense: Sequence[Sequence[Scalar]],
+    t: Scalar,
+    h: Scalar,
+    k: int,
+    u: Sequence[Scalar],
 ) -> Callable[[Scalar], Scalar]:
     """Event k as a function of where in the last step."""
 
     def g(s: Scalar) -> Scalar:
         y = interpolate([list(d) for d in dense], s)
-        return traced.call(graph, t + s * h, y, u)["g"][k]
+        return dynamics.call(graph, t + s * h, y, u)["g"][k]
 
     return g

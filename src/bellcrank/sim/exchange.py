@@ -16,7 +16,7 @@ from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compiled
-from bellcrank.emit.cpu.loop import Program
+from bellcrank.graph import Program
 from bellcrank.sim.runner import address, aligned
 
 Array = np.ndarray[Any, Any]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.graph.layout import NOT_FINITE
 from bellcrank.sim.dynamics import derivative
-from bellcrank.sim.layout import NOT_FINITE
 
 if TYPE_CHECKING:
     from bellcrank.sim.outcome import Outcome
@@ -24,16 +24,16 @@ def failure(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     start = dy = np.zeros(y.shape)
     for ahead in (0.0, 0.5 * h, h):  # the state is the last good one: what fails may do so on the way from there
         given |= {"t": t + ahead, "y": y + ahead * start}
-        dy = o.traced.f.evaluate(**{key: given[key] for key in o.traced.f.inputs})["dy"]
+        dy = o.dynamics.f.evaluate(**{key: given[key] for key in o.dynamics.f.inputs})["dy"]
         start = dy if ahead == 0.0 else start
         if not np.isfinite(dy).all():
             break
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
-    own = o.traced.elements
-    names = own + [derivative(element, w) for w in o.traced.wrt for element in own]
+    own = o.dynamics.elements
+    names = own + [derivative(element, w) for w in o.dynamics.wrt for element in own]
     rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
-    near = o.traced.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
+    near = o.dynamics.closure.near(o.done.state[o.layout.places["y"], run], o.parameters[run])
     near = f"; {near}: close to a singular configuration" if near else ""
     if code == NOT_FINITE:
         advice = "take a smaller step, a stiff integrator (rodas4), or look at the control"
@@ -53,7 +53,7 @@ def unending(o: Outcome, t: float, y: Array, run: int) -> str:
             "where they become small; or give max_steps=..."
         )
     fastest = _fastest(o, t, y, run)
-    near = o.traced.near(y, o.parameters[run])
+    near = o.dynamics.closure.near(y, o.parameters[run])
     near = f"; {near}: close to a singular configuration" if near else ""
     if not o.integrator.stiff and h * fastest > STIFF:
         return (
@@ -72,8 +72,8 @@ def _fastest(o: Outcome, t: float, y: Array, run: int) -> float:
     line = int(o.of_state("input")[run]) if o.system.inputs else 0
     e = 1e-7 * np.maximum(np.abs(y), 1.0)
     given = {"t": t, "u": o.inputs[run, line], "p": o.parameters[run]}
-    there = {name: given[name] for name in o.traced.f.inputs if name != "y"}
+    there = {name: given[name] for name in o.dynamics.f.inputs if name != "y"}
     with np.errstate(all="ignore"):
-        f = o.traced.f.evaluate(y=np.concatenate([[y], y + np.diag(e)]), **there)["dy"]
+        f = o.dynamics.f.evaluate(y=np.concatenate([[y], y + np.diag(e)]), **there)["dy"]
         J = (f[1:] - f[:1]).T / e
     return float(np.abs(np.linalg.eigvals(J)).max()) if np.isfinite(J).all() else 0.0

@@ -11,63 +11,54 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.graph import Layout
+from bellcrank.graph.layout import FINISHED, NEVER, RUNNING
 from bellcrank.integrate import interpolate
 from bellcrank.integrate.dense import hermite
-from bellcrank.sim.dynamics import Traced
-from bellcrank.sim.layout import FINISHED, NEVER, RUNNING, Layout
+from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
 PARTS = (0.55, 0.72, 0.73)  # of a step; no stage of theirs is at its end
-Step = Callable[[Traced, Array], Array]  # runs a state to its end, by these graphs
+Step = Callable[[Dynamics, Array], Array]  # runs a state to its end, by these graphs
 
 
-def can_cross(traced: Traced, places: Layout) -> bool:
+def can_cross(dynamics: Dynamics, places: Layout) -> bool:
     """Whether a run is of fixed steps that remember nothing, and knows no inputs, which come in whole steps."""
-    there = places.places
-    memory = there.get("memory", slice(0, 0))
-    assert isinstance(memory, slice)
-    return "stride" in there and memory.start == memory.stop and not traced.system.inputs
+    memory = places.span("memory")
+    return "stride" in places and memory.start == memory.stop and not dynamics.system.inputs
 
 
-def crossed(traced: Traced, places: Layout, state: Array, p: Array, run: Step) -> tuple[Array, list[Array]] | None:
+def crossed(dynamics: Dynamics, places: Layout, state: Array, p: Array, run: Step) -> tuple[Array, list[Array]] | None:
     """The state behind it and the rows that were due on the way, or None where it cannot be crossed either."""
-    at, y = places.place, places.places["y"]
-    assert isinstance(y, slice)
+    at, y = places.place, places.span("y")
     n, h, begin, last = (state[at(name)] for name in ("n", "h", "begin", "last"))
-    if not traced.singular_ahead(state[y], p, float(h)):
+    if not dynamics.closure.singular_ahead(state[y], p, float(h)):
         return None
     now, ends = state, []
     for part in PARTS:
-        (by,) = traced.grouped(now[y][None], p[None])
+        (group,) = dynamics.closure.grouped(now[y][None], p[None])
         step = {"n": 0.0, "begin": now[at("t")], "h": part * h, "last": 1.0, "next": NEVER, "live": 1.0, "due": 0.0}
-        now = _set(places, now, step | {"status": RUNNING, "bound": np.inf})
-        now = run(by, now)
+        now = places.put(now, step | {"status": RUNNING, "bound": np.inf})
+        now = run(group.by, now)
         if now[at("status")] != FINISHED:
             return None
-        ends.append((float(now[at("t")]), now[y].copy(), by))
-    between = traced.polished(_between(ends[0], ends[1], begin + (n + 1) * h, p), p)
+        ends.append((float(now[at("t")]), now[y].copy(), group.by))
+    between = dynamics.closure.polished(_between(ends[0], ends[1], begin + (n + 1) * h, p), p)
     kept = {name: state[at(name)] for name in ("h", "begin", "last", "next", "stride", "bound")}
     rows = []
     for k, there in ((n + 1, between), (n + 2, ends[-1][1])):
         if k > last:
             break
-        now = _set(places, now, kept | {"t": begin + k * h, "y": there, "n": k, "status": RUNNING, "live": 1.0})
+        now = places.put(now, kept | {"t": begin + k * h, "y": there, "n": k, "status": RUNNING, "live": 1.0})
         if k >= kept["next"] or k >= last:
             rows.append(now[: y.stop].copy())
             kept["next"] += kept["stride"]
     ended = now[at("n")] >= last
     end = {"next": kept["next"], "live": float(not ended), "status": FINISHED if ended else RUNNING, "due": 0.0}
-    return _set(places, now, end), rows
+    return places.put(now, end), rows
 
 
-def _set(places: Layout, state: Array, values: dict[str, Any]) -> Array:
-    out = state.copy()
-    for name, x in values.items():
-        out[places.places[name]] = x
-    return out
-
-
-def _between(one: tuple[float, Array, Traced], other: tuple[float, Array, Traced], t: float, p: Array) -> Array:
+def _between(one: tuple[float, Array, Dynamics], other: tuple[float, Array, Dynamics], t: float, p: Array) -> Array:
     """The cubic through two states and their rates."""
     (t0, y0, _), (t1, y1, _) = one, other
     slopes = []

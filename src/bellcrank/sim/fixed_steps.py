@@ -4,52 +4,51 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.emit.cpu.loop import Program
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Layout, Program
+from bellcrank.graph.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, size
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.dynamics import Traced
-from bellcrank.sim.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, Layout, size
+from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 EARLY = 1e-3  # of a step
 
 
-def layout(traced: Traced, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
+def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING) -> Layout:
     """The row comes first: t, y, and which line of the inputs was valid."""
-    s = traced.system
+    s = dynamics.system
     inputs = {"input": 1} if s.inputs else {}
     signs = dict.fromkeys(("live", "due", "status"), 1)
     counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
     clock = {"input_steps": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
-    memory = integrator.memory(traced.problem())
+    memory = integrator.memory(dynamics.problem())
     return Layout(
         {
             "t": 1,
-            "y": size(traced.size),
+            "y": size(dynamics.size),
             **inputs,
             **signs,
             **counters,
             **clock,
             "memory": size(memory),
-            **dict.fromkeys(traced.measured, 1),
+            **dict.fromkeys(dynamics.measured, 1),
             "summary": size(len(summary.cells)),
         }
     )
 
 
-def program(traced: Traced, integrator: Integrator, summary: Summary = NOTHING, rows: bool = True) -> Program:
+def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHING, rows: bool = True) -> Program:
     """A lane takes `last` steps of size h from the time `begin`.
 
     It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
     """
-    s, places, watch = traced.system, layout(traced, integrator, summary), Watch(summary, traced)
+    s, places, watch = dynamics.system, layout(dynamics, integrator, summary), Watch(summary, dynamics)
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
         t, h, n = old["t"], old["h"], old["n"] + 1.0
-        made = integrator.step(traced.problem(u), t, old["y"], h, old["memory"])
-        y, trouble, measured = traced.settled(made, old)
+        made = integrator.step(dynamics.problem(u), t, old["y"], h, old["memory"])
+        y, trouble, measured = dynamics.settled(made, old)
         sound = is_sound(y, trouble)
         go = where(sound, old["live"], 0.0) > 0.0
         ended = n >= old["last"]
@@ -75,23 +74,19 @@ def program(traced: Traced, integrator: Integrator, summary: Summary = NOTHING, 
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
-        now["memory"] = begun(integrator, traced.problem(u), now)
+        now["memory"] = begun(integrator, dynamics.problem(u), now)
         now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u)
         return {"s": places.written(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
     name, shapes = integrator.name, {"s": (places.size,), **inputs}
-    row = 1 + traced.size + (1 if s.inputs else 0)
-    where_input = places.place("input") if s.inputs else 0
     return Program(
-        traced.trace(f"{name}.tick", tick, shapes),
-        places.place("live"),
-        places.place("due"),
-        row,
-        start=traced.trace(f"{name}.start", start, shapes),
-        input=where_input,
-        renew=renewed(places, integrator, traced) if s.inputs and integrator.memory(traced.problem()) else None,
-        fresh=places.place("fresh") if s.inputs else 0,
+        places,
+        tick=dynamics.trace(f"{name}.tick", tick, shapes),
+        start=dynamics.trace(f"{name}.start", start, shapes),
+        row=1 + dynamics.size + (1 if s.inputs else 0),
+        renew=renewed(places, integrator, dynamics) if s.inputs and integrator.memory(dynamics.problem()) else None,
+        ports=dynamics.ports,
     )
 
 
@@ -143,15 +138,15 @@ def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[s
     return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
 
 
-def renewed(places: Layout, integrator: Integrator, traced: Traced) -> Graph:
+def renewed(places: Layout, integrator: Integrator, dynamics: Dynamics) -> Graph:
     """What the integrator remembers is of old inputs: it begins anew where they are fresh."""
 
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
-        new = begun(integrator, traced.problem(u), now)
+        new = begun(integrator, dynamics.problem(u), now)
         now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])
         now["fresh"] = 0.0
         return {"s": places.written(now)}
 
-    inputs = {"u": (len(traced.system.inputs),)} if traced.system.inputs else {}
-    return traced.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})
+    inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
+    return dynamics.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})

@@ -1,31 +1,31 @@
-"""Runs all lanes on the GPU, each a thread with its state in registers (emit/cuda/loop.py).
+"""Runs on the GPU, each a thread with its state in registers (emit/cuda/loop.py).
 
-As on the CPU (sim/lanes.py), a run whose loops ask for another partition goes on in the next pass. Rows come back to
-ordinary memory part by part: where the GPU's memory does not hold those of all runs, it takes as many as fit; and where
-a run has more rows than there is room for (nobody knows how many steps it will choose, or how often a ball bounces),
-those that are there come back, and it goes on.
+Rows come back to ordinary memory part by part: where the GPU's memory does not hold those of all runs, it takes as many
+as fit; and where a run has more rows than there is room for (nobody knows how many steps it will choose, or how often a
+ball bounces), those that are there come back, and it goes on.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.loop import Program
 from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free_bytes, out_of_memory
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
-from bellcrank.sim.dynamics import Traced
-from bellcrank.sim.lanes import Done, Passes
-from bellcrank.sim.layout import NOT_CLOSED, REPARTITION, Layout
+from bellcrank.graph import Layout, Program
+from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
+from bellcrank.sim.closure import Group
+from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.progress import Standing
+from bellcrank.sim.progress import Watch
+from bellcrank.sim.run import Batch, Rows
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress
@@ -97,95 +97,89 @@ class GpuProgram:
         return pieces
 
 
-def run_gpu(
-    traced: Traced,
-    code: Callable[[Traced], GpuProgram],
-    places: Layout,
-    first: Mapping[str, Any],
-    table: Array,
-    p: Array,
-    capacity: int,
-    memory: Memory,
-    tell: Callable[[float], None] | None,
-    seconds: float,
-    standing: Standing | None = None,
-) -> Done:
-    """first: what the state of each run begins with, by field; the state itself is made on the GPU.
-
-    Of the states at the end come back the fields that a record is made of, and all of a run that must go on.
+@dataclass(eq=False)
+class Gpu:
+    """The backend of run.py for the GPU. States are made there; of those at the end come back the fields that a record
+    is made of, and all of a run that must go on.
     """
-    runs, y = len(p), places.places["y"]
-    assert isinstance(y, slice)
-    pieces: list[list[Array]] = [[] for _ in range(runs if capacity else 0)]
-    passes, final = Passes(runs), memory.rows((places.size, runs))
-    whole, finished, waiting, done_so_far, begun = None, True, np.arange(runs), 0, False
-    final[places.place("status")] = NOT_BEGUN
 
-    def look(s: Any) -> bool:
-        nonlocal finished
+    code: Callable[[Dynamics], GpuProgram]
+    layout: Layout
+    batch: Batch
+    memory: Memory
+    watch: Watch
+
+    def __post_init__(self) -> None:
+        self.state = self.memory.rows((self.layout.size, self.batch.runs))
+        self.state[self.layout.place("status")] = NOT_BEGUN
+        self.begun, self.finished, self.behind = False, True, 0  # behind: runs that are done
+
+    @property
+    def crosses(self) -> bool:
+        return False
+
+    def alone(self, run: int, by: Dynamics, state: Array) -> Array:
+        raise NotImplementedError("single runs are the CPU's business")
+
+    def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
+        self.behind = self.batch.runs - sum(len(group.members) for group in groups)
+        for group in groups:
+            self._group(group, rows)
+        self.begun = True
+        self._unbegun(groups[0].by, rows)
+        return self.finished
+
+    def _group(self, group: Group, rows: Rows) -> None:
+        made, runs, k = self.code(group.by), group.members, 0
+        some = _part(made, self.batch, len(runs))
+        while k < len(runs) and self.finished:
+            here, part = runs[k : k + some], slice(k, k + some)
+            few: Any = here if len(here) < self.batch.runs else slice(None)  # which copies nothing
+            try:
+                state = self._started(made, few, None if group.bound is None else group.bound[part], len(here))
+                lines, free = (x if same(x) else x[few] for x in (self.batch.table, self.batch.parameters))
+                found = made.finish(state, lines, free, self.batch.capacity, self._look)
+            except out_of_memory() as error:
+                some = _less(len(here), error)
+                continue  # from where they were: nothing of it has come back
+            k += len(here)
+            _fetch(self.layout, state, self.state, few)
+            self.behind += len(here)
+            for written, counts in found:
+                rows.add(here, np.array(written.transpose(2, 0, 1), float, order="C"), counts)
+
+    def _started(self, made: GpuProgram, few: Any, bound: Array | None, runs: int) -> Any:
+        """States on the GPU, of runs from where they are."""
+        cp, first = cupy(), self.batch.first
+        if self.begun:
+            # What numpy takes by a list of columns lies column by column, and the kernel sees memory, not strides.
+            state = cp.asarray(np.ascontiguousarray(self.state[:, few]), made.dtype)
+        else:
+            starts = first["y"][:1] if same(first["y"]) else first["y"][few]
+            state = self.layout.array(runs, {**first, "y": starts}, cp, made.dtype)
+        if bound is not None:
+            state[self.layout.place("bound")] = cp.asarray(bound)
+        return state
+
+    def _look(self, s: Any) -> bool:
+        """Whether to go on; s: states on the GPU as they are now, or None after Ctrl-C."""
         try:
             if s is None:
                 raise KeyboardInterrupt
-            if tell is not None:
-                live, t = s[places.place("live")] > 0, s[places.place("t")]
-                clock = cupy().where(live, t, seconds)
-                here, k = float(clock.min()) / seconds, int(clock.argmin())
-                if standing is not None:
-                    standing.see(here * seconds, float(s[places.place("h"), k]))
-                tell((done_so_far + here * s.shape[1]) / runs)
+            if self.watch.tell is not None:
+                self.watch.tell((self.behind + self.watch.share(s, cupy()) * s.shape[1]) / self.batch.runs)
         except KeyboardInterrupt:
-            finished = False
-        return finished
+            self.finished = False
+        return self.finished
 
-    def taken(by: Traced, made: GpuProgram, here: Array, few: Any) -> tuple[Any, list[tuple[Array, Array]]]:
-        """Some runs to their ends: their states on the GPU, and pieces of their record."""
-        if begun:
-            # What numpy takes by a list of columns lies column by column, and the kernel sees memory, not strides.
-            state = cupy().asarray(np.ascontiguousarray(final[:, few]), made.dtype)
-        else:
-            starts = first["y"][:1] if same(first["y"]) else first["y"][few]
-            state = places.array(len(here), {**first, "y": starts}, cupy(), made.dtype)
-        if "bound" in places.places:
-            state[places.place("bound")] = cupy().asarray(by.bounds(at[here], p[waiting[here]]))
-        lines, free = (x if same(x) else x[few] for x in (table, p))
-        return state, made.finish(state, lines, free, capacity, look)
-
-    while len(waiting) and finished:
-        at = final[y, waiting].T if begun else first["y"]
-        groups = traced.grouped(at, p[waiting] if begun else p)
-        for by, members in groups.items():
-            mine, made = waiting[members], code(by)
-            passes.begin(mine, by)
-            part, k = _part(made, capacity, table, p, len(mine)), 0
-            while k < len(mine) and finished:
-                here = members[k : k + part]
-                few: Any = waiting[here] if len(here) < runs else slice(None)  # which copies nothing
-                try:
-                    state, found = taken(by, made, here, few)
-                except out_of_memory() as error:
-                    part = _less(len(here), error)
-                    continue  # from where they were: nothing of it has come back
-                k += len(here)
-                _fetch(places, state, final, few)
-                done_so_far += len(here)
-                # nothing before it, nothing beside it
-                alone = len(here) == runs and len(found) == 1 and not any(pieces)
-                if alone and not made.program.observe and (found[0][1] == found[0][1][0]).all():
-                    whole = np.ascontiguousarray(found[0][0].transpose(2, 0, 1)).astype(float)
-                    pieces = [[x] for x in whole]
-                    continue
-                for rows, counts in found:
-                    for lane, run in enumerate(waiting[here]):
-                        pieces[run].append(rows[: counts[lane], :, lane].astype(float))
-        waiting, begun = passes.waiting(places, final), True
-        if len(waiting):
-            whole, done_so_far = None, runs - len(waiting)
-    rest = np.flatnonzero(final[places.place("status")] == NOT_BEGUN)
-    if len(rest):  # interrupted before their turn came
-        final[:, rest] = places.array(len(rest), {**first, "y": first["y"][rest]})
-        for run in rest if capacity else ():
-            pieces[run].append(np.empty((0, code(traced).program.row)))
-    return Done(final, pieces if capacity else None, whole, passes.switched, finished)
+    def _unbegun(self, by: Dynamics, rows: Rows) -> None:
+        """Runs that were interrupted before their turn came are where they began, and have no rows."""
+        rest = np.flatnonzero(self.state[self.layout.place("status")] == NOT_BEGUN)
+        if len(rest):
+            first = self.batch.first
+            self.state[:, rest] = self.layout.array(len(rest), {**first, "y": first["y"][rest]})
+            if self.batch.capacity:
+                rows.add(rest, np.empty((len(rest), 0, self.code(by).program.row)), np.zeros(len(rest), int))
 
 
 def same(x: Array) -> bool:
@@ -210,10 +204,11 @@ def _fetch(places: Layout, s: Any, final: Array, few: Any) -> None:
         final[:, runs] = cp.asnumpy(s[:, cp.asarray(again)])
 
 
-def _part(made: GpuProgram, capacity: int, table: Array, p: Array, runs: int) -> int:
-    """Runs that fit the memory that is free."""
-    own: int = sum(x[0].size for x in (table, p) if not same(x))  # inputs and parameters that differ from run to run
-    each = (capacity * made.program.row + 3 * made.program.size + 2 * own) * (8 if made.dtype == "float64" else 4)
+def _part(made: GpuProgram, batch: Batch, runs: int) -> int:
+    """How many runs fit the memory that is free."""
+    differ = [x for x in (batch.table, batch.parameters) if not same(x)]  # from run to run
+    own: int = sum(x[0].size for x in differ)
+    each = (batch.capacity * made.program.row + 3 * made.program.size + 2 * own) * (8 if made.dtype == "float64" else 4)
     fit = max(1, int(KEPT * free_bytes()) // each)
     if fit < runs:
         _say(runs, fit)
@@ -234,4 +229,4 @@ def _less(runs: int, error: Exception) -> int:
 
 def _say(runs: int, fit: int) -> None:
     text = f"the rows of {runs} runs do not fit the GPU's memory; they are done {fit} at a time."
-    warnings.warn(text, RuntimeWarning, stacklevel=6)
+    warnings.warn(text, RuntimeWarning, stacklevel=9)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.sim.arguments import numbers, positive
-from bellcrank.sim.dynamics import quaternions
+from bellcrank.sim.allowed_states import quaternions
+from bellcrank.sim.arguments import many, numbers, positive
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -98,3 +98,36 @@ def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -
     if table.shape[-2] == 0:
         raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected one at least.")
     return table, hold
+
+
+class Given:
+    """The starts y (runs, size), the inputs (runs, lines, nu) and the parameters (runs, np) of all runs."""
+
+    def __init__(
+        self, s: System, q0: Any, v0: Any, x0: Any, fed: Any, interval: float | None, free: Any, batch: int | None
+    ) -> None:
+        y = state(s, q0, v0, x0)
+        table, self.hold = inputs(s, fed, interval)
+        p = s.parameters.vector(free or {}, "simulate")
+        asked = () if batch is None else (many("batch", batch),)
+        try:
+            self.shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], asked)
+        except ValueError:
+            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {asked}"
+            raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
+        self.runs = int(np.prod(self.shape, dtype=int))
+        if self.runs == 0:
+            raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
+        self.y, self.table, self.parameters = self._each(y, 1), self._each(table, 2), self._each(p, 1)
+
+    def _each(self, x: Array, own: int) -> Array:
+        """One for each run; own: axes that are not the batch's."""
+        inner = x.shape[x.ndim - own :]
+        return np.broadcast_to(x, (*self.shape, *inner)).reshape(self.runs, *inner)
+
+    def check_inputs(self, h: float, adaptive: bool) -> None:
+        """An error where inputs would change within a fixed step."""
+        if self.table.shape[-1] and self.hold < h * (1 - 1e-9) and not adaptive:
+            raise InputError(
+                f"input_step is {self.hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
+            )

@@ -22,18 +22,18 @@ from bellcrank.dynamics.state_space import solve
 from bellcrank.graph import Graph
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
-from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]
 LARGE = 20_000  # operations: from here on, code that exists once and is called is worth the zeros it computes
 
 
-def product(traced: Traced, tree: Tree, mass: forms.Dynamics, part: forms.Partition, large: int = LARGE) -> Graph:
+def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Partition, large: int = LARGE) -> Graph:
     """(t, y, u, p) -> left (n, k) and right (k, n): df/dy = left right at a y that closes the loops."""
-    s, m = traced.system, traced.system.mechanism
+    s, m = dynamics.system, dynamics.system.mechanism
     free = part.independent(m.nv)
-    n, k, rest = traced.own, len(free), s.size - m.nq - m.nv
+    n, k, rest = dynamics.own, len(free), s.size - m.nq - m.nv
 
     def parts(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         q, v, x = s.split(list(y))
@@ -42,14 +42,14 @@ def product(traced: Traced, tree: Tree, mass: forms.Dynamics, part: forms.Partit
         momenta = [[along(e, column) for e in found.E.values()] for column in zip(*found.M, strict=True)]
         nearest = [solve(found.small, momentum, [str(i) for i in free]) if k else [] for momentum in momenta]
         return {
-            "dy": traced.rate(t, [*q, *allowed, *x, *y[s.size :]], u),
+            "dy": dynamics.rate(t, [*q, *allowed, *x, *y[s.size :]], u),
             "v": allowed,
             "N": [kinematics.rate(m.tree, list(q), unit(i, m.nv)) for i in free],
             "E": [kinematics.rate(m.tree, list(q), found.moved(unit(j, k), [0.0] * m.nv)) for j in range(k)],
             "A": [[column[r] for column in nearest] for r in range(k)],
         }
 
-    plain = traced.trace("parts", parts, traced.arguments)
+    plain = dynamics.trace("parts", parts, dynamics.arguments)
     N, E, A = (plain.outputs[key] for key in "NEA")
     speeds = np.full((n, k + rest), 0.0, dtype=object)
     for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)]):
@@ -60,7 +60,7 @@ def product(traced: Traced, tree: Tree, mass: forms.Dynamics, part: forms.Partit
     made = Graph(
         f"{m.name}.slopes",
         plain.inputs,
-        {"left": np.hstack([slow["dy"], fast["dy"]]), "right": wide(traced, N, A, slow["v"], rest)},
+        {"left": np.hstack([slow["dy"], fast["dy"]]), "right": wide(dynamics, N, A, slow["v"], rest)},
         plain.tape,
     )
     if not k or len(made.nodes) < large:
@@ -75,23 +75,23 @@ def product(traced: Traced, tree: Tree, mass: forms.Dynamics, part: forms.Partit
     base = Graph(f"{m.name}.base", plain.inputs, {"N": N, "E": E, "A": A, "fast": fast["dy"]}, plain.tape)
 
     def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-        known = traced.call(base, t, y, u)
+        known = dynamics.call(base, t, y, u)
         columns = [
-            traced.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
+            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
         ]  # fmt: skip
         slow, bent = (np.stack([column[key] for column in columns], axis=1) for key in ("dy", "v"))
         return {
             "left": np.hstack([slow, known["fast"]]),
-            "right": wide(traced, known["N"], known["A"], bent, rest),
+            "right": wide(dynamics, known["N"], known["A"], bent, rest),
         }
 
-    return traced.trace("slopes", slopes, traced.arguments)
+    return dynamics.trace("slopes", slopes, dynamics.arguments)
 
 
-def wide(traced: Traced, N: Array, A: Array, bent: Array, rest: int) -> Array:
+def wide(dynamics: Dynamics, N: Array, A: Array, bent: Array, rest: int) -> Array:
     """dz/dy. bent: how E w changes with each displacement."""
-    m, k = traced.system.mechanism, len(N)
-    found = np.full((2 * k + rest, traced.own), 0.0, dtype=object)
+    m, k = dynamics.system.mechanism, len(N)
+    found = np.full((2 * k + rest, dynamics.own), 0.0, dtype=object)
     for j, turn in enumerate(N):
         back = [x if is_zero(x) else x / dot(turn, turn) for x in turn]  # columns of N are square to each other
         found[j, : m.nq] = back

@@ -11,15 +11,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu.host import host
-from bellcrank.integrate import Integrator
-from bellcrank.record import Column, Record, Stops
-from bellcrank.record.column import COMPONENTS, state_columns
-from bellcrank.sim.columns import units
-from bellcrank.sim.dynamics import Traced, derivative
-from bellcrank.sim.events import Event
-from bellcrank.sim.failures import failure, unending
-from bellcrank.sim.lanes import Done
-from bellcrank.sim.layout import (
+from bellcrank.graph import Layout
+from bellcrank.graph.layout import (
     EVENT,
     FINISHED,
     NOT_CLOSED,
@@ -28,8 +21,15 @@ from bellcrank.sim.layout import (
     RUNNING,
     TOO_MANY,
     TOO_SMALL,
-    Layout,
 )
+from bellcrank.integrate import Integrator
+from bellcrank.record import Column, Record, Stops
+from bellcrank.record.column import state_columns
+from bellcrank.sim.columns import units
+from bellcrank.sim.dynamics import Dynamics, derivative
+from bellcrank.sim.events import Event
+from bellcrank.sim.failures import failure, unending
+from bellcrank.sim.run import Done
 from bellcrank.sim.summary import NOTHING, Summary
 from bellcrank.sim.systems import System
 from bellcrank.version import __version__
@@ -39,8 +39,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    system: System
-    traced: Traced
+    """What runs left behind, and all that is needed to say what it means."""
+
+    dynamics: Dynamics
     integrator: Integrator
     layout: Layout
     done: Done
@@ -50,6 +51,10 @@ class Outcome:
     events: Sequence[Event]
     settings: Mapping[str, Any]
     summary: Summary = NOTHING
+
+    @property
+    def system(self) -> System:
+        return self.dynamics.system
 
     @cached_property
     def runs(self) -> int:
@@ -65,18 +70,18 @@ def recorded(o: Outcome) -> Record:
     s, m = o.system, o.system.mechanism
     rows, happened, together = _rows(o)  # (runs, rows, columns), NaN where a run had stopped
     shaped = np.moveaxis(np.moveaxis(rows, -1, 0).reshape((rows.shape[-1], *o.batch, rows.shape[1])), 0, -1)
-    t, y = shaped[..., 0], shaped[..., 1 : 1 + o.traced.size]
+    t, y = shaped[..., 0], shaped[..., 1 : 1 + o.dynamics.size]
     same = o.runs > 1 and (together or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
     columns = state_columns(m, rows[0, :, 0] if same else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
     for k, z in enumerate(s.states, m.nq + m.nv):
         columns[z.name] = Column(z.name, z.unit, y[..., k])
-    for j, w in enumerate(o.traced.wrt, 1):
-        for i, element in enumerate(o.traced.elements):
+    for j, w in enumerate(o.dynamics.wrt, 1):
+        for i, element in enumerate(o.dynamics.elements):
             name = derivative(element, w)
-            columns[name] = Column(name, "", y[..., j * o.traced.own + i])
+            columns[name] = Column(name, "", y[..., j * o.dynamics.own + i])
     if s.inputs:
-        valid = shaped[..., 1 + o.traced.size]
-        values = _inputs(o, rows[:, :, 1 + o.traced.size]).reshape((*valid.shape, len(s.inputs)))
+        valid = shaped[..., 1 + o.dynamics.size]
+        values = _inputs(o, rows[:, :, 1 + o.dynamics.size]).reshape((*valid.shape, len(s.inputs)))
         for k, name in enumerate(s.inputs):
             columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
     for k, name in enumerate(s.parameters):
@@ -101,7 +106,7 @@ def _summary(o: Outcome, shape: tuple[int, ...]) -> dict[str, Column]:
         return {}
     measured, place = units(o.system), o.layout.places["y"]
     cells, y = o.done.state[o.layout.places["summary"]], o.done.state[place]
-    elements = {name: y[i] for i, name in enumerate(o.traced.elements)}
+    elements = {name: y[i] for i, name in enumerate(o.dynamics.elements)}
     found = {}
     for a in o.summary.asked:
         values = o.summary.column(a, o.of_state("t"), cells, elements).reshape(shape)
@@ -117,20 +122,23 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
     With fixed steps the k-th row of every run is at the same time, and where all have as many, nothing is left to
     compare: looking at the times of a thousand runs would read their whole record once more.
     """
-    if o.done.pieces is None:
-        width = 1 + o.traced.size + (1 if o.system.inputs else 0)
+    if o.done.rows is None:
+        width = 1 + o.dynamics.size + (1 if o.system.inputs else 0)
         return o.done.state[:width].T[:, None], None, False
-    if o.done.whole is not None:
-        return o.done.whole, [], True  # as they are
+    watched = "dense" in o.layout
+    if not watched and (whole := o.done.rows.whole) is not None:
+        return whole, [], True  # as they are
     lists, happened = [], []
-    for run, pieces in enumerate(o.done.pieces):
+    for run, pieces in enumerate(o.done.rows.pieces):
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        if "dense" in o.layout.places:  # rows say which event they are of, 0 for none; or that they are in doubt
+        if watched:  # rows say which event they are of, 0 for none; or that they are in doubt
             which = rows[:, -1].astype(int)
             for i in np.flatnonzero(which < 0):
-                rows[i, 1 : 1 + o.traced.size] = o.traced.polished(rows[i, 1 : 1 + o.traced.size], o.parameters[run])
+                rows[i, 1 : 1 + o.dynamics.size] = o.dynamics.closure.polished(
+                    rows[i, 1 : 1 + o.dynamics.size], o.parameters[run]
+                )
             for row in rows[which > 0]:
-                state = row[1 : 1 + o.traced.size]
+                state = row[1 : 1 + o.dynamics.size]
                 name = o.events[int(row[-1]) - 1].name
                 happened.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
             rows = rows[which <= 0, :-1]
@@ -153,16 +161,16 @@ def _inputs(o: Outcome, valid: Array) -> Array:
 def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, Any]:
     s = o.system
     counts = {"steps": int(o.of_state("n").sum())}
-    if "tried" in o.layout.places:
+    if "tried" in o.layout:
         counts["tried"] = int(o.of_state("tried").sum())
     return {
         "mechanism": s.mechanism.name,
         "fingerprint": s.mechanism.fingerprint,
-        "method": o.traced.method.name,
+        "method": o.dynamics.method.name,
         "integrator": o.integrator.name,
         **{key: x for key, x in o.settings.items() if x is not None},
         **counts,
-        **o.traced.told(o.of_state("open").max() if "open" in o.layout.places else 0.0, int(o.done.switched.sum())),
+        **o.dynamics.closure.told(o.of_state("open").max() if "open" in o.layout else 0.0, int(o.done.switched.sum())),
         "actuators": list(s.descriptions),
         **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
@@ -196,7 +204,7 @@ def _stops(o: Outcome) -> Stops:
         if code == TOO_MANY:
             return unending(o, t, np.asarray(y), run)
         if code == NOT_CLOSED:
-            return o.traced.why_open(y, o.parameters[run], t)
+            return o.dynamics.closure.why_open(y, o.parameters[run], t)
         return "stopped by whoever drove it" if driven else f"interrupted at {t:.6g} s"
 
     return Stops(words, codes, times, message)
@@ -207,20 +215,7 @@ class _Seen:
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
         p = o.parameters.reshape((*o.batch, 1, -1))
-        self.o, self.given = o, {"t": t, "y": y, "u": u, "p": p}
-        s, v = o.system, o.system.mechanism.columns[1]
-        self.places = {f"{name}.a": ("a", i) for i, name in enumerate(v)}
-        self.places |= {f"{name}.{key}": (key, i) for key in ("tau", "external") for i, name in enumerate(v)}
-        wrench = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
-        self.places |= {name: ("wrench", i) for i, name in enumerate(wrench)}
-        if s.actuators:
-            self.places |= {f"{name}.command": ("command", i) for i, name in enumerate(s.commands)}
-        self.places |= {name: ("output", i) for i, name in enumerate(s.outputs)}
-        sizes = {"a": len(v), "tau": len(v), "external": len(v), "wrench": len(wrench)}
-        sizes |= {"command": len(s.commands), "output": len(s.outputs)}
-        for j, w in enumerate(o.traced.wrt, 1):
-            plain = [(name, place) for name, place in self.places.items() if not name.startswith("d(")]
-            self.places |= {derivative(name, w): (key, j * sizes[key] + i) for name, (key, i) in plain}
+        self.o, self.given, self.places = o, {"t": t, "y": y, "u": u, "p": p}, o.dynamics.columns
         self.found: dict[str, Array] = {}
 
     @cached_property
@@ -235,7 +230,7 @@ class _Seen:
         if name not in self.places:
             return None
         if not self.found:
-            graph = self.o.traced.outputs
+            graph = self.o.dynamics.outputs
             self.found = graph.evaluate(**{key: self.given[key] for key in graph.inputs})
         key, i = self.places[name]
         return Column(name, self.units.get(name, ""), self.found[key][..., i])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
 
@@ -15,8 +15,8 @@ Array = np.ndarray[Any, Any]
 class OutputProbe:
     """Call it with t, y, u and p: the outputs by name."""
 
-    def __init__(self, traced: Traced) -> None:
-        system = traced.system
+    def __init__(self, dynamics: Dynamics) -> None:
+        system = dynamics.system
         self.names = tuple(system.outputs)
         if not self.names:
             return
@@ -24,7 +24,7 @@ class OutputProbe:
         def observed(t: Any, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"output": list(system.observed(t, list(y), u).values())}
 
-        self._kernel = of_graph(traced.trace("probe", observed, traced.arguments), parameters=system.parameters)
+        self._kernel = of_graph(dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters)
 
     def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
         if not self.names:

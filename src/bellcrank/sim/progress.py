@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bellcrank.errors import InputError
+from bellcrank.graph import Layout
 
 PATIENCE = 1.0  # seconds before anything is shown
 BETWEEN = 0.1  # seconds between two pictures
@@ -29,6 +32,25 @@ class Standing:
 
     def __str__(self) -> str:
         return f"at {self.t:.4g} s" + (f", step {self.h:.1e} s" if self.h is not None else "")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Looks at the states of runs now and then, for whoever wants to know how far they are."""
+
+    layout: Layout
+    seconds: float
+    chosen: bool  # whether runs choose their steps
+    tell: Callable[[float], None] | None
+    standing: Standing
+
+    def share(self, state: Any, xp: Any = np) -> float:
+        """How far these runs are, on average; what is shown is where the slowest is."""
+        live, t, h = (state[self.layout.place(name)] for name in ("live", "t", "h"))
+        clock = xp.where(live > 0.0, t, self.seconds)
+        slowest = int(clock.argmin())
+        self.standing.see(float(t[slowest]), float(h[slowest]) if self.chosen else None)
+        return float(clock.mean()) / self.seconds
 
 
 @contextmanager

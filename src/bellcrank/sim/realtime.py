@@ -17,18 +17,18 @@ import numpy as np
 from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
 from bellcrank.errors import InputError, unknown
+from bellcrank.graph.layout import REPARTITION, RUNNING
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import initial as start
 from bellcrank.sim.arguments import positive
 from bellcrank.sim.deadlines import Deadlines, deadlines
-from bellcrank.sim.dynamics import Traced
+from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.exchange import Clock, Code, Exchange
-from bellcrank.sim.lanes import Done
-from bellcrank.sim.layout import REPARTITION, RUNNING
 from bellcrank.sim.outcome import Outcome, recorded
 from bellcrank.sim.output_probe import OutputProbe
 from bellcrank.sim.row_store import Kept
+from bellcrank.sim.run import Done, Rows
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System
 from bellcrank.sim.urgency import urgent
@@ -90,17 +90,18 @@ class Drive:
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self.notes: list[str] = []
-        self._codes: dict[Traced, Code] = {}
-        self._places, program = self.simulator.program(None, self.simulator.traced)
-        self.shared = Exchange(self._places.size, program.row, program.inputs, self._p[0], clock)
-        if self.system.inputs:  # until the operator says something
-            self.shared.rest(np.array([self.system.defaults.get(name, 0.0) for name in self.system.inputs]))
+        self._codes: dict[Dynamics, Code] = {}
+        self.program = self.simulator.program()
+        self._places = self.program.layout
+        self.shared = Exchange(self._places.size, self.program.row, self.program.nu, self._p[0], clock)
+        if self.program.nu:  # until the operator says something
+            self.shared.rest(np.array(list(self.program.ports.inputs.values())))
         self._period = round(1e9 / self.rate)
         words = {"stride": every, "ticks": substeps, "most": int(most), "spin": round(spin * 1e9)}
         for word, value in (words | {"period": self._period}).items():
             self.shared.set(word, value)
         # All that takes long is done now, and not while the time runs.
-        self._predicted, self._seen = self.simulator.predicted.one * substeps, OutputProbe(self.simulator.traced)
+        self._predicted, self._seen = self.simulator.predicted.one * substeps, OutputProbe(self.simulator.dynamics)
         self.reset(q0, v0, x0)
 
     # -- for the operator
@@ -153,15 +154,12 @@ class Drive:
         again = self.running
         if again:
             self.stop()
-        traced = self.simulator.traced
         m = self.system.mechanism
         if q0 is None and m.loops:
             q0 = m.assemble(m.neutral())[0]  # where all are at zero, loops may be open
-        y = traced.checked(start.state(self.system, q0, v0, x0).reshape(1, -1), self._p)
-        first = {"y": y, "live": 1.0, "h": self.step, "last": 1e300, "stride": 1.0, "next": 1e300}
-        first |= {"input_steps": 1e300}
-        known = {name: x for name, x in first.items() if name in self._places.places}
-        self.shared.restart(self._places.array(1, known)[:, 0])
+        y = start.state(self.system, q0, v0, x0).reshape(1, -1)
+        y = self.simulator.dynamics.closure.checked(y, self._p)
+        self.shared.restart(self.program.begun(y, self.step)[:, 0])
         self.kept = Kept(self.shared.row + self.shared.nu, self._limit)
         self._fresh = True
         self._suited()
@@ -219,13 +217,15 @@ class Drive:
         table = rows[:, :row].copy()
         if nu:
             table[:, -1] = np.arange(len(table))
-        done = Done(self.shared.newest()[0][:, None], [[table]], table[None], np.zeros(1, int), True)
+        recorded_rows = Rows(1)
+        recorded_rows.add(np.arange(1), table[None], np.array([len(table)]))
+        done = Done(self.shared.newest()[0][:, None], recorded_rows, np.zeros(1, int), True)
         settings = {"rate": self.rate, "step": self.step, "every": self.every, "realtime": self.report()}
         if self.kept.forgotten:
             settings["rows forgotten"] = self.kept.forgotten
         return recorded(
             Outcome(
-                self.system, self.simulator.traced, self.simulator.integrator, self._places, done, (), inputs, self._p,
+                self.simulator.dynamics, self.simulator.integrator, self._places, done, (), inputs, self._p,
                 (), settings,
             )
         )  # fmt: skip
@@ -248,14 +248,13 @@ class Drive:
 
     def _suited(self) -> Code:
         """Machine code for the state as it is: loops may need other dependent coordinates elsewhere."""
-        state, y = self.shared.state, self._places.places["y"]
-        assert isinstance(y, slice)
-        (by,) = self.simulator.traced.grouped(state[y][None], self._p)
-        if "bound" in self._places.places:
-            state[self._places.place("bound")] = by.bounds(state[y][None], self._p)[0]
-        if by not in self._codes:
-            self._codes[by] = Code(self.simulator.program(None, by)[1])
-        return self._codes[by]
+        state = self.shared.state
+        (group,) = self.simulator.dynamics.closure.grouped(state[self._places.span("y")][None], self._p)
+        if group.bound is not None:
+            state[self._places.place("bound")] = group.bound[0]
+        if group.by not in self._codes:
+            self._codes[group.by] = Code(self.simulator.program(by=group.by))
+        return self._codes[group.by]
 
     def _write(self) -> None:
         while self.running:

@@ -19,6 +19,7 @@ import numpy as np
 from bellcrank.emit.cpu import loop
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.graph import Program
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress
@@ -44,7 +45,7 @@ def address(a: Array) -> int:
 class Compiled:
     """A program as machine code, for so many lanes."""
 
-    program: loop.Program
+    program: Program
     lanes: int
 
     @cached_property
@@ -68,7 +69,7 @@ class Compiled:
 
     @property
     def workspace(self) -> int:
-        """Slots."""
+        """How many slots the code works in."""
         return self.source[1]
 
 
@@ -91,7 +92,7 @@ class Blocks:
         self.inputs = np.ascontiguousarray(self.inputs)
         n, runs = self.start.shape
         count, free, nu = runs // lanes, len(self.parameters), self.inputs.shape[2]
-        assert (n, free, nu) == (program.size, program.parameters, program.inputs)
+        assert (n, free, nu) == (program.size, program.free, program.nu)
         self.counts = np.zeros(runs, np.int64)
         # All that the loop works on lies in one array: there are many of these, and each is made anew for every run.
         scratch, pitch = self.code.workspace + program.row, 2 * n + free + nu
@@ -167,70 +168,83 @@ def run_all(
     ended: Callable[[int, Blocks], None],
 ) -> bool:
     """Makes all blocks, some at a time, and runs them to their ends; False where Ctrl-C came first. `done` is the share
-    of some that is done. `ended` takes what is to be kept of them, perhaps twice.
+    of some that is done. `ended` takes what is to be kept of them.
     """
-    asked = threading.Event()  # to stop; looked at between blocks of ticks
-    shares = [0.0] * len(made)
-    begun: dict[int, Blocks] = {}
-    left = dict.fromkeys(range(len(made)))
-
-    def end(k: int, some: Blocks) -> None:
-        some.settle()
-        ended(k, some)
-        left.pop(k)
-        begun.pop(k, None)
-
-    def work(k: int, threads: int) -> None:
-        if asked.is_set():
-            return
-        if k not in begun:
-            begun[k] = made[k]()
-        some = begun[k]
-        while not some.done and not asked.is_set():
-            some.advance()
-            if progress is not None:
-                shares[k] = done(some)
-                if threads == 1:
-                    progress((k + shares[k]) / len(made))
-        shares[k] = 1.0
-        if some.done:
-            end(k, some)
-
-    if threads > 1 and _short(made, begun):
-        threads = 1
-    if threads == 1:
-        try:
-            for k in range(len(made)):
-                work(k, 1)
-        except KeyboardInterrupt:
-            asked.set()
+    work = Work(made, progress, done, ended)
+    if threads == 1 or work.short():
+        work.one_by_one()
     else:
+        work.at_once(threads)
+    for k in list(work.left):  # what was begun stays as it is, and of the others there is the start
+        work.end(k, work.begun.get(k) or made[k]())
+    return not work.asked.is_set()
+
+
+class Work:
+    """Blocks that are to be run to their ends."""
+
+    def __init__(self, made: Sequence[Callable[[], Blocks]], progress: Any, done: Any, ended: Any) -> None:
+        self.made, self.progress, self.done, self.ended = made, progress, done, ended
+        self.asked = threading.Event()  # to stop; looked at between blocks of ticks
+        self.shares = [0.0] * len(made)
+        self.begun: dict[int, Blocks] = {}
+        self.left = dict.fromkeys(range(len(made)))
+
+    def end(self, k: int, some: Blocks) -> None:
+        some.settle()
+        self.ended(k, some)
+        self.left.pop(k)
+        self.begun.pop(k, None)
+
+    def run(self, k: int, tell: Callable[[], None]) -> None:
+        """The k-th ones, as far as nobody asks to stop."""
+        if self.asked.is_set():
+            return
+        if k not in self.begun:
+            self.begun[k] = self.made[k]()
+        some = self.begun[k]
+        while not some.done and not self.asked.is_set():
+            some.advance()
+            if self.progress is not None:
+                self.shares[k] = self.done(some)
+                tell()
+        self.shares[k] = 1.0
+        if some.done:
+            self.end(k, some)
+
+    def tell(self) -> None:
+        if self.progress is not None:
+            self.progress(sum(self.shares) / len(self.made))
+
+    def one_by_one(self) -> None:
+        try:
+            for k in range(len(self.made)):
+                self.run(k, self.tell)
+        except KeyboardInterrupt:
+            self.asked.set()
+
+    def at_once(self, threads: int) -> None:
         with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-            jobs = [pool.submit(work, k, threads) for k in range(len(made))]
+            jobs = [pool.submit(self.run, k, lambda: None) for k in range(len(self.made))]
             try:
                 while wait(jobs, timeout=PAUSE).not_done:
-                    if progress is not None:
-                        progress(sum(shares) / len(made))
+                    self.tell()
             except BaseException as error:
-                asked.set()  # also where progress failed: nobody would see how the others end
+                self.asked.set()  # also where progress failed: nobody would see how the others end
                 wait(jobs)
                 if not isinstance(error, KeyboardInterrupt):
                     raise
             for job in jobs:
                 job.result()
-    for k in list(left):  # what was begun stays as it is, and of the others there is the start
-        end(k, begun.get(k) or made[k]())
-    return not asked.is_set()
 
-
-def _short(made: Sequence[Callable[[], Blocks]], begun: dict[int, Blocks]) -> bool:
-    """Whether all is done before threads would have started. The first ones tell, by being run for a moment."""
-    if len(made) == 1:
-        return True
-    start = time.perf_counter()
-    some = begun[0] = made[0]()
-    took = 0.0
-    while not some.done and took < STARTING:
-        some.advance()
-        took = time.perf_counter() - start
-    return some.done and took * (len(made) - 1) < STARTING
+    def short(self) -> bool:
+        """Whether all is done before threads would have started. The first ones tell, by being run for a moment."""
+        if len(self.made) == 1:
+            return True
+        start = time.perf_counter()
+        some = self.begun[0] = self.made[0]()
+        took = 0.0
+        while not some.done and took < STARTING:
+            some.advance()
+            took = time.perf_counter() - start
+        return some.done and took * (len(self.made) - 1) < STARTING

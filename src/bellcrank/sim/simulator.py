@@ -8,51 +8,40 @@ from __future__ import annotations
 import os
 import threading
 import time
-import warnings
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
 
-import numpy as np
-
-from bellcrank.build.targets import TARGETS
+from bellcrank.build.targets import Where
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.loop import Program
-from bellcrank.emit.cuda.device import missing
-from bellcrank.emit.target import DTYPES
-from bellcrank.errors import InputError, unknown
-from bellcrank.integrate import INTEGRATORS
+from bellcrank.errors import InputError
+from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
 from bellcrank.sim import initial as start
-from bellcrank.sim.arguments import listed, many, positive, steps_of, unique, whole
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.columns import units
-from bellcrank.sim.dynamics import Traced, chosen
-from bellcrank.sim.events import Event
-from bellcrank.sim.gpu import GpuProgram, run_gpu
-from bellcrank.sim.lanes import run_lanes
-from bellcrank.sim.layout import Layout
-from bellcrank.sim.looped_dynamics import BAUMGARTE, looped
+from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.events import Event, checked_events
+from bellcrank.sim.gpu import Gpu, GpuProgram
+from bellcrank.sim.lanes import Lanes
+from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.outcome import Outcome, recorded
-from bellcrank.sim.progress import Standing, said, shown
-from bellcrank.sim.runner import Blocks, Compiled
+from bellcrank.sim.plan import Mode, Plan, planned
+from bellcrank.sim.progress import Standing, Watch, said, shown
+from bellcrank.sim.run import Backend, Batch, Done, driven
+from bellcrank.sim.runner import Compiled
+from bellcrank.sim.settings import OneRun, Saving, Solver, changed, grouped
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.summary import summarised
 from bellcrank.sim.systems import Control, System, system
+from bellcrank.sim.tree_dynamics import tree_dynamics
 from bellcrank.sim.watched_steps import Watched
 
-Array = np.ndarray[Any, Any]
-Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch
-TOLERANCE = 1e-6  # where none is asked for
-STEP = 1e-3
-ROWS = 1000  # of a record, where the integrator chooses its steps and nobody says how often
-TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # steps that a run may try where it chooses them, or stops at events
-COUNTED = 2**24  # steps; float32 has no whole number behind it
-KEEPS = ("rows", "final")
-KEEP = 2_000_000_000  # bytes of a record that need no second thought
+Made = TypeVar("Made")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -67,72 +56,87 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Simulator:
-    """A system with an integrator, compiled on first use."""
+    """A system with an integrator, compiled on first use. What settings say here holds for every run that says nothing
+    else.
+    """
 
     def __init__(
         self,
         mechanism: Mechanism | System,
-        integrator: str = "rk4",
-        method: str = "auto",
+        integrator: str | None = None,
+        method: str | None = None,
         events: Sequence[Event] = (),
         sensitivities: Sequence[str] = (),
-        form: str = "minimal",
-        baumgarte: float = BAUMGARTE,
-        summary: Sequence[str] = (),
+        form: str | None = None,
+        baumgarte: float | None = None,
+        summary: Sequence[str] | None = None,
+        solver: Solver | None = None,
+        saving: Saving | None = None,
+        where: Where | None = None,
         **parts: Any,
     ) -> None:
+        short = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
+        self.solver = grouped(Solver, "solver", solver, short)
+        self.saving = grouped(Saving, "saving", saving, {"summary": summary})
+        self.where = grouped(Where, "where", where, {})
         self.system = system(mechanism, **parts)
-        self.integrator = integrator_of(integrator)
+        self.integrator = integrator_of(self.solver.integrator)
         wrt = listed("sensitivities", sensitivities, "names")
-        self.summary = summarised(summary, list(units(self.system)), wrt)
-        sums = self.summary.integrals
-        if self.system.mechanism.loops:
-            self.traced: Traced = looped(self.system, form, method, baumgarte, self.integrator, wrt, sums)
-        else:
-            self.traced = chosen(self.system, method, "float64", wrt, sums)
-        self._programs: dict[Any, Any] = {}
+        self.summary = summarised(self.saving.summary, list(units(self.system)), wrt)
+        self.dynamics = self._dynamics(wrt)
+        self._made: dict[Any, Any] = {}
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = listed("events", events, "events")
-        for e in self.events:
-            if not isinstance(e, Event):
-                raise InputError(f"events: {e!r} is no event; write bellcrank.Event(name, function, action).")
-            if e.action == "switch" and sensitivities:
-                raise InputError(f'event "{e.name}" changes the state at once, and sensitivities cannot follow that.')
-        unique("event", [e.name for e in self.events])
+        self.events = checked_events(events, wrt)
         if self.system.outputs:
-            _ = self.traced.outputs  # so that a function that cannot be traced says so before the run, not after it
+            _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
 
-    def program(self, mode: Mode, traced: Traced, rows: bool = True) -> tuple[Layout, Program]:
-        """How the state of the loop is laid out, and what the loop does; without rows, only its state is asked for."""
-        key = ("program", mode, traced, rows)
-        with self._lock:
-            if key not in self._programs:
-                by = traced, self.integrator
-                if mode is None:
-                    made = fixed.layout(*by, self.summary), fixed.program(*by, self.summary, rows)
-                else:
-                    watched = Watched(*by, self.events, *mode, self.summary, rows)
-                    made = watched.layout, watched.program()
-                self._programs[key] = made
-            found: tuple[Layout, Program] = self._programs[key]
-            return found
+    def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
+        """The only place that asks whether there are loops."""
+        how, sums = self.solver, self.summary.integrals
+        if self.system.mechanism.loops:
+            return looped_dynamics(self.system, how.form, how.method, how.baumgarte, self.integrator, wrt, sums)
+        return tree_dynamics(self.system, how.method, wrt, sums)
 
-    def compiled(self, lanes: int, mode: Mode, traced: Traced, rows: bool = True) -> Compiled:
-        key = (lanes, mode, traced, rows)
+    # -- what is made once
+
+    def program(self, mode: Mode = None, by: Dynamics | None = None, rows: bool = True) -> Program:
+        """All that a run does, as graphs; without rows, only its state is asked for.
+
+        mode: (whether it chooses its steps, whether its rows are on a grid), or None for fixed steps without events.
+        by: the same system by other graphs, as `dynamics.closure` names them.
+        """
+        by = by or self.dynamics
+
+        def make() -> Program:
+            if mode is None:
+                return fixed.program(by, self.integrator, self.summary, rows)
+            return Watched(by, self.integrator, self.events, *mode, self.summary, rows).program()
+
+        return self._once(("program", mode, by, rows), make)
+
+    def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
+        """The same as machine code for so many lanes."""
+        return self._once((lanes, mode, by, rows), lambda: Compiled(self.program(mode, by, rows), lanes).ready())
+
+    def _on_gpu(self, dtype: str, mode: Mode, by: Dynamics, rows: bool) -> GpuProgram:
+        return self._once((dtype, mode, by, rows), lambda: GpuProgram(self.program(mode, by, rows), dtype))
+
+    def _once(self, key: Any, make: Callable[[], Made]) -> Made:
         with self._lock:
-            if key not in self._programs:
-                self._programs[key] = Compiled(self.program(mode, traced, rows)[1], lanes).ready()
-            found: Compiled = self._programs[key]
+            if key not in self._made:
+                self._made[key] = make()
+            found: Made = self._made[key]
             return found
 
     @property
     def predicted(self) -> StepTime:
         """What a step is expected to take on this computer, before it is compiled; of an adaptive run, a try."""
         adaptive = self.integrator.adaptive
-        mode = (adaptive, True) if adaptive or self.events else None
-        return step_time(self.program(mode, self.traced)[1].tick)
+        return step_time(self.program((adaptive, True) if adaptive or self.events else None).tick)
+
+    # -- a run
 
     def run(
         self,
@@ -140,207 +144,76 @@ class Simulator:
         q0: Any = None,
         v0: Any = None,
         x0: Any = None,
-        step: float | None = None,
-        every: float | str | None = None,
-        tolerance: float | None = None,
+        *,
         inputs: Mapping[str, Any] | None = None,
         input_step: float | None = None,
         parameters: Mapping[str, Any] | None = None,
-        threads: int = 1,
-        progress: Any = None,
         batch: int | None = None,
-        target: str = "cpu",
-        dtype: str = "float64",
-        keep: str | None = None,
-        max_steps: int | None = None,
+        progress: Any = None,
+        **settings: Unpack[OneRun],
     ) -> Record:
-        """See bellcrank.simulate."""
+        """See bellcrank.simulate. settings: step, tolerance, max_steps; every, keep; target, dtype, threads."""
         began = time.perf_counter()
-        seconds = positive("seconds", seconds)
-        if not isinstance(threads, (int, np.integer)) or threads < 1:
-            raise InputError(f"threads is {threads!r}; expected a whole number from 1.")
-        target = self._where(target, dtype)
-        in_rows = self._in_rows(keep, every)
-        adaptive = self._adaptive(step, tolerance)
-        h = positive("step", step) if step is not None else min(STEP, seconds / 100 if adaptive else STEP)
-        tol = positive("tolerance", tolerance, "") if tolerance is not None else TOLERANCE
-        each = every == "step"
-        if isinstance(every, str) and not each:
-            raise InputError(f'every is "{every}"; expected seconds between rows, or "step" for one row per step.')
-        steps = 0 if adaptive else whole("seconds", seconds, h, "step")
-        if every is None:
-            every = seconds / ROWS if adaptive else h
-        gap = h if each else min(positive("every", every), seconds)
-        stride = 1 if adaptive or each else whole("every", gap, h, "step")
-        mode = (adaptive, not each or not adaptive or not in_rows) if adaptive or self.events else None
-        if mode is not None and dtype == "float32":
-            raise InputError(
-                "float32 does not tell times apart as finely as chosen steps and events need; "
-                'give dtype="float64", or fixed steps (step=...) without events.'
-            )
-        if dtype == "float32" and steps > COUNTED:
-            raise InputError(
-                f'{steps} steps are more than float32 can count, {COUNTED}; give dtype="float64", longer steps, or '
-                "fewer seconds."
-            )
-        y = start.state(self.system, q0, v0, x0)
-        table, hold = start.inputs(self.system, inputs, input_step)
-        p = self.system.parameters.vector(parameters or {}, "simulate")
-        if self.system.inputs and hold < h * (1 - 1e-9) and not adaptive:
-            raise InputError(
-                f"input_step is {hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
-            )
-        asked = () if batch is None else (many("batch", batch),)
-        try:
-            shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], asked)
-        except ValueError:
-            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {asked}"
-            raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
-        runs = int(np.prod(shape, dtype=int))
-        if runs == 0:
-            raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
-        y = np.broadcast_to(y, (*shape, y.shape[-1])).reshape(runs, -1)
-        table = np.broadcast_to(table, (*shape, *table.shape[-2:])).reshape(runs, *table.shape[-2:])
-        p = np.broadcast_to(p, (*shape, p.shape[-1])).reshape(runs, -1)
-        y = self.traced.started(self.traced.checked(y, p))
-        rows = self._rows(mode, steps, stride, seconds / gap) if in_rows else 0
-        lanes = 1 if runs == 1 else host().lanes("float64")
-        compiling = f"compiling {self.system.mechanism.name}"
-        with said(compiling, progress):
-            places, program = self.program(mode, self.traced, in_rows)
-        self._room(runs * rows * program.row * 8, runs, rows)
-        first = {
-            "t": 0.0, "y": y, "live": 1.0, "due": float(in_rows), "h": h, "step": h, "every": gap, "end": seconds,
-            "last": steps, "stride": stride, "next": stride if mode is None else 0.0, "rtol": tol, "atol": tol,
-            "most": self._most(max_steps, mode, seconds, steps), "h_old": 1.0,
-            "input_step": hold, "input_steps": steps_of(hold, h), "input_last": table.shape[1] - 1,
-            "summary": self.summary.blank[None],
+        plan = self._plan(seconds, settings)
+        given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
+        given.check_inputs(plan.h, plan.adaptive)
+        y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
+        with said(f"compiling {self.system.mechanism.name}", progress):
+            program = self.program(plan.mode, rows=plan.in_rows)
+        plan.check_room(given.runs, program.row)
+        first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": self.summary.blank[None]}
+        runs = Batch(first, given.table, given.parameters, plan.rows)
+        done = self._done(plan, program, runs, progress)
+        told = plan.told | {
+            "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
+            "dtype": plan.where.dtype, "wall": time.perf_counter() - began,
         }  # fmt: skip
-        first = {key: x for key, x in first.items() if key in places.places}
-
-        def code(traced: Traced) -> Compiled:
-            with said(compiling, progress):
-                return self.compiled(lanes, mode, traced, in_rows)
-
-        def share(b: Blocks) -> float:
-            """How far those are that still run, on average; one block of lanes goes after the other."""
-            state = b.state
-            t, live = state[places.place("t")], state[places.place("live")]
-            if tell is not None:
-                k = int(np.where(live > 0.0, t, seconds).argmin())
-                standing.see(float(t[k]), float(state[places.place("h"), k]) if adaptive else None)
-            return float(np.where(live > 0.0, t, seconds).mean()) / seconds
-
-        def on_gpu(traced: Traced) -> GpuProgram:
-            return self._gpu(mode, traced, dtype, in_rows)
-
-        standing = Standing()
-        with shown(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
-            if target == "cuda":
-                done = run_gpu(
-                    self.traced, on_gpu, places, first, table, p, rows, self._memory, tell, seconds,
-                    standing if adaptive else None,
-                )  # fmt: skip
-            else:
-                state = places.array(runs, first)
-                done = run_lanes(
-                    self.traced, code, places, state, table, p, rows, self._memory, int(threads), tell, share
-                )
-        outcome = Outcome(
-            self.system, self.traced, self.integrator, places, done, shape, table, p, self.events,
-            {"seconds": seconds, "step": None if adaptive else h, "tolerance": tol if adaptive else None,
-             "every": None if not in_rows else "step" if each else gap, "threads": int(threads), "lanes": lanes,
-             "target": target, "dtype": dtype if target == "cuda" else "float64", "wall": time.perf_counter() - began},
-            self.summary,
+        record = recorded(
+            Outcome(
+                self.dynamics, self.integrator, program.layout, done, given.shape, given.table, given.parameters,
+                self.events, told, self.summary,
+            )
         )  # fmt: skip
-        record = recorded(outcome)
         if not done.finished:
             raise Interrupted(record)
         return record
+
+    def _plan(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
+        if unknown_words := [name for name in settings if name not in OneRun.__annotations__]:
+            raise TypeError(
+                f"run() got {unknown_words[0]!r}; settings of a run are {', '.join(OneRun.__annotations__)}."
+            )
+        solver, saving = changed(self.solver, settings), changed(self.saving, settings)
+        return planned(seconds, self.integrator, len(self.events), solver, saving, changed(self.where, settings))
+
+    def _lanes(self, runs: Batch) -> int:
+        return 1 if runs.runs == 1 else host().lanes("float64")
+
+    def _done(self, plan: Plan, program: Program, runs: Batch, progress: Any) -> Done:
+        """The runs, made where the plan says."""
+        name, where, standing = self.system.mechanism.name, plan.where, Standing()
+
+        def code(by: Dynamics) -> Compiled:
+            with said(f"compiling {name}", progress):
+                return self.compiled(self._lanes(runs), plan.mode, by, plan.in_rows)
+
+        def on_gpu(by: Dynamics) -> GpuProgram:
+            return self._on_gpu(where.dtype, plan.mode, by, plan.in_rows)
+
+        with shown(f"simulating {name}", progress, standing) as tell:
+            watch = Watch(program.layout, plan.seconds, plan.adaptive, tell, standing)
+            on: Backend = (
+                Gpu(on_gpu, program.layout, runs, self._memory, watch)
+                if where.target == "cuda"
+                else Lanes(code, program.layout, runs, where.threads, self._memory, watch)
+            )
+            return driven(self.dynamics, program.layout, runs, on)
 
     def __reduce__(self) -> str:
         raise InputError(
             "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism), "
             "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
-
-    def _gpu(self, mode: Mode, traced: Traced, dtype: str, rows: bool) -> GpuProgram:
-        key = ("cuda", dtype, mode, traced, rows)
-        with self._lock:
-            if key not in self._programs:
-                self._programs[key] = GpuProgram(self.program(mode, traced, rows)[1], dtype)
-            found: GpuProgram = self._programs[key]
-            return found
-
-    def _in_rows(self, keep: str | None, every: float | str | None) -> bool:
-        """Whether rows are kept, or the end of each run alone."""
-        if keep is None:
-            keep = "final" if self.summary.asked else "rows"
-        if keep not in KEEPS:
-            raise InputError(unknown("keep", keep, KEEPS))
-        if keep == "rows" and self.summary.asked:
-            raise InputError(
-                'a summary is one row for each run, so that keep="rows" does not go with it; all rows have all there '
-                "is: run without a summary, and take numpy's min and max of their columns."
-            )
-        if keep == "final" and every is not None:
-            raise InputError(f"every is {every!r}, the time between rows, but only the end of each run is kept.")
-        return keep == "rows"
-
-    def _where(self, target: str, dtype: str) -> str:
-        """The target that will do it, where all that was asked for goes together."""
-        if target not in TARGETS:
-            raise InputError(unknown("target", target, TARGETS, "cuda" if target == "gpu" else ""))
-        if dtype not in DTYPES:
-            raise InputError(unknown("dtype", dtype, DTYPES))
-        if target == "cuda" and (why := missing()):
-            warnings.warn(f"{why} The CPU runs it instead, in float64.", RuntimeWarning, stacklevel=4)
-            return "cpu"
-        if target == "cpu" and dtype != "float64":
-            raise InputError('simulations on the CPU are in float64; dtype="float32" goes with target="cuda".')
-        return target
-
-    def _adaptive(self, step: float | None, tolerance: float | None) -> bool:
-        if tolerance is not None and not self.integrator.adaptive:
-            able = [name for name, i in INTEGRATORS.items() if i.adaptive]
-            raise InputError(
-                f'integrator "{self.integrator.name}" does not estimate its error, so it cannot keep a tolerance; '
-                f"give step=..., or take one of {', '.join(able)}."
-            )
-        return self.integrator.adaptive and (tolerance is not None or step is None)
-
-    def _most(self, asked: int | None, mode: Mode, seconds: float, steps: int) -> float:
-        """Steps that a run may try: nobody knows how many it will take where it chooses them, or stops at events."""
-        if asked is not None and mode is None:
-            raise InputError(
-                f"max_steps is {asked!r}, and this run takes {steps} steps, no more and no less: its step is fixed and "
-                "there are no events. It goes with chosen steps (tolerance=...) or events."
-            )
-        return float(many("max_steps", asked)) if asked is not None else steps + TRIES + TRIES_A_SECOND * seconds
-
-    def _rows(self, mode: Mode, steps: int, stride: int, gaps: float) -> int:
-        """Room for so many rows of each run: exact with fixed steps, else what is likely, for it can grow."""
-        if mode is None:
-            return -(-steps // stride) + 1
-        on_grid = mode[1]
-        return round(gaps) + 2 + 8 * len(self.events) if on_grid else 1024
-
-    def _room(self, size: int, runs: int, rows: int) -> None:
-        if size > KEEP:
-            try:
-                free = _free_memory()
-            except OSError:
-                return
-            if size > free:
-                raise InputError(
-                    f"the record of {runs} runs with {rows} rows each needs {size / 1e9:.1f} GB and "
-                    f"{free / 1e9:.1f} GB are free; record less often (every=...)."
-                )
-
-
-def _free_memory() -> int:
-    with open("/proc/meminfo") as lines:
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
 def simulate(
@@ -350,7 +223,7 @@ def simulate(
     v0: Any = None,
     x0: Any = None,
     control: Control | None = None,
-    integrator: str = "rk4",
+    integrator: str | None = None,
     step: float | None = None,
     every: float | str | None = None,
     tolerance: float | None = None,
@@ -359,16 +232,19 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     events: Sequence[Event] = (),
     sensitivities: Sequence[str] = (),
-    form: str = "minimal",
-    method: str = "auto",
-    threads: int = 1,
+    form: str | None = None,
+    method: str | None = None,
+    threads: int | None = None,
     progress: Any = None,
     batch: int | None = None,
-    target: str = "cpu",
-    dtype: str = "float64",
+    target: str | None = None,
+    dtype: str | None = None,
     keep: str | None = None,
-    summary: Sequence[str] = (),
+    summary: Sequence[str] | None = None,
     max_steps: int | None = None,
+    solver: Solver | None = None,
+    saving: Saving | None = None,
+    where: Where | None = None,
 ) -> Record:
     """Runs a mechanism, or a system with actuators and control, and records it.
 
@@ -397,11 +273,23 @@ def simulate(
 
     A run that fails stops, the others go on; run.stops says why. Ctrl-C raises Interrupted with what is recorded. All
     of it: docs/simulation.md.
+
+    solver, saving, where: the same settings in three groups (bc.Solver, bc.Saving, bc.Where), to be kept and used
+    again; what is said in a group is not said by its shortcut.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
-    made = Simulator(mechanism, integrator, method, events, sensitivities, form, summary=summary, **parts)
-    return made.run(seconds, q0, v0, x0, step, every, tolerance, inputs, input_step, parameters, threads,
-                    progress, batch, target, dtype, keep, max_steps)  # fmt: skip
+    how = {"integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps}
+    made = Simulator(
+        mechanism,
+        events=events,
+        sensitivities=sensitivities,
+        solver=grouped(Solver, "solver", solver, {**how, "method": method, "form": form}),
+        saving=grouped(Saving, "saving", saving, {"every": every, "keep": keep, "summary": summary}),
+        where=grouped(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}),
+        **parts,
+    )
+    given: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
+    return made.run(seconds, q0, v0, x0, batch=batch, progress=progress, **given)
 
 
 _simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bellcrank.graph.layout import HUGE
 from bellcrank.integrate import Integrator, State, Step
 from bellcrank.integrate.problem import unscaled
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, sqrt, where
-from bellcrank.sim.layout import HUGE
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # of the next step size against the last
 FAILED = 0.1  # where the step left the numbers

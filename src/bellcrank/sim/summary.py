@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.arguments import listed, unique
-from bellcrank.sim.dynamics import Integral, Traced, derivative
+from bellcrank.sim.dynamics import Dynamics, Integral, derivative
 
 Array = np.ndarray[Any, Any]
 # What a cell holds before anything was seen.
@@ -84,23 +84,23 @@ NOTHING = Summary()
 
 
 class Watch:
-    """The graph that looks at the columns of a summary, for one Traced."""
+    """The graph that looks at the columns of a summary, for one Dynamics."""
 
-    def __init__(self, summary: Summary, traced: Traced) -> None:
-        self.traced, self.cells = traced, summary.cells
+    def __init__(self, summary: Summary, dynamics: Dynamics) -> None:
+        self.dynamics, self.cells = dynamics, summary.cells
         names = list(dict.fromkeys(c.column for c in self.cells))
-        plain = list(dict.fromkeys(_parts(name, traced.wrt)[0] for name in names))
-        self.graph = traced.watching(plain) if plain else None
+        plain = list(dict.fromkeys(_parts(name, dynamics.wrt)[0] for name in names))
+        self.graph = dynamics.watching(plain) if plain else None
         self.place: dict[str, int] = {}
         for name in names:
-            of, j = _parts(name, traced.wrt)
+            of, j = _parts(name, dynamics.wrt)
             self.place[name] = j * len(plain) + plain.index(of)
 
     def noted(self, memory: Sequence[Scalar], t: Scalar, y: Sequence[Scalar], u: Any) -> list[Scalar]:
         """The cells after a look at this state. What is not a number is smaller and greater than nothing."""
         if self.graph is None:
             return []
-        z = self.traced.call(self.graph, t, y, u)["z"]
+        z = self.dynamics.call(self.graph, t, y, u)["z"]
         old = dict(zip(self.cells, memory, strict=True))
         new = []
         for cell, before in old.items():

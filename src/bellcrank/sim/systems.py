@@ -186,7 +186,7 @@ def system(
     parameters: those that only a function of the user knows.
     """
     if isinstance(mechanism, System):
-        if actuators or control is not None or inputs or outputs or states or parameters or forces:
+        if control is not None or any((actuators, inputs, outputs, states, parameters, forces)):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
@@ -195,39 +195,51 @@ def system(
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.formats(file) makes one.")
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
-    known = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
-    actuators = listed("actuators", actuators, "actuators")
-    for a in actuators:
-        if not isinstance(a, Actuator):
-            raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
-        if a.joint not in known:
-            raise InputError(f'actuator {type(a).__name__} of "{mechanism.name}": {unknown("joint", a.joint, known)}')
-    own: Any = states or getattr(control, "states", ())
-    if isinstance(own, Mapping):
-        own = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in own.items()]
-    for z in own:
-        if not isinstance(z, StateVariable):
-            raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
+    own = _states(states or getattr(control, "states", ()), control)
     defaults = {n: number(f'input "{n}"', x) for n, x in inputs.items()} if isinstance(inputs, Mapping) else {}
     names = listed("inputs", tuple(inputs) if isinstance(inputs, Mapping) else inputs, "names")
-    parameters = listed("parameters", parameters, "parameters")
-    if own and control is None:
-        raise InputError(f"there are states ({', '.join(z.name for z in own)}) but no control that would move them.")
+    free = listed("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    outside = checked_forces(mechanism, forces or {})
-    made = System(mechanism, actuators, control, names, dict(outputs or {}), tuple(own), outside, parameters, defaults)
+    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
+    made = System(mechanism, _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
-    m = mechanism
-    kinds = ("v", "a", *FORCES)
-    taken = {"t", *(f"{n}.q" for n in m.columns[0]), *(f"{n}.{k}" for n in m.columns[1] for k in kinds)}
-    taken |= {f"{frame}.{c}" for frame in outside for c in COMPONENTS}
-    taken |= {s.name for s in made.states} | {f"{n}.command" for n in made.commands}
-    for name, f in made.outputs.items():
+    _check_outputs(made)
+    return made
+
+
+def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
+    known = [name for name in m.columns[1] if name in m.columns[0]]
+    found = listed("actuators", given, "actuators")
+    for a in found:
+        if not isinstance(a, Actuator):
+            raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
+        if a.joint not in known:
+            raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
+    return found
+
+
+def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
+    """The control's own."""
+    if isinstance(given, Mapping):
+        given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
+    for z in given:
+        if not isinstance(z, StateVariable):
+            raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
+    if given and control is None:
+        raise InputError(f"there are states ({', '.join(z.name for z in given)}) but no control that would move them.")
+    return tuple(given)
+
+
+def _check_outputs(s: System) -> None:
+    q, v = s.mechanism.columns
+    taken = {"t", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
+    taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS}
+    taken |= {z.name for z in s.states} | {f"{n}.command" for n in s.commands}
+    for name, f in s.outputs.items():
         if name in taken:
             raise InputError(f'output "{name}" has the name of a column that every record has; give it another.')
         if not callable(f):
             raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')
-    return made

@@ -15,7 +15,7 @@ import numpy as np
 import bellcrank.errors
 from bellcrank.errors import InputError, TraceError, unknown
 from bellcrank.graph import Node
-from bellcrank.graph.ops import COMPARISONS
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar
 
 OURS = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep

@@ -9,23 +9,22 @@ stiff, or a ball that comes to rest in infinitely many bounces, would go on for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
-from bellcrank.emit.cpu.loop import Program
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Layout, Program
+from bellcrank.graph.layout import FINISHED, NEVER, TOO_SMALL, size
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
-from bellcrank.sim.dynamics import Traced
-from bellcrank.sim.events import Event, along, crossed, crossings, located, switched
+from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.event_steps import located_events, spent
+from bellcrank.sim.events import Event, crossed, crossings
 from bellcrank.sim.fixed_steps import begun, broken, chosen, fed, is_sound, renewed, untroubled
-from bellcrank.sim.layout import EVENT, FINISHED, NEVER, TOO_MANY, TOO_SMALL, Layout, size
 from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 SMALLEST = 1e-14  # of a step, against the time or one second
-TOGETHER = 1e-9  # of a step: events closer than this happen at once
 EARLY = 1e-6  # of a step: where an event that begins at zero shows which side it leaves to
 
 
@@ -34,7 +33,7 @@ class Watched:
 
     def __init__(
         self,
-        traced: Traced,
+        dynamics: Dynamics,
         integrator: Integrator,
         events: Sequence[Event],
         adaptive: bool,
@@ -42,11 +41,11 @@ class Watched:
         summary: Summary = NOTHING,
         rows: bool = True,
     ) -> None:
-        self.rows, self.watch = rows, Watch(summary, traced)
-        self.traced, self.integrator, self.events = traced, integrator, tuple(events)
+        self.rows, self.watch = rows, Watch(summary, dynamics)
+        self.dynamics, self.integrator, self.events = dynamics, integrator, tuple(events)
         self.adaptive, self.grid = adaptive, grid  # grid: rows at multiples of `every`, else one for every step
-        s = traced.system
-        problem = traced.problem()
+        s = dynamics.system
+        problem = dynamics.problem()
         self.nu, self.nd = len(s.inputs), self._degree() + 1
         single = [
             *("live", "due", "hit", "status", "n", "tried", "most", "h", "step", "begin", "end", "every", "next"),
@@ -59,13 +58,13 @@ class Watched:
         self.layout = Layout(
             {
                 "t": 1,
-                "y": size(traced.size),
+                "y": size(dynamics.size),
                 **({"input": 1} if self.nu else {}),
                 **dict.fromkeys(single, 1),
                 **clock,
-                **dict.fromkeys(traced.measured, 1),
+                **dict.fromkeys(dynamics.measured, 1),
                 "memory": size(integrator.memory(problem)),
-                "dense": size(self.nd * traced.size if rows or self.events else 0),
+                "dense": size(self.nd * dynamics.size if rows or self.events else 0),
                 "g_old": size(len(self.events)),
                 "g": size(len(self.events)),
                 "pending": size(len(self.events) if rows else 0),
@@ -84,41 +83,39 @@ class Watched:
     # -- graphs
 
     def program(self) -> Program:
-        at = self.layout.place
-        inputs = {"u": (self.nu,)} if self.nu else {}
-        shapes = {"s": (self.layout.size,), **inputs}
-        name = self.integrator.name
+        shapes = {"s": (self.layout.size,), **({"u": (self.nu,)} if self.nu else {})}
+
+        def traced(name: str, function: Callable[..., dict[str, Any]]) -> Graph:
+            return self.dynamics.trace(f"{self.integrator.name}.{name}", function, shapes)
+
         return Program(
-            self.traced.trace(f"{name}.tick", self._tick, shapes),
-            at("live"),
-            at("due"),
-            row=2 + self.traced.size + (1 if self.nu else 0),
-            observe=self.traced.trace(f"{name}.observe", self._observe, shapes) if self.rows else None,
-            locate=self.traced.trace(f"{name}.locate", self._locate, shapes) if self.events else None,
-            start=self.traced.trace(f"{name}.start", self._start, shapes),
-            hit=at("hit"),
-            input=at("input") if self.nu else 0,
-            renew=renewed(self.layout, self.integrator, self.traced) if self.renews else None,
-            fresh=at("fresh") if self.renews else 0,
+            self.layout,
+            tick=traced("tick", self._tick),
+            row=2 + self.dynamics.size + (1 if self.nu else 0),
+            observe=traced("observe", self._observe) if self.rows else None,
+            locate=traced("locate", partial(located_events, self)) if self.events else None,
+            start=traced("start", self._start),
+            renew=renewed(self.layout, self.integrator, self.dynamics) if self.renews else None,
+            ports=self.dynamics.ports,
         )
 
     @cached_property
     def crossings(self) -> Graph:
-        return crossings(self.traced, self.events)
+        return crossings(self.dynamics, self.events)
 
     def _start(self, s: Any, u: Any = ()) -> dict[str, Any]:
         """What follows from t, y and h before the first step."""
-        now, problem = self.layout.read(s), self.traced.problem(u)
+        now, problem = self.layout.read(s), self.dynamics.problem(u)
         now["memory"] = begun(self.integrator, problem, now)
         now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))] if now["dense"] else []
         now["pending"] = [NEVER] * len(now["pending"])
         now["summary"] = self.watch.noted(now["summary"], now["t"], now["y"], u)
         if self.events:
-            now["g"] = now["g_old"] = list(self.traced.call(self.crossings, now["t"], now["y"], u)["g"])
+            now["g"] = now["g_old"] = list(self.dynamics.call(self.crossings, now["t"], now["y"], u)["g"])
         return {"s": self.layout.written(now)}
 
     def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
-        old, problem = self.layout.read(s), self.traced.problem(u)
+        old, problem = self.layout.read(s), self.dynamics.problem(u)
         t, y = old["t"], old["y"]
         h, memory = old["h"], old["memory"]
         if self.adaptive:
@@ -130,7 +127,7 @@ class Watched:
             memory = self.integrator.rescale(problem, memory, tried / h)
             h = tried
         made = self.integrator.step(problem, t, y, h, memory)
-        y_new, trouble, measured = self.traced.settled(made, old)
+        y_new, trouble, measured = self.dynamics.settled(made, old)
         sound = is_sound(y_new, trouble)
         n = old["n"] + 1.0
         if self.adaptive:
@@ -171,17 +168,17 @@ class Watched:
         if self.renews and not self.adaptive:
             kept["fresh"] = where(h < old["step"], 1.0, kept.get("fresh", 0.0))
         if self.events:
-            g = list(self.traced.call(self.crossings, kept["t"], kept["y"], u)["g"])
+            g = list(self.dynamics.call(self.crossings, kept["t"], kept["y"], u)["g"])
             # what is zero now, like the height of a ball that bounces off, has to say where it goes: it may be back
             # within this very step
-            early = self.traced.call(self.crossings, t + EARLY * h, interpolate(made.dense, EARLY), u)["g"]
+            early = self.dynamics.call(self.crossings, t + EARLY * h, interpolate(made.dense, EARLY), u)["g"]
             before = [where(fabs(a) > 0.0, a, e) for a, e in zip(old["g"], early, strict=True)]
             kept["g_old"], kept["g"] = before, chosen(go, g, old["g"])
             hits = [crossed(e, a, b) for e, a, b in zip(self.events, before, g, strict=True)]
             kept["hit"] = where(go, sum(hits[1:], hits[0]), 0.0)
             # with a hit, `locate` says where this step ends, and looks there
             kept["summary"] = chosen(kept["hit"] > 0.0, old["summary"], kept["summary"])
-        return self._result(old | kept)
+        return self.result(old | kept)
 
     def _remembered(self, problem: Any, go: Scalar, new: Any, tried: Any, ratio: Scalar, old: Any) -> list[Scalar]:
         if not new:
@@ -207,12 +204,14 @@ class Watched:
             first = minimum(first, p)
         return regular, first, pending
 
-    def _result(self, now: dict[str, Any]) -> dict[str, Any]:
+    def result(self, now: dict[str, Any]) -> dict[str, Any]:
+        """The next state, and whether a row of it is due."""
         now["due"] = where(self._row_times(now)[1] < NEVER, 1.0, 0.0) if self.rows else 0.0
         return {"s": self.layout.written(now)}
 
-    def _dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
-        n = self.traced.size
+    def dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
+        """The polynomial of the last step."""
+        n = self.dynamics.size
         return [now["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
 
     def _observe(self, s: Any, u: Any = ()) -> dict[str, Any]:
@@ -222,7 +221,7 @@ class Watched:
         for k, p in reversed([*enumerate(pending)]):  # of events at the same time the first in the list comes first
             which = where(p <= first, k + 1.0, which)
         on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
-        y, doubt = self.traced.observed(interpolate(self._dense(now), (first - now["t_old"]) / now["h_old"]))
+        y, doubt = self.dynamics.observed(interpolate(self.dense(now), (first - now["t_old"]) / now["h_old"]))
         new = dict(now)
         new["pending"] = [_done(which, k + 1.0, p) for k, p in enumerate(pending)]
         if self.grid:
@@ -234,86 +233,11 @@ class Watched:
         kept = {key: chosen(due, new[key], now[key]) for key in ("pending", "next")}
         said = which if isinstance(doubt, float) else where(which > 0.0, which, -doubt)
         row = [first, *y, *([self._input_at(now, first)] if self.nu else []), said]
-        return {"row": row, **self._result(now | kept)}
+        return {"row": row, **self.result(now | kept)}
 
     def _input_at(self, now: dict[str, Any], t: Scalar) -> Scalar:
         """The line of the inputs at a time of the last step: only its end may have a new one."""
         return where(t < now["t"] - 1e-9 * now["h_old"], now["input_old"], now["input"])
-
-    def _locate(self, s: Any, u: Any = ()) -> dict[str, Any]:
-        now = self.layout.read(s)
-        system, problem = self.traced.system, self.traced.problem(u)
-        dense, t0, h0 = self._dense(now), now["t_old"], now["h_old"]
-        hit = now["hit"] > 0.0
-        places: list[Scalar] = []
-        for k, e in enumerate(self.events):
-            a, b = now["g_old"][k], now["g"][k]
-            is_crossed = where(hit, crossed(e, a, b), 0.0) > 0.0
-            zero = located(
-                along(self.traced, self.crossings, dense, t0, h0, k, u),
-                where(is_crossed, a, -1.0),
-                where(is_crossed, b, 1.0),
-            )
-            places.append(where(is_crossed, zero, 2.0))
-        end: Scalar = 2.0  # where in the step the first event is that does not let it pass
-        for place, e in zip(places, self.events, strict=True):
-            if e.action != "record":
-                end = minimum(end, place)
-        halted = end < 1.5
-        if not self.adaptive:  # what is left of a step must be worth a step
-            end = where(fabs(end - 1.0) < TOGETHER, 1.0, end)
-        t_end = where(end < 1.0, t0 + end * h0, now["t"])
-        y_end = self.traced.rejoined(interpolate(dense, where(halted, end, 1.0)))
-        together = [fabs(place - end) < TOGETHER for place in places]
-        new: dict[str, Any] = {}
-        new["pending"] = [
-            where(x < 1.5, where(x < end + TOGETHER, t0 + minimum(x, end) * h0, NEVER), p)
-            for x, p in zip(places if self.rows else [], now["pending"], strict=True)
-        ]
-        y_new = y_end
-        which: Scalar = 0.0  # the event that stops the run
-        for k, e in enumerate(self.events):
-            if e.action == "stop":
-                which = where(together[k], k + 1.0, which)
-            elif e.action == "switch":
-                y_new = chosen(together[k], self.traced.rejoined(switched(system, e, t_end, y_new, u)), y_new)
-        over = which > 0.0
-        h_next, n, ended = now["h"], now["n"], t_end >= now["end"]
-        if not self.adaptive:  # the rest of the step, and after it whole ones again
-            h_next = where(end < 1.0, now["t"] - t_end, now["step"])
-            n, ended = where(end < 1.0, n - 1.0, n), t_end >= now["end"] - 1e-9 * now["step"]
-        g_new = list(self.traced.call(self.crossings, t_end, y_new, u)["g"])
-        # what happened here is at zero, whatever rounding says
-        g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]
-        going = where(over, 0.0, where(ended, 0.0, 1.0))
-        status = where(over, float(EVENT), where(ended, float(FINISHED), 0.0))
-        after = {
-            **spent(going, status, now["tried"], now["most"]),
-            "t": t_end,
-            "y": y_new,
-            "g": g_new,
-            "which": which,
-            "n": n,
-            "h": h_next,
-            "end": where(over, t_end, now["end"]),
-            "memory": begun(self.integrator, problem, {"t": t_end, "y": y_new, "h": h_next}),
-        }
-        if self.nu:  # the step was to end with new inputs, but did not get there
-            after["input"] = where(end < 1.0, now["input_old"], now["input"])
-        if self.renews:  # the memory above is of the inputs in u
-            after["fresh"] = where(end < 1.0, 0.0, now["fresh"])
-        new |= {key: chosen(halted, after[key], now[key]) for key in after}
-        seen = self.watch.passed(now["summary"], t0, dense[0], t_end, chosen(halted, y_end, now["y"]), u)
-        new["summary"] = self.watch.noted(seen, t_end, new["y"], u)  # a switch has two sides
-        kept = {key: chosen(hit, new[key], now[key]) for key in new}
-        kept["hit"] = 0.0
-        return self._result(now | kept)
-
-
-def spent(live: Scalar, status: Scalar, tried: Scalar, most: Scalar) -> dict[str, Scalar]:
-    """Ends a run that would go on, where all steps it may try are tried."""
-    out = where(live > 0.0, where(tried >= most, 1.0, 0.0), 0.0) > 0.0
-    return {"live": where(out, 0.0, live), "status": where(out, float(TOO_MANY), status)}
 
 
 def _done(which: Scalar, mine: float, pending: Scalar) -> Scalar:

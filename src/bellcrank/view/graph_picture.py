@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from bellcrank.errors import InputError
 from bellcrank.graph.listing import Array, element, spell
-from bellcrank.graph.node import Node
+from bellcrank.nodes.node import Node
 from bellcrank.quoting import xml
 from bellcrank.scalar import step_of
 from bellcrank.view import palette

@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import COMPARISONS
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bellcrank.emit.cpu.costs import FAR
 from bellcrank.emit.order import LATENCY, order
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Schedule
 
 WINDOW = 130  # operations under way; loads and stores take the rest of a reorder buffer

@@ -24,8 +24,8 @@ from bellcrank.emit.cpu.costs import Parts, recalls, sample
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.node import Node
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, grouped
 from bellcrank.scheduling.coarse import framed
 from bellcrank.scheduling.divide import timed

@@ -17,7 +17,7 @@ from bellcrank.emit.cpu.plan import Item, Tile, ancestors, chunks, items, tiles,
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import COMPARISONS
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule
 

@@ -30,8 +30,8 @@ from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.node import Node
-from bellcrank.graph.ops import OPS, PLUMBING
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import cos, maximum, minimum, sin
 
 ROWS = 512

@@ -10,21 +10,12 @@
 and u, one behind the other; the next lies behind it, and so do its inputs, rows and counts. `codes` has what `run` said
 of each: nothing is done where that is DONE, and where it is NEW the block is begun first.
 
-The state `s` is all that one tick tells the next, for every lane its own. Some of its elements are signs to this loop:
-
-    live   the lane goes on             due    a row is to be written before the next tick
-    hit    `locate` is to be called     input  which line of the table of inputs is valid now
-    fresh  that line is a new one
-
-A lane that is not live any more is left as it is by `tick`, which is the graph's own duty. The result is why the loop
-returned, plus `SWAPPED` where the state now lies in `spare`: DONE (no lane is live), PAUSE (ticks are used up; call
-again to go on) or FULL (no room for another row).
+The state `s` and its signs are those of graph/program.py. The result is why the loop returned, plus `SWAPPED` where the
+state now lies in `spare`: DONE (no lane is live), PAUSE (ticks are used up; call again to go on) or FULL (no room for
+another row).
 """
 
 from __future__ import annotations
-
-import math
-from dataclasses import dataclass
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
@@ -33,46 +24,11 @@ from bellcrank.emit.cpu.llvm import library
 from bellcrank.emit.cpu.plan import TILE, tiles
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.emit.cpu.writer import Writer
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
 LINE = "\n"
-
-
-@dataclass(frozen=True)
-class Program:
-    """What the loop does: graphs with inputs s, p, u (as far as they exist) and output s."""
-
-    tick: Graph
-    live: int  # places of the signs in s
-    due: int
-    row: int  # elements of a row: the first ones of s, or what `observe` gives
-    start: Graph  # completes a state before the first tick
-    observe: Graph | None = None  # outputs row and s, called while a row is due
-    locate: Graph | None = None  # called after a tick that left a hit
-    hit: int = 0
-    input: int = 0
-    renew: Graph | None = None  # called before a tick with fresh inputs
-    fresh: int = 0
-
-    @property
-    def graphs(self) -> dict[str, Graph]:
-        found = {"start": self.start, "tick": self.tick, "observe": self.observe, "locate": self.locate}
-        found["renew"] = self.renew
-        return {name: graph for name, graph in found.items() if graph is not None}
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.tick.inputs["s"])
-
-    @property
-    def inputs(self) -> int:
-        return math.prod(self.tick.inputs["u"]) if "u" in self.tick.inputs else 0
-
-    @property
-    def parameters(self) -> int:
-        return max((math.prod(g.inputs["p"]) for g in self.graphs.values() if "p" in g.inputs), default=0)
 
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
@@ -117,7 +73,7 @@ def _begin(program: Program) -> str:
 
 
 def _sweep(program: Program, w: Writer) -> str:
-    n, free = program.size * w.align, program.parameters * w.align
+    n, free = program.size * w.align, program.free * w.align
     return f"""define void @sweep(
   i64 %blocks, i64 %ticks, ptr %first, ptr %inputs, i64 %inputs_lane, ptr %row, ptr %rows, i64 %rows_lane,
   i64 %capacity, ptr %counts, ptr %codes, ptr %ws
@@ -135,7 +91,7 @@ block:
   %done = icmp eq i64 %why, {DONE}
   br i1 %done, label %on, label %open
 open:
-  %s.o = mul i64 %k, {2 * n + free + program.inputs * w.align}
+  %s.o = mul i64 %k, {2 * n + free + program.nu * w.align}
   %s = getelementptr i8, ptr %first, i64 %s.o
   %spare = getelementptr i8, ptr %s, i64 {n}
   %p = getelementptr i8, ptr %s, i64 {2 * n}
@@ -177,7 +133,7 @@ def _run(program: Program, w: Writer) -> str:
     # Without observe the row is the head of the state itself, which stays where it is.
     source_row = "%row" if program.observe else "%here"
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
-    gather = _gather(program, w) if program.inputs else "  br label %fed\n"
+    gather = _gather(program, w) if program.nu else "  br label %fed\n"
     renew, turned, turned2 = "  br label %tick\n", "", ""
     if program.renew:
         renew = f"""{_sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
@@ -327,7 +283,7 @@ feed.lane:
   %f.line.at = getelementptr {e}, ptr %f.at, i64 %f
   %f.line.x = load {e}, ptr %f.line.at, align {w.bytes}
   %f.line = fptosi {e} %f.line.x to i64
-  %f.line.o = mul i64 %f.line, {program.inputs * w.bytes}
+  %f.line.o = mul i64 %f.line, {program.nu * w.bytes}
   %f.table = mul i64 %f, %inputs_lane
   %f.offset = add i64 %f.table, %f.line.o
   %f.from = getelementptr i8, ptr %inputs, i64 %f.offset
@@ -341,7 +297,7 @@ feed.column:
   %g.to = getelementptr i8, ptr %f.to, i64 %g.to.o
   store {e} %g.x, ptr %g.to, align {w.bytes}
   %g.next = add i64 %g, 1
-  %g.more = icmp ult i64 %g.next, {program.inputs}
+  %g.more = icmp ult i64 %g.next, {program.nu}
   br i1 %g.more, label %feed.column, label %feed.on
 feed.on:
   %f.next = add i64 %f, 1

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.llvm import library
-from bellcrank.emit.cpu.loop import Program, call_of
+from bellcrank.emit.cpu.loop import call_of
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.emit.cpu.words import EVENTS, Text
 from bellcrank.emit.cpu.writer import Writer
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 
 STOPPED, HALTED = 0, 1
@@ -122,7 +122,7 @@ done:
 
 
 def _drive(program: Program) -> str:
-    t, size, nu, row = Text(), program.size, program.inputs, program.row
+    t, size, nu, row = Text(), program.size, program.nu, program.row
     t.label("begin")
     t.put("deadline", t.let(f"add i64 {t.now()}, {t.word('period')}"))
     t.do("br label %wait")
@@ -244,7 +244,7 @@ def _move(t: Text, graph: Graph, name: str) -> None:
 
 def _read_mailbox(t: Text, program: Program) -> None:
     """The newest input, if it is new and nobody is writing it; else the one before stays in force."""
-    nu, box = program.inputs, t.pointer("mailbox")
+    nu, box = program.nu, t.pointer("mailbox")
     before = t.let(f"load atomic i64, ptr {box} acquire, align 8")
     odd = t.let(f"icmp ne i64 {t.let(f'and i64 {before}, 1')}, 0")
     t.branch(odd, "step", "fetch")

@@ -19,7 +19,7 @@ from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.plan import MATRIX, Item
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import COMPARISONS, OPS, PLUMBING
+from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
 
 # {t} is the type, {m} its name in LLVM's own functions, {b} the type of a comparison.

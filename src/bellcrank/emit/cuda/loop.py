@@ -2,7 +2,7 @@
 
     run(i64 n, i64 ticks, ptr s, ptr p, ptr inputs, i64 per_run, i64 per_element, ptr rows, i64 capacity, ptr counts)
 
-The program is that of emit/cpu/loop.py, and so are the signs in its state. Arrays have the runs side by side: s (size,
+The program and the signs in its state are those of graph/program.py. Arrays have the runs side by side: s (size,
 n), p (np, n), rows (capacity, row, n), counts (n), a row when it is due. The table of inputs (lines, nu) of a run lies
 per_run elements behind that of the run before, and its elements per_element apart, so that all runs can share one. With
 START for ticks, states are completed, and nothing else.
@@ -19,12 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cpu.loop import Program
 from bellcrank.emit.cuda.choice import FILE, OWN, REGISTERS, SHARED
 from bellcrank.emit.cuda.looptext import Text, kept
 from bellcrank.emit.cuda.procedure import Place, Procedure, formal, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.graph import Graph, Node
+from bellcrank.graph import Graph, Node, Program
 
 THREADS = 128
 
@@ -67,7 +66,7 @@ class Loop:
         p = self.program
         found = {"hit": p.hit} if p.locate else {}
         found |= {"fresh": p.fresh} if p.renew else {}
-        return found | ({"input": p.input} if p.inputs else {})
+        return found | ({"input": p.input} if p.nu else {})
 
     @cached_property
     def changing(self) -> list[int]:

@@ -139,9 +139,9 @@ define ptx_kernel void @run(
 
     def _feed(self, w: Writer) -> None:
         """Which inputs are valid from now on."""
-        if self.program.inputs:
+        if self.program.nu:
             line = w.let(f"fptoui {w.type} {self._value(w, self.program.input)} to i64")
-            w.do(f"store i64 {w.let(f'mul i64 {line}, {self.program.inputs}')}, ptr %line")
+            w.do(f"store i64 {w.let(f'mul i64 {line}, {self.program.nu}')}, ptr %line")
 
     def _sign(self, w: Writer, place: int) -> str:
         return w.let(f"fcmp ogt {w.type} {self._value(w, place)}, {w.constant(0.0)}")

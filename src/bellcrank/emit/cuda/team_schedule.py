@@ -5,7 +5,7 @@ from __future__ import annotations
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.emit.cuda.team import COSTS, MEET, MEETING
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule
 from bellcrank.scheduling.coarse import leading
 from bellcrank.scheduling.listing import followed

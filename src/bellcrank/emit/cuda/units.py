@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import COMPARISONS
+from bellcrank.nodes.ops import COMPARISONS
 
 SHARED_BY = 4  # sums at most that a product is multiplied out in
 

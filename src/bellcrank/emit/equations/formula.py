@@ -30,7 +30,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Call:
-    op: str  # of graph/ops.py
+    op: str  # of nodes/ops.py
     args: tuple[Sum, ...]
 
 

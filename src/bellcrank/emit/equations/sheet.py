@@ -19,7 +19,7 @@ from bellcrank.emit.equations.harmonics import grouping, rewritten
 from bellcrank.emit.equations.polynomial import POLYNOMIAL, TERMS, Polynomial, Ring, constant
 from bellcrank.emit.equations.terms import Writer
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.ops import OPS
+from bellcrank.nodes.ops import OPS
 
 RESERVED = ("pi", "array", "symbols", "Matrix", "Rational", "Piecewise", "Min", "Max", "Abs")  # what targets import
 LONGEST = 60  # terms of an entry that a person still reads

@@ -53,7 +53,7 @@ class Formulation:
     @property
     def operations(self) -> int:
         """Of one evaluation of the equations of motion."""
-        return self.simulator.traced.f.count().arithmetic
+        return self.simulator.dynamics.f.count().arithmetic
 
     def nanoseconds(self) -> float:
         """CPU time of a step."""

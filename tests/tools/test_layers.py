@@ -17,7 +17,19 @@ import bellcrank
 ROOT = Path(bellcrank.__file__).resolve().parent
 
 NEUTRAL = {
-    *("atomic_file", "errors", "extras", "forks", "parameters", "quoting", "scalar", "stairs", "text", "version"),
+    *(
+        "atomic_file",
+        "errors",
+        "extras",
+        "forks",
+        "nodes",
+        "parameters",
+        "quoting",
+        "scalar",
+        "stairs",
+        "text",
+        "version",
+    ),
 }
 MECHANICS = {"dynamics", "model", "spatial"}
 COMPILER = {"emit", "graph", "scheduling"}
@@ -126,9 +138,9 @@ def test_every_part_has_a_place() -> None:
 def test_the_rules_can_fail(tmp_path: Path) -> None:
     """The finder sees imports in functions, under TYPE_CHECKING and through `from bellcrank import ...`."""
     code = "import numpy as np\nif TYPE_CHECKING:\n    from bellcrank import emit\n"
-    code += "def f():\n    from bellcrank.graph.node import Node\n"
+    code += "def f():\n    from bellcrank.nodes.node import Node\n"
     (tmp_path / "x.py").write_text(code)
-    assert list(imports(tmp_path / "x.py")) == [(1, "numpy"), (3, "bellcrank.emit"), (5, "bellcrank.graph.node")]
+    assert list(imports(tmp_path / "x.py")) == [(1, "numpy"), (3, "bellcrank.emit"), (5, "bellcrank.nodes.node")]
 
 
 def test_import_is_light(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from prose import FENCE, ROOT, UPDATE, run_console, run_python
 
 import bellcrank as bc
 import tables
@@ -16,6 +15,7 @@ from bellcrank.dynamics import METHODS
 from bellcrank.graph import trace
 from bellcrank.model import Tree, regrouped
 from bellcrank.papers.counts import published
+from prose import FENCE, ROOT, UPDATE, run_console, run_python
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "SECURITY.md", *DOCS]

@@ -8,18 +8,43 @@ x*(-y) are one product), x - x is 0, y - x is -(x - y) once x - y exists, consta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, Union
 
 import numpy as np
 
 from bellcrank.errors import TraceError
-from bellcrank.graph.ops import COMPARISONS, OPS
-from bellcrank.parameters import Expression, Term, evaluated
+from bellcrank.nodes.ops import COMPARISONS, OPS
 from bellcrank.quoting import line
-from bellcrank.scalar import current_step, step
+from bellcrank.scalar import (
+    Scalar,
+    acos,
+    asin,
+    atan2,
+    cos,
+    current_step,
+    exp,
+    fabs,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    step,
+    tan,
+    tanh,
+    where,
+)  # fmt: skip
 
 PARAMETERS = "p"  # the input whose elements are a model's free numbers
+COMPUTED: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
+    "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
+    "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
+    "tanh": tanh, "abs": fabs, "minimum": minimum, "maximum": maximum,
+    "atan2": atan2, "where": where,
+}  # fmt: skip
 
 Value: TypeAlias = Union["Node", float]
 
@@ -27,11 +52,13 @@ Value: TypeAlias = Union["Node", float]
 class Tape:
     """The nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
 
+    free = False  # whether its nodes are the free numbers of models, which any other tape takes in
+
     def __init__(self, parameters: Sequence[str] = ()) -> None:
         """parameters: names of the elements of the input `p`, which stand for the free numbers of a model."""
         self.nodes: list[Node] = []
         self.parameters = {name: i for i, name in enumerate(parameters)}
-        self.taken_in: dict[Term, Value] = {}
+        self.taken_in: dict[Node, Value] = {}
         self.table: dict[tuple[Any, ...], Node] = {}
 
     def node(self, op: str, *args: Any) -> Node:
@@ -63,17 +90,23 @@ class Tape:
 
     def value(self, x: Any) -> Value:
         """Anything on its way into this graph: a node is there, a free number is computed from p, the rest constant."""
-        if isinstance(x, Node):
-            return x if x.tape is self else foreign(x)
-        if not isinstance(x, Expression):
+        if not isinstance(x, Node):
             return constant(x)
+        if x.tape is self:
+            return x
+        if not x.tape.free:
+            foreign(x)
         before = current_step()
         step("p")
         found: Value = evaluated(x, self._parameter, self.taken_in)
         step(before)
         return found
 
-    def _parameter(self, leaf: Term) -> Node:
+    def reversed(self, op: str, a: Value, b: Value) -> Node | None:
+        """The same operation on swapped arguments, where it is there already."""
+        return self.table.get((op, b, a))
+
+    def _parameter(self, leaf: Node) -> Node:
         name = leaf.args[0]
         if name not in self.parameters:
             raise TraceError(
@@ -110,10 +143,16 @@ def foreign(x: Node, where: str = "") -> NoReturn:
 
 
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
-    if isinstance(a, Node):
-        tape = a.tape
-        return a, (b if isinstance(b, Node) and b.tape is tape else tape.value(b))
-    return (b.tape.value(a) if isinstance(b, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
+    """Both on one tape: that of a trace, if either is of one."""
+    if not isinstance(a, Node):
+        return (b.tape.value(a) if isinstance(b, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
+    tape = a.tape
+    if isinstance(b, Node):
+        if b.tape is tape:
+            return a, b
+        if tape.free:
+            return b.tape.value(a), b
+    return a, tape.value(b)
 
 
 def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
@@ -167,7 +206,9 @@ def _sub(a: Value, b: Value) -> Value:
             return _sub(rest, b.args[1]) if b.op == "add" else _add(rest, b.args[1])
     elif a.op == "neg":
         return _neg(_add(a.args[0], b))
-    reverse = b.tape.table.get(("sub", b, a))
+    if b.tape.free and isinstance(a, Node) and a.op == "add" and b in a.args:  # (x + y) - y
+        return a.args[1] if a.args[0] is b else a.args[0]  # type: ignore[no-any-return]
+    reverse = b.tape.reversed("sub", a, b)
     return reverse.tape.node("neg", reverse) if reverse is not None else b.tape.node("sub", a, b)
 
 
@@ -191,6 +232,10 @@ def _mul(a: Value, b: Value) -> Value:
         return _neg(_mul(a.args[0], b))
     if b.op == "neg":
         return _neg(_mul(a, b.args[0]))
+    if b.tape.free:
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Node) and x.op == "div" and x.args[1] is y:  # (x / y) * y
+                return x.args[0]  # type: ignore[no-any-return]
     return b.tape.node("mul", a, b)
 
 
@@ -210,6 +255,8 @@ def _div(a: Value, b: Value) -> Value:
         return 1.0
     if b.op == "neg":
         return _neg(_div(a, b.args[0]))
+    if b.tape.free and isinstance(a, Node) and a.op == "mul" and b in a.args:  # (x * y) / y
+        return a.args[1] if a.args[0] is b else a.args[0]  # type: ignore[no-any-return]
     return b.tape.node("div", a, b)
 
 
@@ -245,7 +292,7 @@ class Node:
     @property
     def operands(self) -> Sequence[Node]:
         """The arguments that are nodes."""
-        return () if self.op == "input" else [a for a in self.args if isinstance(a, Node)]
+        return () if self.op in ("input", "parameter") else [a for a in self.args if isinstance(a, Node)]
 
     def __repr__(self) -> str:
         return f"Node({self.op} #{self.serial}{' ' + self.label if self.label else ''})"
@@ -370,11 +417,44 @@ class Node:
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Value:
-        owner = next(x for x in (condition, yes, no) if isinstance(x, Node))
-        a, b = owner.tape.value(yes), owner.tape.value(no)
-        condition = owner.tape.value(condition) if isinstance(condition, Expression) else condition
+        nodes = [x for x in (condition, yes, no) if isinstance(x, Node)]
+        tape = next((x.tape for x in nodes if not x.tape.free), nodes[0].tape)
+        a, b = tape.value(yes), tape.value(no)
+        condition = tape.value(condition) if isinstance(condition, Node) else condition
         if not isinstance(condition, Node):
             return a if condition else b
         if condition.op not in COMPARISONS:
             raise TraceError(f"where() on {condition!r}, which is a number; its condition must be a comparison.")
         return a if a is b or (not isinstance(a, Node) and a == b) else _call("where", condition, a, b)
+
+
+# -- computed again
+
+
+def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]:
+    """They and all they are made of, arguments before users, each once; less what is known already."""
+    out: dict[Node, None] = {}
+    stack = list(reversed(nodes))
+    while stack:
+        x = stack[-1]
+        missing = [a for a in x.operands if a not in out and (known is None or a not in known)]
+        if x in out or (known is not None and x in known) or not missing:
+            stack.pop()
+            if known is None or x not in known:
+                out[x] = None
+        else:
+            stack.extend(reversed(missing))
+    return list(out)
+
+
+def evaluated(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar] | None = None) -> Scalar:
+    """A free number computed again, on floats, arrays or the nodes of a trace, with leaf(parameter) for each parameter.
+    `known` keeps what is done.
+    """
+    known = {} if known is None else known
+    for e in ordered(x, known=known):
+        if e.op == "parameter":
+            known[e] = leaf(e)
+        else:
+            known[e] = COMPUTED[e.op](*(known[a] if isinstance(a, Node) else a for a in e.args))
+    return known[x]

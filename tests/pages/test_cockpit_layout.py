@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from test_cockpit import FakeDrive
 
 import bellcrank as bc
 from chromium import settled
+from fake_drive import FakeDrive
 from page_measures import boxes, contrasts
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")

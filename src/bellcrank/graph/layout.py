@@ -1,4 +1,4 @@
-"""Where in the state of a loop each thing lies, and why a run stopped."""
+"""Where in the state of a program each thing lies, and why a run stopped (its field "status")."""
 
 from __future__ import annotations
 
@@ -38,12 +38,31 @@ class Layout:
     def array(self, lanes: int, values: Mapping[str, Any], xp: Any = np, dtype: str = "float64") -> Any:
         """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero.
 
-        Arrays of one lane, (1, width), are of all. xp: numpy, or what makes arrays elsewhere.
+        Arrays of one lane, (1, width), are of all; what there is no field for is left out. xp: numpy, or what makes
+        arrays elsewhere.
         """
         out = xp.zeros((self.size, lanes), dtype)
         for name, value in values.items():
-            out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
+            if name in self.places:
+                out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
         return out
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.places
+
+    def put(self, state: Any, values: Mapping[str, Any]) -> Any:
+        """A copy of one lane's state with some fields changed."""
+        out = state.copy()
+        for name, x in values.items():
+            if name in self.places:
+                out[self.places[name]] = x
+        return out
+
+    def span(self, name: str) -> slice:
+        """Of a field that is a list."""
+        found = self.places[name]
+        assert isinstance(found, slice)
+        return found
 
     def place(self, name: str) -> int:
         found = self.places[name]

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHECKED = re.compile(r"^((\S.*?)\s+# -> (.*))$", re.MULTILINE)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prose import ROOT, run_console, run_python
-
 from bellcrank.dynamics import METHODS, QUANTITIES
+from prose import ROOT, run_console, run_python
 
 README = ROOT / "README.md"
 

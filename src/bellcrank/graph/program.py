@@ -1,0 +1,109 @@
+"""A state machine made of graphs: what is run in lanes and on a GPU, stepped, driven in real time, exported.
+
+All that one tick tells the next is a state `s`, laid out by name. Every graph takes s, the inputs u and the free
+numbers p, as far as they exist, and gives the next s. Some fields are signs to whoever calls the graphs:
+
+    live   the run goes on; where it does not, `tick` leaves the state as it is
+    due    a row is to be written before the next tick       status   why it does not go on (layout.py)
+    hit    `locate` is to be called after this tick          input    which line of a table of inputs is valid now
+    fresh  that line is a new one: `renew` is to be called before the next tick
+
+To step one by hand: a state from `begun`, `start` once, then `tick` as often as there is time for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph.graph import Graph
+from bellcrank.graph.layout import NEVER, Layout
+from bellcrank.parameters import Parameters
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Ports:
+    """What the numbers of a program mean: names, units and starts of y, u and p, and what can be observed of them."""
+
+    elements: Mapping[str, str] = field(default_factory=dict)  # of y, in their order: their units
+    rest: tuple[float, ...] = ()  # y where nobody says how it begins
+    inputs: Mapping[str, float] = field(default_factory=dict)  # of u, in their order: what holds until one is given
+    parameters: Parameters = field(default_factory=Parameters)  # of p
+    columns: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # which element of which output of `outputs`
+    units: Mapping[str, str] = field(default_factory=dict)  # of those columns
+    watching: Callable[[], Graph] | None = None
+
+    @cached_property
+    def outputs(self) -> Graph:
+        """(t, y, u, p) -> all that can be observed; traced when somebody asks."""
+        assert self.watching is not None, "this program was made without anything to observe"
+        return self.watching()
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Graphs that complete a state before the first tick, take it one tick further, and read rows from it."""
+
+    layout: Layout
+    start: Graph
+    tick: Graph
+    row: int  # elements of a row: the first ones of s, or what `observe` gives
+    observe: Graph | None = None  # outputs row and s, called while a row is due
+    locate: Graph | None = None
+    renew: Graph | None = None
+    ports: Ports = field(default_factory=Ports)
+
+    @cached_property
+    def graphs(self) -> dict[str, Graph]:
+        found = {name: getattr(self, name) for name in ("start", "tick", "observe", "locate", "renew")}
+        return {name: graph for name, graph in found.items() if graph is not None}
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    @cached_property
+    def nu(self) -> int:
+        """How many inputs there are."""
+        return math.prod(self.tick.inputs["u"]) if "u" in self.tick.inputs else 0
+
+    @cached_property
+    def free(self) -> int:
+        """How many free numbers there are."""
+        return max((math.prod(g.inputs["p"]) for g in self.graphs.values() if "p" in g.inputs), default=0)
+
+    # Where in s the signs are.
+
+    @property
+    def live(self) -> int:
+        return self.layout.place("live")
+
+    @property
+    def due(self) -> int:
+        return self.layout.place("due")
+
+    @property
+    def hit(self) -> int:
+        return self.layout.place("hit")
+
+    @property
+    def input(self) -> int:
+        return self.layout.place("input")
+
+    @property
+    def fresh(self) -> int:
+        return self.layout.place("fresh")
+
+    def begun(self, y: Array, step: float, xp: Any = np, dtype: str = "float64") -> Any:
+        """States (size, runs) from y (runs, n) for fixed steps without end, and no rows: inputs hold until they are
+        changed. `start` completes them.
+        """
+        endless = {"live": 1.0, "h": step, "last": NEVER, "stride": 1.0, "next": NEVER, "input_steps": NEVER}
+        return self.layout.array(len(y), {"y": y, **endless}, xp, dtype)

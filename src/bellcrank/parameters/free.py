@@ -1,0 +1,113 @@
+"""Numbers that stay free: a mechanism's mass or length as a symbol with a nominal value, and what is computed from it.
+
+A leaf is made by `parameter("boom.mass", 1830)`; arithmetic and the functions of bellcrank.scalar give further nodes,
+which remember how they were made. `evaluated` (nodes/node.py) runs that again on anything: on floats it gives a number,
+on arrays a batch, on the inputs of a trace the nodes of a kernel, which a tape does by itself where the two meet.
+
+A free number is never looked at. It equals no number (it is not 0, not 1, not a right angle, for it may change), its
+truth is that it is not the constant zero, and it does not become a float by itself: code that may decide by the
+nominal value asks for it with `nominal`. The same operation on the same arguments is the same object, so that x - x
+and (x*m)/m fold, and a mass may be zero without becoming the denominator of its own centre.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from bellcrank.errors import TraceError
+from bellcrank.nodes.node import Node, Tape, evaluated, ordered
+
+
+class Free(Node):
+    """A node that depends on parameters: op "parameter" with name, nominal value and unit, or any other operation."""
+
+    __slots__ = ("__dict__", "__weakref__")
+    __array_priority__ = 900.0  # below that of a traced node, which takes it in
+
+    @cached_property
+    def leaves(self) -> tuple[Free, ...]:
+        """The parameters it depends on, by name."""
+        found = (x for x in ordered(self) if isinstance(x, Free) and x.op == "parameter")
+        return tuple(sorted(found, key=lambda x: str(x.args[0])))
+
+    @cached_property
+    def value(self) -> float:
+        """At nominal parameters."""
+        try:
+            with np.errstate(all="ignore"):
+                return float(evaluated(self, lambda leaf: np.float64(leaf.args[1])))
+        except (ValueError, OverflowError):  # math's way to say it is not a number
+            return math.nan
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for what was made alike, in every process."""
+        known: dict[Node, str] = {}
+        for x in ordered(self):
+            parts = [known[a] if isinstance(a, Node) else repr(a) for a in x.args]
+            known[x] = hashlib.sha256("\n".join([x.op, *parts]).encode()).hexdigest()
+        return known[self]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return made, (self.op, *self.args)
+
+    def __repr__(self) -> str:
+        if self.op == "parameter":
+            return f"parameter({', '.join(repr(a) for a in self.args if a != '')})"
+        return f"<depends on {self._names}: {self.value!r} #{self.digest[:32]}>"
+
+    def __format__(self, spec: str) -> str:
+        shown = self._names if self.op == "parameter" else f"f({self._names})"
+        return f"{shown} = {self.value:{spec}}"
+
+    __str__ = __repr__
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(str(leaf.args[0]) for leaf in self.leaves)
+
+    def __bool__(self) -> bool:
+        if self.op in ("lt", "le"):
+            raise TraceError(
+                f"code branches on a comparison of free parameters ({self._names}), whose values are known only when "
+                "the kernel runs. Use where(condition, a, b), minimum or maximum of bellcrank.scalar."
+            )
+        return True  # not the constant zero
+
+    def __float__(self) -> float:
+        raise TraceError(
+            f"a number that depends on free parameters ({self._names}) cannot become a float: it has no value until "
+            "the kernel runs. Use the functions of bellcrank.scalar instead of math's, or nominal(x) for its value now."
+        )
+
+
+class FreeTape(Tape):
+    """All free numbers of all models, as long as somebody holds them. What is made depends on nothing made before."""
+
+    free = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: WeakValueDictionary[tuple[Any, ...], Free] = WeakValueDictionary()
+
+    def node(self, op: str, *args: Any) -> Free:
+        key = (op, *args)
+        found = self._made.get(key)
+        return self._made.setdefault(key, Free(self, op, args, 0, "")) if found is None else found
+
+    def reversed(self, op: str, a: Any, b: Any) -> None:
+        return None
+
+
+FREE = FreeTape()
+
+
+def made(op: str, *args: Any) -> Free:
+    """What these arguments gave before, as it was: for files and other processes."""
+    return FREE.node(op, *args)

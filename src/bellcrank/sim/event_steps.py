@@ -1,0 +1,93 @@
+"""Where in a step events happened, and how the run goes on from there: `locate` of a program that watches for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bellcrank.graph.layout import EVENT, FINISHED, NEVER, TOO_MANY
+from bellcrank.integrate import interpolate
+from bellcrank.scalar import Scalar, fabs, minimum, where
+from bellcrank.sim.events import along, crossed, located, switched
+from bellcrank.sim.fixed_steps import begun, chosen
+
+if TYPE_CHECKING:
+    from bellcrank.sim.watched_steps import Watched
+
+TOGETHER = 1e-9  # of a step: events closer than this happen at once
+
+
+def located_events(run: Watched, s: Any, u: Any = ()) -> dict[str, Any]:
+    """The state after a step in which functions of events went through zero."""
+    now = run.layout.read(s)
+    system, problem = run.dynamics.system, run.dynamics.problem(u)
+    dense, t0, h0 = run.dense(now), now["t_old"], now["h_old"]
+    hit = now["hit"] > 0.0
+    places: list[Scalar] = []
+    for k, e in enumerate(run.events):
+        a, b = now["g_old"][k], now["g"][k]
+        is_crossed = where(hit, crossed(e, a, b), 0.0) > 0.0
+        zero = located(
+            along(run.dynamics, run.crossings, dense, t0, h0, k, u),
+            where(is_crossed, a, -1.0),
+            where(is_crossed, b, 1.0),
+        )
+        places.append(where(is_crossed, zero, 2.0))
+    end: Scalar = 2.0  # where in the step the first event is that does not let it pass
+    for place, e in zip(places, run.events, strict=True):
+        if e.action != "record":
+            end = minimum(end, place)
+    halted = end < 1.5
+    if not run.adaptive:  # what is left of a step must be worth a step
+        end = where(fabs(end - 1.0) < TOGETHER, 1.0, end)
+    t_end = where(end < 1.0, t0 + end * h0, now["t"])
+    y_end = run.dynamics.rejoined(interpolate(dense, where(halted, end, 1.0)))
+    together = [fabs(place - end) < TOGETHER for place in places]
+    new: dict[str, Any] = {}
+    new["pending"] = [
+        where(x < 1.5, where(x < end + TOGETHER, t0 + minimum(x, end) * h0, NEVER), p)
+        for x, p in zip(places if run.rows else [], now["pending"], strict=True)
+    ]
+    y_new = y_end
+    which: Scalar = 0.0  # the event that stops the run
+    for k, e in enumerate(run.events):
+        if e.action == "stop":
+            which = where(together[k], k + 1.0, which)
+        elif e.action == "switch":
+            y_new = chosen(together[k], run.dynamics.rejoined(switched(system, e, t_end, y_new, u)), y_new)
+    over = which > 0.0
+    h_next, n, ended = now["h"], now["n"], t_end >= now["end"]
+    if not run.adaptive:  # the rest of the step, and after it whole ones again
+        h_next = where(end < 1.0, now["t"] - t_end, now["step"])
+        n, ended = where(end < 1.0, n - 1.0, n), t_end >= now["end"] - 1e-9 * now["step"]
+    g_new = list(run.dynamics.call(run.crossings, t_end, y_new, u)["g"])
+    # what happened here is at zero, whatever rounding says
+    g_new = [where(same, 0.0, g) for same, g in zip(together, g_new, strict=True)]
+    going = where(over, 0.0, where(ended, 0.0, 1.0))
+    status = where(over, float(EVENT), where(ended, float(FINISHED), 0.0))
+    after = {
+        **spent(going, status, now["tried"], now["most"]),
+        "t": t_end,
+        "y": y_new,
+        "g": g_new,
+        "which": which,
+        "n": n,
+        "h": h_next,
+        "end": where(over, t_end, now["end"]),
+        "memory": begun(run.integrator, problem, {"t": t_end, "y": y_new, "h": h_next}),
+    }
+    if run.nu:  # the step was to end with new inputs, but did not get there
+        after["input"] = where(end < 1.0, now["input_old"], now["input"])
+    if run.renews:  # the memory above is of the inputs in u
+        after["fresh"] = where(end < 1.0, 0.0, now["fresh"])
+    new |= {key: chosen(halted, after[key], now[key]) for key in after}
+    seen = run.watch.passed(now["summary"], t0, dense[0], t_end, chosen(halted, y_end, now["y"]), u)
+    new["summary"] = run.watch.noted(seen, t_end, new["y"], u)  # a switch has two sides
+    kept = {key: chosen(hit, new[key], now[key]) for key in new}
+    kept["hit"] = 0.0
+    return run.result(now | kept)
+
+
+def spent(live: Scalar, status: Scalar, tried: Scalar, most: Scalar) -> dict[str, Scalar]:
+    """Ends a run that would go on, where all steps it may try are tried."""
+    out = where(live > 0.0, where(tried >= most, 1.0, 0.0), 0.0) > 0.0
+    return {"live": where(out, 0.0, live), "status": where(out, float(TOO_MANY), status)}

@@ -1,0 +1,123 @@
+"""What numbers say of the closed loops of a mechanism: starts, partitions and their bounds, and why a step failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from bellcrank.dynamics.loops.assembly import assembled, consistent
+from bellcrank.dynamics.loops.numbers import closed, moved
+from bellcrank.dynamics.loops.partition import least_pivot, pivots, size_of_E, stable
+from bellcrank.model import Tree
+from bellcrank.sim import loop_state as closing
+from bellcrank.sim.closure import Array, Closure, Group
+
+if TYPE_CHECKING:
+    from bellcrank.sim.looped_dynamics import LoopedDynamics
+
+CLOSED = 1e-10  # metres, or radians: a step that ends with more has failed
+BLURRED = 1e-3  # singular values of a row that is too near to a singular configuration
+PATIENCE = 10
+WEAK = 0.1  # of a pivot: other equations would be better where it is a third of that, or of what it was
+BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
+GROWTH = 3.0  # of E, where it was larger to begin with
+EASY, NEARLY = 2.0, 1.5  # a partition whose E is not larger than this, or than so many times the best, will do
+
+
+@final
+class LoopClosure(Closure):
+    """Of a system with closed loops, by one of its partitions."""
+
+    def __init__(self, by: LoopedDynamics) -> None:
+        self.by = by
+
+    def polished(self, y: Array, parameters: Array) -> Array:
+        """The nearest that closes the loops, with hardly any change of velocities: what is singular changes nothing."""
+        m, tree = self.by.system.mechanism, self._plain_tree(parameters)
+        q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
+        shut, missed = assembled(tree, q, rough=self.by.analysis.rough)
+        for _ in range(PATIENCE):  # near a singular configuration it converges slowly, and gives up early
+            if np.abs(missed).max(initial=0.0) < 0.1 * CLOSED:
+                break
+            shut, missed = assembled(tree, shut, rough=self.by.analysis.rough)
+        return np.concatenate([shut, consistent(tree, shut, v, rough=BLURRED), y[m.nq + m.nv :]])
+
+    def _plain_tree(self, p: Array) -> Tree:
+        m = self.by.system.mechanism
+        if not m.parameters:
+            return m.tree
+        names = list(self.by.system.parameters)
+        return m.at({name: float(p[names.index(name)]) for name in m.parameters}).tree
+
+    def checked(self, y: Array, parameters: Array) -> Array:
+        if _alike(y, parameters):
+            return np.broadcast_to(self._checked(y[:1], parameters), y.shape)
+        return self._checked(y, parameters)
+
+    def _checked(self, y: Array, parameters: Array) -> Array:
+        m, y = self.by.system.mechanism, np.array(y)
+        for k in range(len(y)):
+            tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
+            q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
+            y[k, : m.nq] = closing.started(m, tree, self.by.analysis, q, v, run)
+        return y
+
+    def grouped(self, y: Array, parameters: Array) -> list[Group]:
+        """In the minimal form, those together whom the same partition suits."""
+        if self.by.form != "minimal":
+            return [Group(self.by, np.arange(len(y)))]
+        alike = _alike(y, parameters)
+        found: dict[LoopedDynamics, list[tuple[int, float]]] = {}
+        for k in range(1 if alike else len(y)):
+            tree, q = self._plain_tree(parameters[k]), y[k, : self.by.system.mechanism.nq]
+            C = closed(tree, q).C[list(self.by.rank.rows)]
+            by = self._suited(C)
+            # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
+            found.setdefault(by, []).append((k, max(BOUND, GROWTH * self._size(C, by.part.order))))
+        if alike:
+            ((by, ((_, bound),)),) = found.items()
+            return [Group(by, np.arange(len(y)), np.broadcast_to(bound, len(y)))]
+        return [Group(by, np.array([k for k, _ in some]), np.array([b for _, b in some])) for by, some in found.items()]
+
+    def _suited(self, C: Array) -> LoopedDynamics:
+        """By the best partition there, or by one that is compiled already and nearly as good."""
+        best = tuple(pivots(C, self.by.analysis.pattern, self.by.rank)[0])
+        limit = max(EASY, NEARLY * self._size(C, best))
+        known = [x for x in self.by.others.values() if stable(C, x.part.order)]
+        sizes = [self._size(C, x.part.order) for x in known]
+        return known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.by.by(best)
+
+    def _size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
+        """How bad a partition is, as a run measures it: see `correction`."""
+        size = size_of_E(C, [c for _, c in order])
+        if not self.by.rank.groups:
+            return size
+        rows = C / np.array(self.by.rank.scale)[:, None]
+        return max(size, WEAK / max(least_pivot(rows, order), 1e-300))
+
+    def told(self, widest: float, switched: int) -> dict[str, Any]:
+        return {"form": self.by.form, "loops open by at most": float(widest), "partitions changed": switched}
+
+    def condition(self, y: Array, parameters: Array) -> closing.Condition:
+        """How near to a singular configuration it is, and in which loop."""
+        m = self.by.system.mechanism
+        return closing.condition(m, self._plain_tree(parameters), self.by.rank, y[: m.nq])
+
+    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        m = self.by.system.mechanism
+        return closing.why_open(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.by.form, t)
+
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        m, tree = self.by.system.mechanism, self._plain_tree(parameters)
+        ahead, _ = assembled(tree, moved(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.by.analysis.rough)
+        return closing.condition(m, tree, self.by.rank, ahead).number > closing.NEAR
+
+    def near(self, y: Array, parameters: Array) -> str:
+        found = self.condition(y, parameters)
+        return found.words if found.number > closing.NEAR else ""
+
+
+def _alike(y: Array, parameters: Array) -> bool:
+    """Whether there are many runs and all start the same: then one of them speaks for all."""
+    return len(y) > 1 and all(bool((a == a[:1]).all()) for a in (y, parameters))

@@ -1,0 +1,59 @@
+"""Systems whose mechanism is a tree: nothing must hold between its coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from bellcrank.build import graphs
+from bellcrank.integrate.problem import State, Step
+from bellcrank.scalar import Scalar
+from bellcrank.sim.closure import NoLoops
+from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
+from bellcrank.sim.systems import System
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TreeDynamics(Dynamics):
+    """Every state is as good as any other, and stays as a step leaves it."""
+
+    @cached_property
+    def closure(self) -> NoLoops:
+        return NoLoops(self)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        return ()
+
+    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        q, v, _ = self.system.split(y)
+        tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
+        return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
+
+    def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        return self.accelerations(y, tau)
+
+    def staged(self, y: State) -> State:
+        return y
+
+    def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        return made.y, 0.0, {}
+
+    def rejoined(self, y: State) -> State:
+        return y
+
+    def observed(self, y: State) -> tuple[State, Scalar]:
+        return y, 0.0
+
+
+def tree_dynamics(
+    s: System, method: str, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
+) -> TreeDynamics:
+    """A system by the method of that name, or by "auto" the one that will be fastest here."""
+    by, _ = graphs.chosen(s.mechanism, graphs.Request("forward_dynamics", method))
+    found = TreeDynamics(s, by, tuple(wrt), integrals)
+    checked_names(found)
+    return found
