@@ -22,7 +22,6 @@ from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.work import WORK
 from bellcrank.emit.cpu.choice import cheapest
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
@@ -46,7 +45,7 @@ class Request:
 
 def check(mechanism: Mechanism, request: Request) -> None:
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.formats(file) makes one.")
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
     q = quantity(request.quantity)
     if q.option == "frame":
         if not request.frame:
@@ -67,6 +66,8 @@ def check(mechanism: Mechanism, request: Request) -> None:
         raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
     if not mechanism.bodies:
         raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+    if not _solving(q.through or q.name):
+        raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
     if not able(q.name, mechanism.tree):
         if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
             raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
@@ -99,8 +100,7 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
 
 def fits(mechanism: Mechanism, name: str, by: Method) -> None:
     """An error where the equations would take minutes and gigabytes to write down."""
-    known = by.name in WORK.get(QUANTITIES[name].through or name, {})
-    work = estimate(by.name, name, mechanism.tree) if known else 0.0
+    work = estimate(by.name, name, mechanism.tree)
     if work > LARGEST:
         raise InputError(
             f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {LARGEST:,} are "
