@@ -10,6 +10,7 @@ from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
     Method,
+    Quantity,
     able,
     candidates,
     estimate,
@@ -47,20 +48,7 @@ def check(mechanism: Mechanism, request: Request) -> None:
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
     q = quantity(request.quantity)
-    if q.option == "frame":
-        if not request.frame:
-            names = ", ".join(list(mechanism.frames)[:30])
-            raise InputError(
-                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
-            )
-        mechanism.frame(request.frame)
-    elif request.frame:
-        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
-    if request.wrenches and q.option != "frames":
-        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
-        raise InputError(f"{q.name} takes no wrenches; {those} do.")
-    for name in request.wrenches:
-        mechanism.frame(name)
+    _check_frames(mechanism, request, q)
     if request.actuated and not (q.driven and mechanism.loops):
         what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
         raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
@@ -75,6 +63,24 @@ def check(mechanism: Mechanism, request: Request) -> None:
         raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
     if request.method != "auto":
         method(request.method, q.name, mechanism.tree)
+
+
+def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
+    """Whether frames and wrenches are given where they are taken, and are there."""
+    if q.option == "frame":
+        if not request.frame:
+            names = ", ".join(list(mechanism.frames)[:30])
+            raise InputError(
+                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. There are: {names}.'
+            )
+        mechanism.frame(request.frame)
+    elif request.frame:
+        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
+    if request.wrenches and q.option != "frames":
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
+        raise InputError(f"{q.name} takes no wrenches; {those} do.")
+    for name in request.wrenches:
+        mechanism.frame(name)
 
 
 def _solving(name: str) -> list[Method]:
