@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.model.compiled import compiled
+from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -78,7 +79,8 @@ def _method(q: Quantity) -> str:
     given = ", ".join(f"{x}={x}" if x in DEFAULTS else x for x in (*first, *named))
     lines = [part for line in q.help().splitlines() for part in wrap(line, WIDTH - 8, subsequent_indent="  ") or [""]]
     text = '"""' + "\n".join(lines) + f'\n"""\nreturn self.{q.name}({given})\n'
-    return indent(f"@compiled\ndef {q.name}({arguments}) -> Array:\n{indent(text, '    ')}", "    ")
+    result = q.result.__name__ if q.result else "Array"
+    return indent(f"@compiled\ndef {q.name}({arguments}) -> {result}:\n{indent(text, '    ')}", "    ")
 
 
 def _typed(name: str) -> str:

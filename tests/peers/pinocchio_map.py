@@ -57,6 +57,11 @@ class Peer:
             return np.linalg.solve(self.mass_matrix(), tau - self.bias())
         return self.G.T @ pin.aba(self.model, self.data, self.q, self.v, self.G @ tau)
 
+    def inverse_dynamics_derivatives(self, a: Array) -> list[Array]:
+        """d tau / dq along the velocities, and d tau / dv."""
+        dq, dv, _ = pin.computeRNEADerivatives(self.model, self.data, self.q, self.v, self.G @ a)
+        return [self.G.T @ np.asarray(D) @ self.G for D in (dq, dv)]
+
     def reactions(self, a: Array, wrenches: Mapping[str, Array] | None = None) -> Array:
         """[force, moment] of every joint, from the forces that its inverse dynamics passes through them."""
         pushed = pin.StdVec_Force([pin.Force.Zero() for _ in self.model.joints])

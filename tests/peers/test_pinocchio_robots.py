@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics import aba, crba, kinematics, reactions, rnea
+from bellcrank.dynamics import aba, crba, derivatives, kinematics, reactions, rnea
 from bellcrank.dynamics import immobility as movable
 from bellcrank.model import Mechanism, regrouped
 
@@ -74,6 +74,10 @@ def test_robot(path: str, base: str) -> None:
     near(rnea.bias(felt, q, v), peer.bias())
     near(rnea.gravity_torque(felt, q), peer.gravity_torque())
     near(rnea.inverse_dynamics(felt, q, v, tau), peer.inverse_dynamics(TAU))
+    for ours, theirs in zip(
+        derivatives.inverse_dynamics_derivatives(felt, q, v, tau), peer.inverse_dynamics_derivatives(TAU), strict=False
+    ):
+        near(ours, theirs)
     near(kinematics.kinetic_energy(felt, q, v), peer.kinetic_energy())
     near(kinematics.potential_energy(tree, q), peer.potential_energy())
     near(kinematics.com(tree, q), peer.com())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from bellcrank.dynamics import (
     METHODS,
@@ -15,6 +17,7 @@ from bellcrank.dynamics import (
     candidates,
     estimate,
     immobility,
+    kinematics,
     method,
     quantity,
     shape_of,
@@ -120,6 +123,9 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     q = quantity(request.quantity)
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
+    if q.differentiates and q.name not in by.solves:
+        base = traced(mechanism, replace(request, quantity=q.differentiates), by)
+        return tangents(base, form, f"{mechanism.name}.{q.name}")
     function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}
     if request.wrenches:
@@ -133,6 +139,23 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         return {q.name: function(form, *symbols.values(), **options)}
 
     return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
+
+
+def tangents(base: Graph, form: Tree, name: str) -> Graph:
+    """The derivatives of a graph's one output with respect to q (along the velocities) and its other inputs, (inputs,
+    nv, nv): a tangent for each, in one sweep.
+    """
+    (of, output), n = next(iter(base.outputs.items())), form.nv
+    q = list(base.tape.inputs("q", (form.nq,)))
+    names = [x for x in base.inputs if x != "p"]
+    moves = {}
+    for i, x in enumerate(names):
+        moves[x] = np.full((form.nq if x == "q" else n, n * len(names)), 0.0, dtype=object)
+        for k in range(n):
+            unit = [float(j == k) for j in range(n)]
+            moves[x][:, i * n + k] = kinematics.rate(form, q, unit) if x == "q" else unit
+    found = base.along(moves, [of])[of].reshape(output.size, len(names), n)
+    return Graph(name, base.inputs, {of: np.moveaxis(found, 1, 0)}, base.tape)
 
 
 def graph(

@@ -100,6 +100,8 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(_of_frame(mechanism, q), mechanism, q)
     if q.driven and mechanism.loops:
         return _taught(_of_actuated(mechanism, q), mechanism, q)
+    if q.result:
+        return _taught(_in_parts(kernel(mechanism, name).function, q), mechanism, q)
     return kernel(mechanism, name).function
 
 
@@ -116,12 +118,25 @@ def _of_frame(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     return of_frame
 
 
+def _in_parts(function: Callable[..., Any], q: Quantity) -> Callable[..., Any]:
+    """The result taken apart, by name: views, and nothing is copied."""
+    assert q.result is not None
+    made, axis = q.result, range(len(q.result._fields))
+
+    def in_parts(*args: Any, **named: Any) -> Any:
+        found = function(*args, **named)
+        return made(*(found[..., i, :, :] for i in axis))
+
+    return in_parts
+
+
 def _of_actuated(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     """Each set of driven joints is a kernel of its own."""
 
     @cache
     def made(joints: tuple[str, ...]) -> Callable[..., Any]:
-        return kernel(mechanism, q.name, actuated=joints).function
+        found = kernel(mechanism, q.name, actuated=joints).function
+        return _in_parts(found, q) if q.result else found
 
     def of_actuated(*args: Any, actuated: Sequence[str] = (), **named: Any) -> Any:
         return made(_names(q.name, actuated))(*args, **named)

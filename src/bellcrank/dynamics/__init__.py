@@ -29,10 +29,13 @@ HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
 
 def able(quantity_name: str, tree: Tree) -> list[Method]:
     """All methods that give the quantity for this tree."""
-    needed = quantity(quantity_name).through
-    if needed and not tree.loops:
+    q = quantity(quantity_name)
+    if q.through and not tree.loops:
         return []
-    return [m for m in METHODS.values() if m.applies(tree, needed or quantity_name)]
+    found = [m for m in METHODS.values() if m.applies(tree, q.through or quantity_name)]
+    if q.differentiates:  # what a method gives can be differentiated
+        found += [m for m in METHODS.values() if m.applies(tree, q.differentiates) and m not in found]
+    return found
 
 
 def method(name: str, quantity_name: str, tree: Tree) -> Method:
@@ -56,6 +59,8 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
 def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
     found = able(quantity_name, tree)
+    if base := quantity(quantity_name).differentiates:
+        return [m for m in found if quantity_name in m.solves] or candidates(base, tree)
     if len(found) < 2:
         return found
     work = {m.name: estimate(m.name, quantity_name, tree) for m in found}

@@ -67,7 +67,8 @@ class Flow:
 
     def row(self, Z: Motion) -> Vec:
         """b with Z . (B x) = b . x_ang."""
-        return Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
+        found: Vec = Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
+        return found
 
 
 def flow(I: Inertia, V: Motion) -> Flow:
@@ -109,23 +110,29 @@ def _direction(X: Transform, b: Vec) -> Vec:
     return b
 
 
-def inverse_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, a: Vector) -> dict[str, Rows]:
+def inverse_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Rows]:
     """d tau / dq along the velocities, d tau / dv, and M."""
     dq, dv = _rigid(tree, q, v, a)
-    _passive(tree, q, v, dq, dv)
-    return {"dq": dq, "dv": dv, "da": mass_matrix(tree, q)}
+    _passive(tree, v, dq, dv)
+    return [dq, dv, mass_matrix(tree, q)]
 
 
-def forward_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, tau: Vector) -> dict[str, Rows]:
+def forward_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, tau: Vector) -> list[Rows]:
     """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
     inverse = inverse_dynamics_derivatives(tree, q, v, accelerations(tree, q, v, tau))
     M1 = inverse_mass_matrix(tree, q)
-    found = {}
-    for name in ("dq", "dv"):
-        step(f"a_{name}")
-        columns = list(zip(*inverse[name], strict=True))
-        found[name] = [[-_dot(row, column) for column in columns] for row in M1]
-    return found | {"dtau": M1}
+    found = []
+    for D in inverse[:2]:
+        step("M^-1 D")
+        columns = list(zip(*D, strict=True))
+        found.append([[-_dot(row, column) for column in columns] for row in M1])
+    return [*found, M1]
+
+
+def covered(tree: Tree) -> bool:
+    """Trees alone, and springs that pull along one coordinate each."""
+    sprung = (link.joint.stiffness and link.kind.name == "planar" for link in tree.links)
+    return not tree.loops and not tree.springs and not any(sprung)
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
@@ -192,7 +199,7 @@ def _moved(
     return X, columns, V, A
 
 
-def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+def _passive(tree: Tree, v: Vector, dq: Rows, dv: Rows) -> None:
     """Springs, damping and friction of the joints, which inverse dynamics overcomes."""
     for link in tree.links:
         step("passive", link.name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inspect import Parameter, Signature
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
 from bellcrank.model.tree import Tree
 
 # What arguments mean, and what those are that may be left out.
@@ -42,6 +43,8 @@ class Quantity:
     inverts: bool = False  # needs M^-1, on the way at least: dynamics/immobility.py sees to it that there is one
     through: str = ""  # the quantity that a method must give for this one (closure/layer.py does the rest)
     driven: bool = False  # of a mechanism with loops it asks which joints are driven
+    differentiates: str = ""  # the quantity whose derivatives it is, with respect to each input
+    result: type[ForwardDerivatives] | type[InverseDerivatives] | None = None  # names of what lies along its first axis
 
     @property
     def arguments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -82,6 +85,24 @@ QUANTITIES: dict[str, Quantity] = {
         ),
         Quantity(
             "inverse_dynamics", ("q", "v", "a"), "forces from accelerations", "(..., nv)", option="frames", driven=True
+        ),
+        Quantity(
+            "forward_dynamics_derivatives",
+            ("q", "v", "tau"),
+            "d a / dq (along the velocities), d a / dv and d a / dtau, by name or in that order",
+            "each (..., nv, nv)",
+            inverts=True,
+            differentiates="forward_dynamics",
+            result=ForwardDerivatives,
+        ),
+        Quantity(
+            "inverse_dynamics_derivatives",
+            ("q", "v", "a"),
+            "d tau / dq (along the velocities), d tau / dv and d tau / da, by name or in that order",
+            "each (..., nv, nv)",
+            driven=True,
+            differentiates="inverse_dynamics",
+            result=InverseDerivatives,
         ),
         Quantity("mass_matrix", ("q",), "joint-space inertia M", "(..., nv, nv)"),
         Quantity("inverse_mass_matrix", ("q",), "M^-1", "(..., nv, nv)", inverts=True),

@@ -27,6 +27,8 @@ SOURCES: dict[str, str] = {
     "Multibody System Dynamics 9(1), 63-85, 2003.",
     "schaefer1992": "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
     "University of Stuttgart, Institute B of Mechanics, 1992.",
+    "singh2022": "S. Singh, R. P. Russell, P. M. Wensing. Efficient analytical derivatives of rigid-body dynamics "
+    "using spatial vector algebra. IEEE Robotics and Automation Letters 7(2), 1776-1783, 2022.",
     "walker1982": "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
     "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
     "wehage1988": "R. A. Wehage. Application of matrix partitioning and recursive projection to O(n) solution of "

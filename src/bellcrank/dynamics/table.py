@@ -18,6 +18,7 @@ from bellcrank.dynamics import (
     bae_hwang,
     crba,
     denoc,
+    derivatives,
     featherstone,
     hemami,
     joint_coordinates,
@@ -58,6 +59,11 @@ MASSIVE = Topology(
     "no joint may follow another, every body needs mass and extent in all directions, and no armature may be free",
 )
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
+UNSPRUNG = Topology(
+    "trees, couplings",
+    derivatives.covered,
+    "loops, springs between bodies and planar joints with springs are not in it",
+)
 FACTORED = Topology(
     "trees, couplings",
     lambda tree: all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links),
@@ -149,6 +155,11 @@ _ROWS = (
     Method(
         "newton_euler_symbolic", newton_euler_symbolic, (*MF, *B, "reactions"), ANY, "schaefer1992",
         regrouped=False, also=reaction_equations, narrower=(("reactions", MASSIVE),),
+    ),
+    # derivatives; other methods have them by tangents of their graphs (build/graphs.py)
+    Method(
+        "derivatives", derivatives, ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"), UNSPRUNG,
+        "singh2022",
     ),
     # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
     Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),

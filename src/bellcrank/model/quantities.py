@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.model.compiled import compiled
+from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -76,6 +77,58 @@ class Quantities:
         bc.kernel(mechanism, "inverse_dynamics", ...) gives other methods, float32, threads, a GPU.
         """
         return self.inverse_dynamics(q, v, a, p=p, wrenches=wrenches, actuated=actuated, parameters=parameters, out=out)
+
+    @compiled
+    def forward_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> ForwardDerivatives:
+        """D a / dq (along the velocities), d a / dv and d a / dtau, by name or in that order: each (..., nv, nv).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        tau: forces and moments of the joints (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "forward_dynamics_derivatives", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.forward_dynamics_derivatives(q, v, tau, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def inverse_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        actuated: Sequence[str] = (),
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> InverseDerivatives:
+        """D tau / dq (along the velocities), d tau / dv and d tau / da, by name or in that order: each (..., nv, nv).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        a: accelerations (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        actuated: the joints that are driven, by name, where the mechanism has loops
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "inverse_dynamics_derivatives", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.inverse_dynamics_derivatives(q, v, a, p=p, actuated=actuated, parameters=parameters, out=out)
 
     @compiled
     def mass_matrix(

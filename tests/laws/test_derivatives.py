@@ -1,0 +1,114 @@
+"""Derivatives of the dynamics: the recursion against tangents of the graph, differences, and what must hold of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.dynamics import derivatives, kinematics
+from bellcrank.errors import InputError
+from bellcrank.model import Mechanism
+from trees import few, trees
+
+Array = np.ndarray[Any, Any]
+OF = {"forward_dynamics_derivatives": "crba", "inverse_dynamics_derivatives": "rnea"}
+
+
+def evaluated(m: Mechanism, name: str, method: str, state: tuple[Array, ...]) -> Array:
+    graph = graphs.graph(m, name, method)
+    return np.asarray(graph.evaluate(**dict(zip(graph.inputs, state, strict=False)))[next(iter(graph.outputs))])
+
+
+@few(30)
+@given(trees(), st.sampled_from(list(OF)), st.integers(0, 1000))
+def test_the_recursion_is_the_tangents(m: Mechanism, name: str, seed: int) -> None:
+    if not derivatives.covered(m.tree):
+        return
+    state = m.random(seed)
+    ours, theirs = (evaluated(m, name, by, state) for by in ("derivatives", OF[name]))
+    scale = max(1.0, np.abs(theirs).max())
+    assert np.abs(ours - theirs).max() < 1e-9 * scale
+
+
+@pytest.mark.parametrize("name", ["excavator", "torso", "stanford", "puma600"])
+def test_they_are_what_differences_tell(name: str) -> None:
+    m = bc.zoo.load(name)
+    q, v, tau = m.random(3)
+    found, h = m.forward_dynamics_derivatives(q, v, tau), 1e-6
+
+    def change(k: int, what: int) -> Array:
+        sides = []
+        for sign in (h, -h):
+            moved = [q, v, tau]
+            e = sign * np.eye(m.nv)[k]
+            moved[what] = np.array(kinematics.integrate(m.tree, list(q), list(e))) if what == 0 else moved[what] + e
+            sides.append(m.forward_dynamics(*moved))
+        return np.asarray(sides[0] - sides[1]) / (2.0 * h)
+
+    for what, D in enumerate(found):
+        want = np.stack([change(k, what) for k in range(m.nv)], axis=-1)
+        np.testing.assert_allclose(D, want, atol=1e-7 * max(1.0, np.abs(want).max()))
+
+
+@few(20)
+@given(trees(), st.integers(0, 1000))
+def test_one_is_the_inverse_of_the_other(m: Mechanism, seed: int) -> None:
+    """M (da/dq) = -dtau/dq at the accelerations that the forces give, and M is the third."""
+    if not derivatives.covered(m.tree):
+        return
+    q, v, tau = m.random(seed)
+    a = evaluated(m, "forward_dynamics", "crba", (q, v, tau))
+    fd = evaluated(m, "forward_dynamics_derivatives", "derivatives", (q, v, tau))
+    d = evaluated(m, "inverse_dynamics_derivatives", "derivatives", (q, v, a))
+    scale = max(1.0, np.abs(d).max())
+    np.testing.assert_allclose(d[2] @ fd[0], -d[0], atol=1e-8 * scale)
+    np.testing.assert_allclose(d[2] @ fd[1], -d[1], atol=1e-8 * scale)
+    np.testing.assert_allclose(d[2] @ fd[2], np.eye(m.nv), atol=1e-8)
+    np.testing.assert_allclose(d[2], d[2].T, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "parallel_cranks"])
+def test_loops_along_motions_that_they_allow(name: str) -> None:
+    """Of a closed mechanism: the derivative along a velocity that keeps it closed is that of the closed motion."""
+    m = bc.zoo.load(name)
+    q = bc.zoo.start(m)[0]
+    C = m.closure_jacobian(q)
+    _, s, V = np.linalg.svd(C)
+    v = V[int((s > 1e-9).sum())]
+    tau = np.linspace(0.5, 1.0, m.nv)
+    found, h = m.forward_dynamics_derivatives(q, 0.0 * v, tau), 1e-5
+    moved = [m.assemble(np.array(kinematics.integrate(m.tree, list(q), list(x * v))))[0] for x in (h, -h)]
+    a, b = (m.forward_dynamics(x, 0.0 * v, tau) for x in moved)
+    np.testing.assert_allclose(found.dq @ v, (a - b) / (2.0 * h), atol=1e-5 * max(1.0, np.abs(found.dq).max()))
+
+
+def test_batches_methods_and_names() -> None:
+    m = bc.zoo.excavator()
+    Q, V, T = m.random(0, (7, 3))
+    found = m.forward_dynamics_derivatives(Q, V, T)
+    dq, dv, dtau = found
+    assert dq.shape == dv.shape == dtau.shape == (7, 3, 4, 4)
+    np.testing.assert_array_equal(found.dtau[2, 1], m.forward_dynamics_derivatives(Q[2, 1], V[2, 1], T[2, 1]).dtau)
+    np.testing.assert_allclose(dtau, m.inverse_mass_matrix(Q), rtol=1e-12)
+    for by in ("derivatives", "crba", "aba", "denoc"):
+        k = bc.kernel(m, "forward_dynamics_derivatives", method=by)
+        np.testing.assert_allclose(k(Q, V, T), np.stack(found, axis=-3), rtol=1e-9, atol=1e-9)
+    with pytest.raises(InputError, match="does not give"):
+        bc.kernel(m, "forward_dynamics_derivatives", method="rnea")
+
+
+def test_friction_is_that_of_the_branch() -> None:
+    """Inside of the friction's slope it counts, beyond it does not."""
+    b = bc.Builder("rod")
+    b.body("rod", mass=1.0, com=(0.0, 0.0, -0.5), inertia=(0.1, 0.1, 0.01))
+    b.joint("hinge", "revolute", "ground", "rod", axis=(0.0, 1.0, 0.0), friction=2.0, friction_speed=0.1, damping=0.5)
+    m = b.build()
+    slow, fast = (m.inverse_dynamics_derivatives([0.3], [v], [0.0]).dv[0, 0] for v in (0.05, 0.5))
+    assert slow - fast == pytest.approx(20.0)
+    assert fast == pytest.approx(0.5)
