@@ -51,7 +51,7 @@ class Patch:
     whole: bool = False
 
     def then(self, later: Patch) -> Patch:
-        """Both in one."""
+        """This patch and a later one as one, for who has seen neither."""
         return later if later.whole else Patch(later.t, later.load, later.dug, self.cells | later.cells, self.whole)
 
 

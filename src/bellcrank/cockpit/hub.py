@@ -59,7 +59,7 @@ class Hub:
     # -- the picture
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Shows everybody the picture, until it is cancelled."""
         due, report_due = self.clock(), 0.0
         while True:
             self.look()

@@ -71,7 +71,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Ask:
-    """May I drive?"""
+    """Somebody who looks on would like to drive."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
-    """M^-1 phi."""
+    """M^-1 phi, with M factored along the tree."""
     return solve(composite(tree, q), phi, coordinate_names(tree))
 
 

@@ -83,5 +83,5 @@ class Target(Protocol):
         ...
 
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Any:
-        """A Kernel."""
+        """The Kernel of code that `compile` gave, now or in an earlier process."""
         ...

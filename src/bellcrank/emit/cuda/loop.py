@@ -178,7 +178,7 @@ class Loop:
 
     @cached_property
     def text(self) -> str:
-        """LLVM IR."""
+        """The whole kernel as LLVM IR."""
         return Text(self).module
 
     @cached_property

@@ -115,7 +115,7 @@ class Straight:
 
     @cached_property
     def text(self) -> str:
-        """LLVM IR."""
+        """The whole kernel as LLVM IR."""
         w, arrays = ThreadWriter(self.dtype, scarce=self.plan.blocks * self.plan.threads < 3 * 128), self.arrays
         for a in arrays.values():
             a.enter(w)
