@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from bellcrank import Builder
-from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
+from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple
 
@@ -88,7 +88,7 @@ def random_tree(
         )  # fmt: skip
         frames.append(Frame(f"f{i}", f"b{i}", matrix(rotation(rng)), triple(rng.uniform(-0.5, 0.5, 3))))
     g = rng.uniform(-10, 10, 3) if rng.random() < 0.5 else (0.0, 0.0, -9.81)
-    return assemble(f"tree{seed}", bodies, joints, frames, gravity=g if gravity else (0.0, 0.0, 0.0))
+    return mechanism_of(f"tree{seed}", bodies, joints, frames, gravity=g if gravity else (0.0, 0.0, 0.0))
 
 
 def gripper() -> Mechanism:

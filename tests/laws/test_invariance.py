@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.dynamics import crba, kinematics, rnea
-from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, assemble
+from bellcrank.model import Body, Frame, Joint, Mechanism, Mimic, mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import matrix, triple
 from trees import SINGLE, Array, close, rotation, state, trees
@@ -50,7 +50,7 @@ def seen_from(b: Body, T: Pose) -> Body:
 
 
 def rebuilt(m: Mechanism, bodies: list[Body], joints: list[Joint], frames: list[Frame], **changes: object) -> Mechanism:
-    return assemble(m.name, bodies, joints, frames, **{"ground": m.ground, "gravity": m.gravity} | changes)
+    return mechanism_of(m.name, bodies, joints, frames, **{"ground": m.ground, "gravity": m.gravity} | changes)
 
 
 def in_other_frames(m: Mechanism, choose: Callable[[Joint], Pose]) -> Mechanism:
@@ -203,7 +203,7 @@ def test_axes_that_are_almost_parallel(tilt: float) -> None:
         Joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", matrix(R), (0.3, 0.4, 0.2))
         for i, R in enumerate(placements)
     ]
-    m = assemble("almost", bodies, joints)
+    m = mechanism_of("almost", bodies, joints)
     q, _, _ = state(m)
     X, M, axes = HERE, np.zeros((5, 5)), []
     for i, j in enumerate(joints):  # M = sum of J^T diag(m, I) J over the bodies, by the book
@@ -252,7 +252,7 @@ def test_neutral_is_where_the_parts_were_described() -> None:
     for kind in KINDS:
         R, second = matrix(rotation(np.random.default_rng(3))), (0.0, 0.0, 1.0) if kind == "universal" else None
         j = Joint("j", kind, "ground", "b", R, (0.1, 0.2, 0.3), (0.6, 0.8, 0.0), second, 0.1 * (kind == "helical"))
-        m = assemble("one", [Body("b", 1.0)], [j])
+        m = mechanism_of("one", [Body("b", 1.0)], [j])
         X = np.array(kinematics.pose(m.tree, m.neutral().tolist(), "b"))
         close(X[:3, :3], j.rotation, 1e-15)
         close(X[:3, 3], j.point, 1e-15)

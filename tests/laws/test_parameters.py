@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES, able
-from bellcrank.model import Mechanism, assemble
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.parameters import Parameters
 from trees import ALL, HOLONOMIC, SINGLE, close, few, random_tree, trees
 
@@ -78,7 +78,7 @@ def changed(m: Mechanism, name: str, value: float) -> Mechanism:
         parts[at] = replace(parts[at], **{field: new})
     bodies = [b if b.mass else replace(b, declared=False) for b in bodies]  # or a massless one is refused
     own = [f for f in frames if f.name not in ("ground", *(b.name for b in bodies))]
-    return assemble(m.name, bodies, joints, own, gravity=gravity, checks="warn")
+    return mechanism_of(m.name, bodies, joints, own, gravity=gravity, checks="warn")
 
 
 def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, str], Array]:

@@ -24,7 +24,7 @@ from bellcrank.dynamics.centres import jacobians, passed, placed
 from bellcrank.dynamics.cut_joints import constraints
 from bellcrank.dynamics.sweep import along, own
 from bellcrank.graph import Graph
-from bellcrank.model import Body, Joint, Mechanism, Tree, assemble
+from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of
 from bellcrank.papers.counts import published
 from bellcrank.papers.nikravesh.limits import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
 from bellcrank.spatial.motion import NO_MOTION, Motion
@@ -167,7 +167,7 @@ def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
 
 def test_a_hanging_weight() -> None:
     """The joint holds it: 2 kg up, no moment."""
-    m = assemble("weight", [Body("bob", 2.0, (0, 0, -1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)))],
+    m = mechanism_of("weight", [Body("bob", 2.0, (0, 0, -1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)))],
                  [Joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))])  # fmt: skip
     close(absolute.reactions(m.tree, [0.0], [0.0], [0.0]), [[0, 0, 2 * 9.81, 0, 0, 0]])
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.dynamics import aba, crba, kinematics, rnea
-from bellcrank.model import Joint, Mechanism, assemble
+from bellcrank.model import Joint, Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
 from trees import ALL, close, few, random_tree, trees
 
@@ -53,7 +53,7 @@ def peer_of(m: Mechanism) -> Peer:
 def with_plane_along_z(m: Mechanism) -> Mechanism:
     """Pinocchio's planar joint moves in xy and nowhere else."""
     joints = [Joint(**vars(j) | {"axis": (0.0, 0.0, 1.0)}) if j.kind == "planar" else j for j in m.joints]
-    return assemble(m.name, m.bodies, joints, list(m.frames.values()), gravity=m.gravity)
+    return mechanism_of(m.name, m.bodies, joints, list(m.frames.values()), gravity=m.gravity)
 
 
 def compare(m: Mechanism, seed: int) -> None:

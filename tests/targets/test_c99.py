@@ -209,13 +209,13 @@ def knot(rounds: int = 9) -> Graph:
 @pytest.mark.parametrize("limit", [1, 2, 7, 20])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_cut_anywhere(limit: int, sign: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c99, "LIMIT", limit)
+    monkeypatch.setattr(c99, "MOST_STATEMENTS", limit)
     agree(knot(), tmp_path, {"x": np.array([0.3, 0.7, -0.2]), "y": np.array(sign)})
 
 
 @needs_cc
 def test_cut_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c99, "LIMIT", 60)
+    monkeypatch.setattr(c99, "MOST_STATEMENTS", 60)
     m = satellite()
     agree(graphs.graph(m, "forward_dynamics"), tmp_path, state(m))
 
@@ -238,8 +238,8 @@ def test_no_function_grows_beyond_the_limit() -> None:
     bodies = re.findall(r"^static void [^\n]*\n\{\n(.*?)^\}", code, re.MULTILINE | re.DOTALL)
     operations = [body.count("const double ") - len(re.findall(r"= w\[\d+\];", body)) for body in bodies]
     assert sum(operations) == graph.count().arithmetic + graph.count()["trig"] + graph.count()["neg"]
-    assert len(bodies) == -(-sum(operations) // c99.LIMIT) > 2
-    assert max(operations) <= c99.LIMIT
+    assert len(bodies) == -(-sum(operations) // c99.MOST_STATEMENTS) > 2
+    assert max(operations) <= c99.MOST_STATEMENTS
     assert max(operations) - min(operations) <= 1
 
 
@@ -383,7 +383,7 @@ def test_pendulum_reads_like_this() -> None:
 @pytest.mark.parametrize("limit", [40, 10**6])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_name_is_made_once_and_before_its_use(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c99, "LIMIT", limit)
+    monkeypatch.setattr(c99, "MOST_STATEMENTS", limit)
     graph = graphs.graph(MECHANISMS[name](), "forward_dynamics")
     code = next(text for file, text in c99.source(graph).items() if file.endswith(".c"))
     code = re.sub(r"/\*.*?\*/", "", code)
@@ -417,7 +417,7 @@ import sys
 from bellcrank import quoting, zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-c99.LIMIT = 200
+c99.MOST_STATEMENTS = 200
 sys.stdout.write("".join(c99.source(graphs.graph(zoo.random_tree(5, passive=True), "forward_dynamics")).values()))
 """
     texts = {

@@ -1,4 +1,4 @@
-"""Parts that cannot be, given to `assemble` directly: what readers may forget to check is still caught."""
+"""Parts that cannot be, given to `mechanism_of` directly: what readers may forget to check is still caught."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bellcrank.errors import InputError, ModelError
-from bellcrank.model import Body, Frame, Joint, Limits, Mimic, assemble
+from bellcrank.model import Body, Frame, Joint, Limits, Mimic, mechanism_of
 from bellcrank.model.parts import matrix
 
 I = matrix(np.eye(3))
@@ -81,26 +81,26 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 def test_parts_that_cannot_be(case: str) -> None:
     parts, message = CASES[case]
     with pytest.raises(ModelError, match=message):
-        assemble("m", **parts)
+        mechanism_of("m", **parts)
 
 
 def test_warn_lets_impossible_inertias_pass_and_nothing_else() -> None:
-    m = assemble("m", **pair(bodies=bodies(1, 1, 3), checks="warn"))
+    m = mechanism_of("m", **pair(bodies=bodies(1, 1, 3), checks="warn"))
     (warning,) = m.report.warnings
     assert warning.element == 'body "x"'
     assert 'body "x"' not in warning.outcome
     assert "check=" not in warning.outcome
     for mass in (-1.0, math.nan):
         with pytest.raises(ModelError, match="mass"):
-            assemble("m", **pair(bodies=[Body("x", mass), Y], checks="warn"))
+            mechanism_of("m", **pair(bodies=[Body("x", mass), Y], checks="warn"))
     with pytest.raises(ModelError, match="symmetric"):
-        assemble("m", **CASES["a skewed inertia"][0], checks="warn")
+        mechanism_of("m", **CASES["a skewed inertia"][0], checks="warn")
 
 
 def test_many_warnings_are_one_with_the_worst_and_all_are_in_the_report() -> None:
     odd = [Body(name, 1.0, inertia=matrix(np.diag([1, 1, 2 + k]))) for k, name in enumerate("wxy", 1)]
     chain = [Joint(a + b, "spherical", a, b) for a, b in (("ground", "w"), ("w", "x"), ("x", "y"))]
-    m = assemble("m", odd, chain, checks="warn")
+    m = mechanism_of("m", odd, chain, checks="warn")
     (warning,) = m.report.warnings
     assert warning.element == "3 bodies"
     assert 'The worst: body "y", principal moments (1, 1, 5)' in warning.outcome
@@ -109,22 +109,22 @@ def test_many_warnings_are_one_with_the_worst_and_all_are_in_the_report() -> Non
 
 
 def test_long_axes_are_normalised_with_a_note() -> None:
-    m = assemble("m", **pair(joints=joints(axis=(0, 3, 4))))
+    m = mechanism_of("m", **pair(joints=joints(axis=(0, 3, 4))))
     assert m.joints[1].axis == (0.0, 0.6, 0.8)
     assert any("axis has length 5; normalised" in line.outcome for line in m.report.lines if line.level == "note")
 
 
 def test_dirt_is_not_an_inertia() -> None:
     """Exporters write moments like -2e-35 where they mean zero."""
-    m = assemble("m", **pair(bodies=bodies(-2e-35, 0, 2e-35)))
+    m = mechanism_of("m", **pair(bodies=bodies(-2e-35, 0, 2e-35)))
     assert m.report.warnings == ()
 
 
 def test_rounded_inertias_are_taken_with_a_warning() -> None:
-    m = assemble("m", **pair(bodies=bodies(1, 1, 2.001)))
+    m = mechanism_of("m", **pair(bodies=bodies(1, 1, 2.001)))
     assert "triangle inequality by 1.0e-03" in m.report.warnings[0].outcome
 
 
 def test_unknown_frames() -> None:
     with pytest.raises(InputError, match=r'no frame "xx"\. Did you mean "x"'):
-        assemble("m", **pair()).frame("xx")
+        mechanism_of("m", **pair()).frame("xx")

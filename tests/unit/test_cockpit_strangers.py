@@ -15,7 +15,7 @@ from fake_drive import FakeDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit.downloads import LINE
+from bellcrank.cockpit.downloads import MOST_WAITING
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.server import bound, serving
 from bellcrank.cockpit.session import Session
@@ -194,7 +194,7 @@ def test_after_a_reset_it_is_another(served: Served) -> None:
 
 
 def test_a_crowd_waits_in_line_and_the_rest_is_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is written at a time, LINE may wait, and nobody else."""
+    """One is written at a time, MOST_WAITING may wait, and nobody else."""
     go, writing, most, lock = threading.Event(), [0], [0], threading.Lock()
     found = served.session.recorded
 
@@ -208,12 +208,12 @@ def test_a_crowd_waits_in_line_and_the_rest_is_sent_away(served: Served, monkeyp
         return found(*span)
 
     monkeypatch.setattr(served.session, "recorded", slow)
-    crowd = 3 * LINE
+    crowd = 3 * MOST_WAITING
     with ThreadPoolExecutor(crowd) as pool:
         jobs = [pool.submit(served.said, f"/record.csv?from=0&to={2 + 1e-3 * k}", KEY) for k in range(crowd)]
-        while sum(job.done() for job in jobs) < crowd - LINE:
+        while sum(job.done() for job in jobs) < crowd - MOST_WAITING:
             assert not any(job.exception() for job in jobs if job.done())
         go.set()
         statuses = sorted(job.result()[0] for job in jobs)
-    assert statuses == [200] * LINE + [429] * (crowd - LINE)
+    assert statuses == [200] * MOST_WAITING + [429] * (crowd - MOST_WAITING)
     assert most == [1]

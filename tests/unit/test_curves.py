@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.view.curves import CLOSE, Line, Panel, figure, thinned, ticks
+from bellcrank.view.curves import LARGEST_MISS, Line, Panel, figure, thinned, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 T = np.linspace(0.0, 10.0, 1001)
@@ -72,7 +72,7 @@ def test_thinning_misses_no_point() -> None:
     assert len(kept) < 0.3 * len(points)
     assert (kept[0] == points[0]).all()
     assert (kept[-1] == points[-1]).all()
-    assert distance(points, kept).max() <= CLOSE + 1e-9
+    assert distance(points, kept).max() <= LARGEST_MISS + 1e-9
 
 
 def distance(points: np.ndarray, line: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bellcrank.dynamics import crba
 from bellcrank.errors import ModelError
 from bellcrank.formats import Builder
-from bellcrank.model import Body, Joint, Mechanism, assemble, energy
+from bellcrank.model import Body, Joint, Mechanism, energy, mechanism_of
 from bellcrank.model.parts import matrix
 from trees import few, trees
 
@@ -83,7 +83,7 @@ def welded(moments: tuple[float, float, float], kind: str = "spherical", mass: f
     """A camera with these moments on a large body."""
     bodies = [Body("large", 5.0, inertia=diagonal(1, 1, 1)), Body("camera", mass, (0.1, 0, 0), diagonal(*moments))]
     joints = [Joint("j", kind, "ground", "large"), Joint("weld", "fixed", "large", "camera")]
-    return assemble("m", bodies, joints, checks="warn")
+    return mechanism_of("m", bodies, joints, checks="warn")
 
 
 def test_what_is_welded_to_a_large_body_counts_with_it() -> None:
@@ -106,7 +106,7 @@ def test_negative_energy_is_an_error_that_shows_it() -> None:
 def test_what_is_neither_proven_nor_refuted_is_a_warning() -> None:
     """A hinge does not feel a small negative moment of a mass far out; that is so for every q, but not by the proof."""
     body = Body("x", 1.0, (1.0, 0, 0), diagonal(1, 1, -0.5))
-    m = assemble("m", [body], [Joint("j", "revolute", "ground", "x")], checks="warn")
+    m = mechanism_of("m", [body], [Joint("j", "revolute", "ground", "x")], checks="warn")
     assert any("no proof for all others" in line.outcome for line in m.report.warnings)
 
 
@@ -121,7 +121,7 @@ def test_what_is_accepted_without_a_doubt_is_positive_everywhere(m: Mechanism, s
         I = R @ np.diag(rng.uniform(-0.1, 1, 3)) @ R.T
         bodies.append(Body(b.name, float(rng.uniform(0, 2)), b.com, matrix((I + I.T) / 2)))
     try:
-        made = assemble(m.name, bodies, m.joints, ground=m.ground, checks="warn")
+        made = mechanism_of(m.name, bodies, m.joints, ground=m.ground, checks="warn")
     except ModelError as error:
         said = str(error)
     else:

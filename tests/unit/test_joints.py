@@ -10,7 +10,7 @@ import pytest
 from bellcrank.dynamics.sweep import along
 from bellcrank.errors import ModelError
 from bellcrank.graph import trace
-from bellcrank.model import Body, Frame, Joint, assemble
+from bellcrank.model import Body, Frame, Joint, mechanism_of
 from bellcrank.model.joints import KINDS, Kind
 from bellcrank.model.parts import matrix
 from bellcrank.model.quaternion import product, quaternion_rate, rotation_matrix
@@ -187,6 +187,6 @@ def test_only_rotations_are_rotations(rotation: Array) -> None:
     """A mirror image has orthonormal rows too, and would give a mechanism that cannot be built."""
     body, R = Body("b", 1.0), matrix(rotation)
     with pytest.raises(ModelError, match=r'joint "j": rotation .* right-handed'):
-        assemble("m", [body], [Joint("j", "revolute", "ground", "b", R)])
+        mechanism_of("m", [body], [Joint("j", "revolute", "ground", "b", R)])
     with pytest.raises(ModelError, match=r'frame "f": rotation .* right-handed'):
-        assemble("m", [body], [Joint("j", "revolute", "ground", "b")], [Frame("f", "b", R)])
+        mechanism_of("m", [body], [Joint("j", "revolute", "ground", "b")], [Frame("f", "b", R)])

@@ -209,5 +209,5 @@ def test_a_small_graph_reads_from_left_to_right() -> None:
 
 
 def test_a_large_graph_is_refused() -> None:
-    with pytest.raises(InputError, match=f"more than {picture.MOST} shows nothing"):
+    with pytest.raises(InputError, match=f"more than {picture.MOST_NODES} shows nothing"):
         graphs.graph(zoo.puma600(), "forward_dynamics", "crba").svg()

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.forces import Soil
-from bellcrank.model import Body, Frame, Joint, Mechanism, assemble
+from bellcrank.model import Body, Frame, Joint, Mechanism, mechanism_of
 from bellcrank.record import Column, Record, Stop, state_columns
 from bellcrank.view import record_page as page
 from bellcrank.view.record_page import contents, thinned
@@ -62,7 +62,7 @@ def test_bodies_stand_where_the_kernels_say(m: Mechanism, seed: int) -> None:
 def test_a_name_that_was_given_away() -> None:
     """The frame "arm" is the user's and stands elsewhere; the body "arm" is drawn where it is."""
     parts = [Body("arm", 1.0, (0.5, 0.0, 0.0))], [Joint("hinge", "revolute", "ground", "arm", point=(0.0, 0.0, 1.0))]
-    m = assemble("odd", *parts, [Frame("arm", "arm", point=(9.0, 9.0, 9.0))])
+    m = mechanism_of("odd", *parts, [Frame("arm", "arm", point=(9.0, 9.0, 9.0))])
     np.testing.assert_allclose(poses(m, np.zeros((1, 1)))[0, 0], [0, 0, 1, 0, 0, 0, 1], atol=1e-15)
 
 

@@ -24,7 +24,7 @@ from bellcrank.actuators.proportional_valve import ProportionalValve
 from bellcrank.scalar import Scalar, maximum, tanh
 
 ATMOSPHERE = 1.0e5  # Pa, p_0
-LEAST = 2.0e4  # Pa, absolute; below it the air is taken to be no thinner
+LEAST_PRESSURE = 2.0e4  # Pa, absolute; below it the air is taken to be no thinner
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Hydraulic(Actuator):
         return 0.0
 
     def modulus(self, p: Scalar) -> Scalar:
-        absolute = maximum(p + ATMOSPHERE, LEAST)
+        absolute = maximum(p + ATMOSPHERE, LEAST_PRESSURE)
         return 1.0 / (1.0 / self.bulk_modulus + self.air * ATMOSPHERE / (absolute * absolute))
 
     def force(self, q: Scalar, v: Scalar, p_A: Scalar, p_B: Scalar) -> Scalar:

@@ -70,7 +70,7 @@ class RotaryHydraulics(Actuator):
         return (self.P_e, self.P_s), (self.P_e, self.P_s)
 
     def spool(self, command: Scalar) -> Scalar:
-        """The opening, cm."""
+        """How far the valve is open, cm: not at all within the deadband, and no further than the limit."""
         s = self.opening * command
         return clip(s - clip(s, -self.deadband, self.deadband), -self.limit, self.limit)
 

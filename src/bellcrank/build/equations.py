@@ -63,7 +63,7 @@ def graph(mechanism: Mechanism) -> Graph:
     return trace(f"{mechanism.name}.equations", body, inputs, mechanism.parameters)
 
 
-def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LONGEST) -> Sheet:
+def sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = page.LONGEST_ENTRY) -> Sheet:
     """A graph of the mechanism, of its equations of motion or of one quantity, as formulas."""
     q, v = mechanism.columns
     columns = {"q, v, a, tau": q} if q == v else {"q": q, "v, a, tau": v}
@@ -90,7 +90,7 @@ def text(
     g: Graph,
     target: str = "latex",
     digits: int = 0,
-    terms: int = page.LONGEST,
+    terms: int = page.LONGEST_ENTRY,
     frame: str = "",
     alone: bool = False,
 ) -> str:
@@ -111,7 +111,7 @@ def equations(
     quantity: str = "",
     frame: str = "",
     digits: int = 0,
-    terms: int = page.LONGEST,
+    terms: int = page.LONGEST_ENTRY,
 ) -> str:
     """The equations of motion (or one quantity) as text to read: "latex", "python", "sympy" or "c".
 

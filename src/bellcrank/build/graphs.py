@@ -31,8 +31,8 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, regrouped
 
-LARGEST = 10_000_000  # operations of a graph, roughly; so many are traced in a second, and take so much memory
-RATE, BYTES = 30_000, 300
+MOST_OPERATIONS = 10_000_000  # of a graph, roughly
+RATE, BYTES = 30_000, 300  # operations that are traced in a second, and memory that each takes
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
 
@@ -110,11 +110,11 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
 def fits(mechanism: Mechanism, name: str, by: Method) -> None:
     """An error where the equations would take minutes and gigabytes to write down."""
     work = estimate(by.name, name, mechanism.tree)
-    if work > LARGEST:
+    if work > MOST_OPERATIONS:
         raise InputError(
-            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {LARGEST:,} are "
-            f"traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock joints, "
-            "or take a quantity or a method whose work does not grow with the square of the bodies."
+            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MOST_OPERATIONS:,} "
+            f"are traced: it would take some {work / RATE / 60:.0f} minutes and {work * BYTES / 1e9:.0f} GB. Lock "
+            "joints, or take a quantity or a method whose work does not grow with the square of the bodies."
         )
 
 

@@ -19,7 +19,7 @@ from bellcrank.build.shipped import untouched
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
-from bellcrank.build.wrenches import extension
+from bellcrank.build.wrench_arguments import extension
 from bellcrank.dynamics import Quantity, quantity
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph

@@ -20,7 +20,7 @@ from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
 from bellcrank.scheduling import machine as by_name
 from bellcrank.scheduling.machine import LAYOUTS
 
-MOST = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
+MOST_PROCESSORS = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
 WARP = 32  # lanes, as graphics processors have them
 
 
@@ -37,7 +37,7 @@ CUTS: dict[str, Callable[[Mechanism, Sequence[str], str], list[Tasks]]] = {}
 
 
 def _few(n: int) -> int:
-    return max(1, min(n, MOST))
+    return max(1, min(n, MOST_PROCESSORS))
 
 
 # What a bare name means for n degrees of freedom.

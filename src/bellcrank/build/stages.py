@@ -37,7 +37,7 @@ class Job:
 
 
 def built(job: Job, on: Target) -> Kernel:
-    """A Kernel."""
+    """The Kernel of a job: what an earlier process made, or compiled now."""
     made = cache(job.graph)
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)

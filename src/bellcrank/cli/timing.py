@@ -32,7 +32,7 @@ SECONDS = 0.02  # of one repeat
 
 @dataclass(frozen=True)
 class Timing:
-    """Times in seconds."""
+    """How long a quantity took by a method; all times in seconds."""
 
     quantity: str
     method: str

@@ -29,8 +29,8 @@ STATIC = Path(__file__).with_name("static")
 BUILD = "make page"
 FILES = {"cockpit.js": "text/javascript", "line.js": "text/javascript", "cockpit.css": "text/css"}
 FORMATS = ("csv", "npz", "parquet", "mcap")
-OWN = "; ".join(f"{what}-src 'self'" for what in ("script", "worker", "style", "connect"))
-POLICY = f"default-src 'none'; {OWN}; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
+OWN_SOURCES = "; ".join(f"{what}-src 'self'" for what in ("script", "worker", "style", "connect"))
+POLICY = f"default-src 'none'; {OWN_SOURCES}; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

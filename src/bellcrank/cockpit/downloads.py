@@ -2,7 +2,7 @@
 
 A record is ten minutes of a thousand rows a second, which is a hundred megabytes or more. Who asks for the same again
 gets the file that is there. Anything else waits for its turn, and after a file has been written, as long as that took:
-so whatever pages ask for, the disk is idle half of the time. Who comes when LINE are waiting is sent away.
+so whatever pages ask for, the disk is idle half of the time. Who comes when MOST_WAITING are waiting is sent away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from bellcrank.cockpit.session import Session
 
-LINE = 4  # that wait
+MOST_WAITING = 4  # that wait
 PIECE = 1 << 18  # bytes sent at a time
 
 
@@ -39,7 +39,7 @@ class Saving:
 
     async def file(self, suffix: str, begin: float, end: float) -> BinaryIO:
         """The record between two times, open for reading."""
-        if self._waiting >= LINE:
+        if self._waiting >= MOST_WAITING:
             raise BusyError
         self._waiting += 1
         try:

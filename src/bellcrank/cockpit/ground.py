@@ -26,7 +26,7 @@ HEAP = 0.02  # m above the level: poured
 OVER = 0.12  # m above the ground, within which a bucket does not lose what it has
 SPREAD = 0.42  # m, how wide a load falls
 POURS = 1.3  # of the capacity, a second
-FINE = 1e-4  # m: smaller changes are not told
+LEAST_CHANGE = 1e-4  # m: smaller changes are not told
 MEMORY = 40_000  # changes that are remembered: ten minutes of digging at sixty looks a second
 
 
@@ -51,7 +51,7 @@ class Patch:
     whole: bool = False
 
     def then(self, later: Patch) -> Patch:
-        """Both in one."""
+        """This patch and a later one as one, for who has seen neither."""
         return later if later.whole else Patch(later.t, later.load, later.dug, self.cells | later.cells, self.whole)
 
 
@@ -166,7 +166,7 @@ class Ground:
     def news(self) -> Patch | None:
         """What has changed since it was last asked; None: nothing."""
         with self._lock:
-            changed = np.flatnonzero(np.abs(self.heights - self._told) > FINE)
+            changed = np.flatnonzero(np.abs(self.heights - self._told) > LEAST_CHANGE)
             last = self._log[-1] if self._log else None
             if not (changed.size or self._healed) and last and (last.load, last.dug) == (self.load, self.dug):
                 return None

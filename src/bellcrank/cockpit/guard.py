@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 PROTOCOL, TICKET = "bellcrank", "token."  # subprotocols of the websocket: ours, and how the token begins
 PACE, BURST = 200.0, 400.0  # messages per second, and at once
-ENOUGH = 2000  # dropped messages, after which the line is cut
+MOST_DROPPED = 2000  # dropped messages, after which the line is cut
 
 
 def loopback(host: str) -> bool:

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
-from bellcrank.cockpit.guard import ENOUGH, PROTOCOL, Guard, Pace
+from bellcrank.cockpit.guard import MOST_DROPPED, PROTOCOL, Guard, Pace
 from bellcrank.cockpit.helm import Helm
 from bellcrank.cockpit.outbox import FullError, Outbox
 from bellcrank.cockpit.session import Session
@@ -27,12 +27,12 @@ from bellcrank.errors import BellcrankError
 from bellcrank.record.plain_data import plain
 
 RATE = 60.0  # looks per second, and pictures of what moves
-SAME = 0.5  # s between pictures of what stands still
+STILL_PERIOD = 0.5  # s between pictures of what stands still
 REPORTS = 0.5  # s between deadline reports
 LATE = 8  # of the newest late periods are in one
 VIEWERS = 64  # at once
 STRANGER = 4401  # why a line ends: no token, or not this server's
-LINE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
+LINE_GONE = (WebSocketDisconnect, RuntimeError, OSError)  # how Starlette says that a page has gone
 log = logging.getLogger("bellcrank.cockpit")
 
 
@@ -59,7 +59,7 @@ class Hub:
     # -- the picture
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Shows everybody the picture, until it is cancelled."""
         due, report_due = self.clock(), 0.0
         while True:
             self.look()
@@ -102,7 +102,7 @@ class Hub:
 
     def _fresh(self, what: tuple[Any, ...], now: float) -> bool:
         """Whether there is something new to be seen, or it is time to say that there is not."""
-        if what == self._shown and now - self._shown_at < SAME:
+        if what == self._shown and now - self._shown_at < STILL_PERIOD:
             return False
         self._shown, self._shown_at = what, now
         return True
@@ -169,7 +169,7 @@ class Hub:
             job.add_done_callback(tell_failure)
         try:
             await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
-            with contextlib.suppress(*LINE):
+            with contextlib.suppress(*LINE_GONE):
                 await socket.close(1008 if viewer.gone.is_set() else 1000)
         finally:
             del self.viewers[viewer.id]
@@ -184,7 +184,7 @@ class Hub:
                 return
             text = got.get("text")
             if not viewer.pace.allows(self.clock()):
-                if viewer.pace.dropped > ENOUGH:
+                if viewer.pace.dropped > MOST_DROPPED:
                     viewer.gone.set()
                 continue
             try:
@@ -248,5 +248,5 @@ def tell_failure(task: asyncio.Task[Any]) -> None:
 
 
 async def _deliver(viewer: Viewer, socket: WebSocket) -> None:
-    with contextlib.suppress(*LINE):
+    with contextlib.suppress(*LINE_GONE):
         await viewer.outbox.deliver(socket.send_text, socket.send_bytes)

@@ -28,7 +28,7 @@ Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]
 BY = ("position", "torque")
 POSES = 8  # tried, to see what weight and inertia a joint meets
-EACH = 4  # of the steps to the end of a slider, for which its servo is made
+EVERY_NTH = 4  # of the steps to the end of a slider, for which its servo is made
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _servos(
 ) -> Servos:
     """Made for what they meet on the way to the ends of the sliders and, in a tree, in any pose."""
     poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
-    found = gains(m, np.concatenate([start[None], *ways[EACH - 1 :: EACH], *(p[None] for p in poses)]), moved)
+    found = gains(m, np.concatenate([start[None], *ways[EVERY_NTH - 1 :: EVERY_NTH], *(p[None] for p in poses)]), moved)
     places = tuple(float(start[i]) for i in _places(m, moved))
     whole = not m.loops and len(moved) == m.nv == m.nq
     tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if whole else None

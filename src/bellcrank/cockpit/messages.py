@@ -33,7 +33,7 @@ from bellcrank.errors import InputError, unknown
 
 Array = np.ndarray[Any, Any]
 PROTOCOL = 2
-LARGEST = 4096  # bytes of a message from a page
+LARGEST_MESSAGE = 4096  # bytes of a message from a page
 VALUES = 256  # numbers in one
 TEXT = 64  # characters of a name in one
 STATE, GROUND = 1, 2  # kinds of binary messages
@@ -71,7 +71,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Ask:
-    """May I drive?"""
+    """Somebody who looks on would like to drive."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ MESSAGES: dict[str, type[Any]] = {
 
 def parsed(text: str | bytes) -> Message:
     """A checked message, or MessageError."""
-    if len(text) > LARGEST:
-        raise MessageError(f"a message of {len(text)} bytes; at most {LARGEST} are allowed.")
+    if len(text) > LARGEST_MESSAGE:
+        raise MessageError(f"a message of {len(text)} bytes; at most {LARGEST_MESSAGE} are allowed.")
     if isinstance(text, bytes):
         raise MessageError("a binary message; expected JSON text.")
     try:

@@ -18,7 +18,7 @@ import uvicorn
 
 from bellcrank.cockpit.app import application
 from bellcrank.cockpit.guard import Guard, loopback
-from bellcrank.cockpit.messages import LARGEST
+from bellcrank.cockpit.messages import LARGEST_MESSAGE
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import InputError
 
@@ -56,7 +56,7 @@ def server(session: Session, guard: Guard) -> Server:
         application(session, guard),
         log_level="warning",
         ws="websockets-sansio",
-        ws_max_size=LARGEST,
+        ws_max_size=LARGEST_MESSAGE,
         ws_per_message_deflate=False,  # states are small and numbers do not shrink
         ws_ping_interval=5.0,
         ws_ping_timeout=20.0,

@@ -29,7 +29,7 @@ from bellcrank.spatial.moves import Shift
 from bellcrank.spatial.vector import ZERO, Mat, Sym, vec
 
 NOTHING = 1e-14  # of the body's moments about its joint: a central moment below this is rounding
-SMALL = 1e-4  # of the largest pivot: below this, another row comes first
+SMALL_PIVOT = 1e-4  # of the largest pivot: below this, another row comes first
 
 
 def factor(I: Sym, J: Sym) -> Mat:
@@ -40,7 +40,7 @@ def factor(I: Sym, J: Sym) -> Mat:
         now = [nominal(left[k][k]) for k in range(3)]  # any order is right, and of what is free there is all (table.py)
         if max(now) <= NOTHING * nominal(I.xx + I.yy + I.zz):
             break  # a rod or a point
-        pivot = max(k for k in range(3) if now[k] >= SMALL * max(now))
+        pivot = max(k for k in range(3) if now[k] >= SMALL_PIVOT * max(now))
         root = sqrt(left[pivot][pivot])
         r = [x / root for x in left[pivot]]
         rows[row] = vec(r)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.columns import Matrix, columns
+from bellcrank.dynamics.mass_columns import Matrix, columns
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.state_space import Rows, coordinate_names, factors, inverse, inverted, solve, square, upper
 from bellcrank.dynamics.sweep import Vector, Wrenches
@@ -59,7 +59,7 @@ def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:
-    """M^-1 phi."""
+    """M^-1 phi, with M factored along the tree."""
     return solve(composite(tree, q), phi, coordinate_names(tree))
 
 

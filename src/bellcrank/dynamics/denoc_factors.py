@@ -75,6 +75,6 @@ def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    """U^-T D^-1 U^-1."""
+    """M^-1 = U^-T D^-1 U^-1, from the factors of M = U D U^T."""
     psi, _, inverse_m = elimination(tree, q)
     return inverse(columns(tree, q, psi, inverted=True), inverse_m, coordinate_names(tree))

@@ -39,7 +39,7 @@ def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:
 def held(
     tree: Tree, bodies: Sequence[Placed], B: Sequence[Columns], V: Sequence[Motion], theta: Vector
 ) -> list[Scalar]:
-    """-f."""
+    """-f, the paper's B^T (M B' theta' - g), which is the bias."""
     u, du, p = [], [], []  # of each joint: u theta', the rate of that, and its point's velocity
     for link, body, Vj in zip(tree.links, bodies, V, strict=True):
         step("u'", link.name)

@@ -56,7 +56,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 
 def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """k."""
+    """k, the forces that velocities ask for, without gravity."""
     bodies = placed(tree, q, v)
     return projected_forces(tree, jacobians(tree, bodies), coriolis(tree, bodies, v), "k")
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.columns import Matrix, columns
+from bellcrank.dynamics.mass_columns import Matrix, columns
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.state_space import Rows, coordinate_names, solve, square
 from bellcrank.dynamics.sweep import Vector, Wrenches

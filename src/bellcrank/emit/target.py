@@ -84,5 +84,5 @@ class Target(Protocol):
         ...
 
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Any:
-        """A Kernel."""
+        """The Kernel of code that `compile` gave, now or in an earlier process."""
         ...

@@ -26,7 +26,7 @@ DIG: tuple[Four, ...] = (
     (6.2, 0.0, 1.0, -1.3),  # back
 )
 GAIN = 1.2  # 1/s
-NEAR = 0.06  # m and rad
+ARRIVED_WITHIN = 0.06  # m and rad
 PATIENCE = 14.0  # s; what cannot be reached is passed over
 
 
@@ -80,7 +80,7 @@ class Tour:
         if not 0.0 <= shot.t - self._since < math.inf:
             self._since = shot.t
         error = [goal - x for goal, x in zip(self.goal, now, strict=True)]
-        if max(map(abs, error)) < NEAR or shot.t - self._since > PATIENCE:
+        if max(map(abs, error)) < ARRIVED_WITHIN or shot.t - self._since > PATIENCE:
             self.at, self._since = (self.at + 1) % len(self.places), shot.t
             if self.at == len(self.places) - 1:
                 self._turned += self.further  # the way back leads there
@@ -110,7 +110,7 @@ class Experiment:
             self._there = None
         if self._there is None:
             error = [goal - x for goal, x in zip(self.beginning, now, strict=True)]
-            if max(map(abs, error)) < NEAR:
+            if max(map(abs, error)) < ARRIVED_WITHIN:
                 self._there = shot.t
             return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
         moving = wong.STILL <= shot.t - self._there < wong.STILL + wong.MOVING

@@ -20,7 +20,7 @@ from bellcrank.errors import ModelError, unknown
 from bellcrank.formats import loop_elements as closing
 from bellcrank.formats.numbers import inertia as inertia_matrix
 from bellcrank.formats.numbers import items, limit, number, rotation_matrix, vector
-from bellcrank.model import assemble, check
+from bellcrank.model import check, mechanism_of
 from bellcrank.model.check import level
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
@@ -263,7 +263,7 @@ class Builder:
             *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
         parts = (bodies, joints, frames, loops, springs)
-        return assemble(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
+        return mechanism_of(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
 
     def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
         if not isinstance(name, str) or not name:

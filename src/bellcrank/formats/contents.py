@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bellcrank.errors import ReadError
 
-LARGEST = 100_000_000  # bytes; the largest robot file we have seen has a million
+LARGEST_FILE = 100_000_000  # bytes; the largest robot file we have seen has a million
 
 
 def contents(path: Path) -> bytes:
@@ -14,8 +14,8 @@ def contents(path: Path) -> bytes:
         if not path.is_file():  # a device or a pipe may never end
             what = "is no plain file" if path.exists() else "does not exist"
             raise ReadError(f"{path} {what}; expected a file.")
-        if (size := path.stat().st_size) > LARGEST:
-            raise ReadError(f"{path} has {size:,} bytes; expected a robot file, at most {LARGEST:,}.")
+        if (size := path.stat().st_size) > LARGEST_FILE:
+            raise ReadError(f"{path} has {size:,} bytes; expected a robot file, at most {LARGEST_FILE:,}.")
         return path.read_bytes()
     except (OSError, ValueError) as error:
         if isinstance(error, ReadError):

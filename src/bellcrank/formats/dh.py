@@ -21,7 +21,7 @@ import numpy as np
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.formats.locked_joints import Lock, locked
 from bellcrank.formats.numbers import RIGHT_ANGLES, Angles, inertia, number, turn, vector
-from bellcrank.model import assemble
+from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
 from bellcrank.parameters import depends
@@ -98,7 +98,9 @@ def from_dh(
         found += [Line(where, note, "note") for note in angles.told()]
         parent = link
     joints, held = locked(joints, lock)
-    return assemble(name, bodies, joints, frames, gravity=gravity, source=source, lines=[*found, *held], checks=check)
+    return mechanism_of(
+        name, bodies, joints, frames, gravity=gravity, source=source, lines=[*found, *held], checks=check
+    )
 
 
 def from_wong(
@@ -148,7 +150,7 @@ def from_wong(
         joints.append(
             Joint(joint, "revolute", labels[p - 1] if p else "ground", link, matrix(twist), triple(point + 0.0))
         )
-    return assemble(name, bodies, joints, gravity=gravity, source=source, lines=found, checks=check)
+    return mechanism_of(name, bodies, joints, gravity=gravity, source=source, lines=found, checks=check)
 
 
 def from_saha(

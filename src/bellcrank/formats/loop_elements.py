@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.formats.numbers import items, number, vector
 from bellcrank.model import check
-from bellcrank.model.cut import chosen
+from bellcrank.model.cut import best_cut
 from bellcrank.model.parts import (
     COUPLINGS,
     EQUATIONS,
@@ -107,7 +107,7 @@ def opened(
     """The joints that carry bodies, all loops, the frames that the cut joints need, and what there is to say."""
     followed = {j.mimic.joint: f'moves "{j.name}"' for j in joints.values() if j.mimic is not None}
     followed |= {name: f'belongs to "{loop.name}"' for loop in loops.values() for name in loop.joints}
-    cut = chosen(list(joints.values()), ground, bodies, followed)
+    cut = best_cut(list(joints.values()), ground, bodies, followed)
     carrying, closed, frames, lines = [], [], [], []
     for j in joints.values():
         where = f'joint "{j.name}"'

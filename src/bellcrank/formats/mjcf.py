@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.errors import ModelError, ReadError
 from bellcrank.formats.locked_joints import Lock, locked
 from bellcrank.formats.mujoco_process import compiled
-from bellcrank.model import assemble
+from bellcrank.model import mechanism_of
 from bellcrank.model.loops import TURNING
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import EQUATIONS, Array, Body, Frame, Joint, Limits, Line, Loop, matrix, triple
@@ -47,7 +47,7 @@ def read_mjcf(
     joints, stopped = locked(joints, reader.stopped)
     lines = [*reader.lines, *warned, *held, *stopped, *_not_read(model)]
     try:
-        return assemble(
+        return mechanism_of(
             _model_name(model, source),
             bodies,
             joints,

@@ -21,7 +21,7 @@ from bellcrank.formats.markup import Element
 from bellcrank.formats.numbers import RIGHT_ANGLES, Angles
 from bellcrank.formats.urdf_loops import closures
 from bellcrank.formats.yaml_loops import Sheet, closed, retyped
-from bellcrank.model import assemble
+from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Limits, Line, Mimic, matrix, triple
@@ -66,7 +66,9 @@ def read_urdf(
     loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
     parts = (mounted, joints, frames, loops)
     try:
-        return assemble(name, *parts, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check)
+        return mechanism_of(
+            name, *parts, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check
+        )
     except ModelError as error:
         raise ModelError(f"{robot.source}: {error}") from None
 

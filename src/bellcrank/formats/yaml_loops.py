@@ -27,7 +27,7 @@ from bellcrank.model.parts import EQUATIONS, Frame, Joint, Line, Loop
 KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
 TYPES = {"6d": "fixed", "3d": "spherical"}
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
-LARGEST = 1_000_000  # bytes, and more than any robot needs
+LARGEST_YAML = 1_000_000  # bytes, and more than any robot needs
 DEEPEST = 20
 JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in AXES if a != b))
 
@@ -61,8 +61,8 @@ def sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Sheet | None:
 def _content(data: bytes, source: str) -> Any:
     """What is in the file: texts, numbers, lists and keys."""
     yaml = extra("yaml", "yaml", f"{source} (loops=False leaves it alone)")
-    if len(data) > LARGEST:
-        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {LARGEST}.")
+    if len(data) > LARGEST_YAML:
+        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {LARGEST_YAML}.")
     depth = 0
     try:
         for event in yaml.parse(data, Loader=yaml.SafeLoader):

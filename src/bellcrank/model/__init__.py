@@ -1,6 +1,6 @@
 """Mechanisms as data, and the internal form that the methods work on. Knows nothing of graphs."""
 
-from bellcrank.model.assemble import assemble
+from bellcrank.model.from_parts import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Loop, Mimic, Report, Spring
 from bellcrank.model.regroup import regrouped
@@ -18,6 +18,6 @@ __all__ = [
     "Report",
     "Spring",
     "Tree",
-    "assemble",
+    "mechanism_of",
     "regrouped",
 ]

@@ -87,7 +87,7 @@ class Doubt:
 
     @property
     def refused(self) -> bool:
-        """More than rounding."""
+        """Whether it is more than numbers in files are rounded by."""
         return self.size > ROUNDING
 
 

@@ -47,7 +47,7 @@ class Arc:
 Tree = dict[str, Arc]  # by body
 
 
-def chosen(joints: Sequence[Joint], ground: str, bodies: Sequence[str], followed: Mapping[str, str]) -> Cut:
+def best_cut(joints: Sequence[Joint], ground: str, bodies: Sequence[str], followed: Mapping[str, str]) -> Cut:
     """Which joints to cut and which to turn round. followed: joints that may not be cut, and why."""
     problem = _Problem(joints, ground, followed)
     tree = problem.grown(bodies)

@@ -43,9 +43,10 @@ from bellcrank.spatial.vector import Mat, Vec, sym, vec
 # Axes closer to parallel than this have no trustworthy common perpendicular.
 PARALLEL = 1e-6
 # Nor is one any good whose foot is further away than this many sizes of the mechanism: inertias about it would drown.
-FAR = 10.0
-# And lines that pass closer than this (in units of FAR) are taken to meet: their direction apart would be rounding.
-CLOSE = 1e-8
+FARTHEST_FOOT = 10.0
+# And lines that pass closer than this, against the farthest foot, are taken to meet: their direction apart would be
+# rounding.
+MEETING_GAP = 1e-8
 
 
 def tree_of(
@@ -64,7 +65,8 @@ def tree_of(
         at_zero = F[parent[i]].inverse() @ given[i]  # the user's body frame in the parent's F
         child = main[i]
         ahead = (given[child], joints[child]) if child is not None else None
-        F[i] = _frame(standing(j), nominal(at_zero), nominal(ahead), constant(np.asarray(bodies[i].com)), FAR * size)
+        com = constant(np.asarray(bodies[i].com))
+        F[i] = _frame(standing(j), nominal(at_zero), nominal(ahead), com, FARTHEST_FOOT * size)
         if depends(j.axis, j.second_axis, ahead or at_zero):
             F[i] = Pose(following(F[i].R, j), np.zeros(3))
         place = at_zero @ F[i]
@@ -170,7 +172,7 @@ def _frame(j: Joint, at_zero: Pose, child: tuple[Pose, Joint] | None, com: Array
         towards = next_towards if next_towards is not None else towards
     # With nothing to look at, it stands as the parent does, with no offset of the angle.
     x = towards if towards is not None else some_normal(z, at_zero.R.T @ np.array([1.0, 0.0, 0.0]))
-    if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > CLOSE * reach:
+    if child is None and min(abs(com @ x), abs(com @ np.cross(z, x))) > MEETING_GAP * reach:
         x = com  # towards the mass: one first moment instead of two
     return Pose(axes(z, x), foot * z)
 
@@ -185,7 +187,7 @@ def _towards(direction: Array, point: Array, z: Array, reach: float) -> tuple[Ar
             return n / length, foot
     across = point - (point @ z) * z
     gap = float(np.linalg.norm(across))
-    return (across / gap if gap > CLOSE * reach else None), float(point @ z)
+    return (across / gap if gap > MEETING_GAP * reach else None), float(point @ z)
 
 
 def _zxz(R: Array) -> tuple[float, float, float]:

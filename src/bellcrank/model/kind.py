@@ -56,7 +56,7 @@ class Kind(ABC):
         return NO_MOTION
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """dq/dt."""
+        """dq/dt; a joint whose q is more than the sum of its v has its own."""
         return list(v)
 
     def felt(self, q: Sequence[Scalar], f: Sequence[Scalar]) -> list[Scalar]:

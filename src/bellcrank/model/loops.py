@@ -18,7 +18,7 @@ from bellcrank.parameters import nominal
 
 TURNING = ("revolute", "helical")
 # Two ends at the same place to within this (metres, or cosines) are one end.
-SAME = 1e-9
+SAME_LAW = 1e-9
 
 
 Place = tuple[str, Array]
@@ -139,7 +139,7 @@ def _twice(loops: Sequence[Loop], ends: Ends) -> Iterator[Line]:
 
 def _alike(one: Place, other: Place) -> bool:
     """Whether two places are the same."""
-    return one[0] == other[0] and bool(np.abs(one[1] - other[1]).max() <= SAME)
+    return one[0] == other[0] and bool(np.abs(one[1] - other[1]).max() <= SAME_LAW)
 
 
 def _couplings_twice(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iterator[Line]:
@@ -160,7 +160,7 @@ def _couplings_twice(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iter
 
 
 def _said(loop: Loop, other: Loop, law: Sequence[float], before: Sequence[float]) -> Iterator[Line]:
-    if not np.allclose(law, before, rtol=SAME, atol=SAME):
+    if not np.allclose(law, before, rtol=SAME_LAW, atol=SAME_LAW):
         raise ModelError(
             f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one asks for {_shown(law)} and '
             f"the other for {_shown(before)}. Remove one of them."

@@ -117,7 +117,7 @@ class Row:
         return trace(f"{self.key}.{self.function}", lambda **x: {"out": f(*x.values())}, self._shapes(n))
 
     def tally(self, n: int) -> tuple[int, int]:
-        """M and A."""
+        """Multiplications and additions of n bodies, less those of what is given."""
         if not self.given:
             return tally(self.traced(n))
         f, g = self._of(n, self.function), self._of(n, self.given)
@@ -180,7 +180,7 @@ def tree(n: int, emptied: bool) -> Tree:
 
 
 def tally(g: Graph) -> tuple[int, int]:
-    """M and A."""
+    """Multiplications and additions; a division or a root is a multiplication."""
     c = g.count()
     return c["mul"] + c["div"] + c["sqrt"], c["add"] + c["sub"]
 
@@ -200,7 +200,7 @@ class Compared:
         return parsed(self.row.printed["M"])(n) + parsed(self.row.printed["A"])(n)
 
     def facts(self) -> dict[str, Any]:
-        """For --json."""
+        """The row as `--json` prints it."""
         at = {n: {"published": float(self.theirs(n)), "traced": self.ours(n)} for n in (6, 10)}
         about = {"published": self.row.title, "method": self.row.method, "function": self.row.function}
         traced = {"M": str(self.M), "A": str(self.A), "from_n": self.since}

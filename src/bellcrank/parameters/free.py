@@ -38,7 +38,7 @@ class Free(Node):
 
     @cached_property
     def value(self) -> float:
-        """At nominal parameters."""
+        """What it is with all parameters at their nominal values."""
         try:
             with np.errstate(all="ignore"):
                 return float(evaluated(self, lambda leaf: np.float64(leaf.args[1])))

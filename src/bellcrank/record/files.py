@@ -13,7 +13,7 @@ from bellcrank.record.formats import SUFFIXES, format_of
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-KEPT = 'The record is still in memory: call save("...") again'
+RETRY_HINT = 'The record is still in memory: call save("...") again'
 
 
 def save(run: Record, path: str | Path) -> Path:
@@ -21,10 +21,10 @@ def save(run: Record, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
-            f'{path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}". {KEPT} with one of these.'
+            f'{path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}". {RETRY_HINT} with one of these.'
         )
     kind = format_of(path.suffix.lower())
-    return write_whole(path, lambda stream: kind.write(run, stream), KEPT)
+    return write_whole(path, lambda stream: kind.write(run, stream), RETRY_HINT)
 
 
 def load(path: str | Path) -> Record:

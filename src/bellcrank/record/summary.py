@@ -17,7 +17,7 @@ from bellcrank.text import table
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
-MOST = 60  # rows of the table; a humanoid has hundreds of columns
+MOST_ROWS = 60  # rows of the table; a humanoid has hundreds of columns
 
 
 def summary(run: Record) -> str:
@@ -28,10 +28,10 @@ def summary(run: Record) -> str:
         span = f"at {first:.6g} s" if first == last else f"at {first:.6g} to {last:.6g} s"
     batch = f"{run.runs} runs {run.batch} of " if run.batch else ""
     head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} row{'s' * (len(run) != 1)}, {span}"
-    rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MOST]]
+    rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MOST_ROWS]]
     parts = [table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
-    if len(run.columns) > MOST:
-        parts.append(f"... and {len(run.columns) - MOST} more")
+    if len(run.columns) > MOST_ROWS:
+        parts.append(f"... and {len(run.columns) - MOST_ROWS} more")
     made = [f"{key}: {shown(value)}" for key, value in run.provenance.items()]
     return "\n".join([line(head), *parts, *map(line, (*made, *stops(run)))])
 

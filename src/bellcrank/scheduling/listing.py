@@ -16,14 +16,14 @@ from itertools import groupby
 from bellcrank.graph import Graph
 from bellcrank.scheduling.lockstep import in_step
 from bellcrank.scheduling.machine import Machine
-from bellcrank.scheduling.placing import MANY, Placement, Plan, Timetable
+from bellcrank.scheduling.placing import MANY_PROCESSORS, Placement, Plan, Timetable
 from bellcrank.scheduling.schedule import Schedule
 from bellcrank.scheduling.tasks import Tasks, tasks
 
 EFFORT = 300_000  # values that are looked up, in all: a second or two
-ONCE = 1_000_000  # as many for a single round, or to find out how many processors to use: some seconds
+EFFORT_ONCE = 1_000_000  # as many for a single round, or to find out how many processors to use: some seconds
 WEIGHTS = (1.0, 0.0, 3.0, 10.0)
-SMALL = 4  # processors: the smallest part of a large machine that is tried
+SMALLEST_PART = 4  # processors: the smallest part of a large machine that is tried
 PATIENCE = 16  # rounds without gain
 
 
@@ -61,7 +61,7 @@ def sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
 
 def affordable(todo: Tasks, machine: Machine) -> bool:
     plan = Plan(todo, machine)
-    return plan.effort(plan.candidates) <= ONCE
+    return plan.effort(plan.candidates) <= EFFORT_ONCE
 
 
 def laid_out(todo: Tasks, machine: Machine) -> Schedule:
@@ -149,7 +149,8 @@ class _Search:
 
     def _weights(self) -> None:
         free = not any(self.plan.send)
-        if self.plan.machine.processors > MANY and not free:  # a corner of a large machine may do better than all of it
+        # A corner of a large machine may do better than all of it.
+        if self.plan.machine.processors > MANY_PROCESSORS and not free:
             self._regions()
         for weight in WEIGHTS[: 1 if free else None]:
             if not self._done:
@@ -157,13 +158,13 @@ class _Search:
 
     def _regions(self) -> None:
         """Twice as many processors each time, as long as that is better and affordable; then half as many more."""
-        rank, size, left = urgency(self.plan), SMALL, ONCE - self.plan.effort(SMALL)
+        rank, size, left = urgency(self.plan), SMALLEST_PART, EFFORT_ONCE - self.plan.effort(SMALLEST_PART)
         while self._part(rank, size):
             size *= 2
             left -= self.plan.effort(size)
             if left < 0.0:
                 return
-        if size > SMALL:
+        if size > SMALLEST_PART:
             self._part(rank, 3 * size // 4)
 
     def _part(self, rank: Sequence[float], size: int) -> bool:

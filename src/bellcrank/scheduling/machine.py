@@ -111,7 +111,7 @@ class Machine:
         return self.topology.processors
 
     def message(self, words: int) -> float:
-        """On one channel."""
+        """Time that a message of so many words takes on one channel."""
         return self.start + self.word * words
 
     def with_costs(self, **changes: Any) -> Machine:

@@ -11,7 +11,7 @@ from bellcrank.scheduling.machine import Channel, Machine
 from bellcrank.scheduling.schedule import Hop, Message, Schedule
 from bellcrank.scheduling.tasks import Tasks
 
-MANY = 32  # processors: of more, only those near the values are looked at
+MANY_PROCESSORS = 32  # processors: of more, only those near the values are looked at
 
 
 class Plan:
@@ -30,7 +30,8 @@ class Plan:
         topology = machine.topology
         self.alike = topology.bus or all(len(n) == machine.processors - 1 for n in topology.neighbours)
         around = max(map(len, topology.neighbours))
-        self.candidates = machine.processors if machine.processors <= MANY else min(MANY, 3 * around)  # about
+        few = machine.processors <= MANY_PROCESSORS
+        self.candidates = machine.processors if few else min(MANY_PROCESSORS, 3 * around)  # about
 
     def __len__(self) -> int:
         return len(self.work)
@@ -152,14 +153,14 @@ class Placement:
         if self.region:
             return self.region
         count = self.machine.processors
-        if count <= MANY and not self.plan.alike:
+        if count <= MANY_PROCESSORS and not self.plan.alike:
             return range(count)
         idle = next((p for p in range(count) if p not in self.touched), 0)
-        if count <= MANY:
+        if count <= MANY_PROCESSORS:
             return sorted({*self.touched, idle})  # those that have done nothing yet are all alike
         near = {self.where[j] for j in self.plan.needs[i]}
         for p in list(near):
-            near.update(self.machine.topology.neighbours[p][:MANY])
+            near.update(self.machine.topology.neighbours[p][:MANY_PROCESSORS])
         return sorted({*near, idle})
 
     def _finish(self, i: int, p: int) -> float:

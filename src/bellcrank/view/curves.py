@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 WIDTH, HEIGHT = 330, 170  # of a panel, with its axes
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 22, 24  # its margins
 HEAD, FOOT = 48, 22  # of the figure: title and legend, name of the axis
-CLOSE = 0.25  # how many units a drawn line may miss a point by
+LARGEST_MISS = 0.25  # how many units a drawn line may miss a point by
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def ticks(low: float, high: float, wanted: int) -> list[float]:
 
 
 def thinned(points: Array) -> Array:
-    """The points that a line needs to miss none by more than CLOSE (Ramer 1972; Douglas and Peucker 1973)."""
+    """The points that a line needs to miss none by more than LARGEST_MISS (Ramer 1972; Douglas and Peucker 1973)."""
     keep = np.zeros(len(points), bool)
     if len(points):
         keep[[0, -1]] = True
@@ -135,7 +135,7 @@ def thinned(points: Array) -> Array:
         else:
             away = np.hypot(*between.T)
         k = int(away.argmax())
-        if away[k] > CLOSE:
+        if away[k] > LARGEST_MISS:
             keep[i + 1 + k] = True
             todo += [(i, i + 1 + k), (i + 1 + k, j)]
     return points[keep]

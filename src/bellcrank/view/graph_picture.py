@@ -20,7 +20,7 @@ from bellcrank.quoting import xml
 from bellcrank.scalar import step_of
 from bellcrank.view import palette
 
-MOST = 400  # nodes: a picture of more shows nothing
+MOST_NODES = 400  # nodes: a picture of more shows nothing
 TALL, GAP, THIN, BETWEEN, EDGE, SWEEPS = 24, 10, 9, 30, 28, 24
 SIGNS = str.maketrans({"*": "×", "-": "−", "/": "÷"})
 
@@ -56,10 +56,10 @@ def svg(
     name: str, inputs: Mapping[str, tuple[int, ...]], outputs: Mapping[str, Array], nodes: Sequence[Node],
     critical: Sequence[Node],
 ) -> str:  # fmt: skip
-    if len(nodes) > MOST:
+    if len(nodes) > MOST_NODES:
         raise InputError(
-            f"{name} has {len(nodes)} nodes; a picture of more than {MOST} shows nothing. --target dot gives it to "
-            "Graphviz, and `bellcrank schedule` draws what it does when."
+            f"{name} has {len(nodes)} nodes; a picture of more than {MOST_NODES} shows nothing. --target dot gives it "
+            "to Graphviz, and `bellcrank schedule` draws what it does when."
         )
     steps = palette.order(step_of(n.label) for n in nodes if n.op != "input")
     spots, lines = _spots(inputs, outputs, nodes, critical, steps)

@@ -20,7 +20,7 @@ from bellcrank.model.parts import Array
 Shape = dict[str, Any]
 SLENDER = 0.085  # radius of a bar against the typical length of one
 SLIDES = ("prismatic", "cylindrical")
-FAR = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
+WIDEST_MOTION = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
 
 
 def scene(m: Mechanism, q: Array) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
     centre, radius = _sphere(spots[0], unit)
     if not free:  # what flies away is followed
         around, reach = _sphere(spots.reshape(-1, 3), unit)
-        centre, radius = (around, reach) if reach < FAR * radius else (centre, FAR * radius)
+        centre, radius = (around, reach) if reach < WIDEST_MOTION * radius else (centre, WIDEST_MOTION * radius)
     return {
         "bodies": [b.name for b in m.bodies],
         "shapes": [s for i in range(len(m.bodies)) for s in shapes(m, i, unit)] + _ground(m, unit),

@@ -17,14 +17,14 @@ import numpy as np
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.numbers import turn
-from bellcrank.model import assemble
+from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
-MOST = 10_000  # bodies; each takes about so long and so much
+MOST_BODIES = 10_000  # bodies; each takes about so long and so much
 SECONDS, BYTES = 3e-3, 2e4
 LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # of the links of chain and tree: metres and kilograms
 
@@ -62,7 +62,7 @@ def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 
         R, point = (turn(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))) if i else (np.eye(3), (0.0,) * 3)
         made.append(_joint(i, i - 1, kinds[i % len(kinds)], matrix(R), triple(point), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
         bodies.append(_random_body(rng, i))
-    return assemble(f"chain{n}_papers", bodies, made, source="zoo")
+    return mechanism_of(f"chain{n}_papers", bodies, made, source="zoo")
 
 
 def random_tree(
@@ -102,7 +102,7 @@ def random_tree(
         joints.append(replace(_random_joint(rng, i, parent, kind, special), **extra))
         bodies.append(_random_body(rng, i))
     g = triple(rng.normal(size=3) * 6.0) if rng.random() > special else (0.0, 0.0, -9.81)
-    return assemble(f"random{n}", bodies, joints, gravity=g, source="zoo")
+    return mechanism_of(f"random{n}", bodies, joints, gravity=g, source="zoo")
 
 
 def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twist: str, seed: int) -> Mechanism:
@@ -127,7 +127,7 @@ def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twis
         made.append(_joint(i, parent, kind, IDENTITY, point, *axes))
         side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
         bodies.append(Body(f"link{i + 1}", MASS, (0.0, 0.0, LENGTH / 2), matrix(np.diag([side, side, along]))))
-    return assemble(name if twist == "alternate" else f"{name}_{twist}", bodies, made, source="zoo")
+    return mechanism_of(name if twist == "alternate" else f"{name}_{twist}", bodies, made, source="zoo")
 
 
 def _random_joint(rng: np.random.Generator, i: int, parent: int, kind: str, special: float) -> Joint:
@@ -196,12 +196,12 @@ def whole(n: int, what: str, least: int = 1, bodies: int = 1) -> int:
     """A number of parts of so many bodies each, or an error where nobody would see the end of making them."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
         raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
-    if n * bodies > MOST:
+    if n * bodies > MOST_BODIES:
         parts = float(min(int(n) * bodies, 10**30))
         hours = parts * SECONDS / 3600
         time = f"{hours:.3g} hours" if hours > 1 else f"{60 * hours:.2g} minutes"
         raise InputError(
             f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES / 1e9:.3g} GB only "
-            f"to make. At most {MOST // bodies:,}."
+            f"to make. At most {MOST_BODIES // bodies:,}."
         )
     return int(n)

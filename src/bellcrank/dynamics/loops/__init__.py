@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from bellcrank.dynamics.loops.analysis import Analysis, analysis
-from bellcrank.dynamics.loops.assemble import assemble
+from bellcrank.dynamics.loops.from_guess import assemble
 
 __all__ = ["Analysis", "analysis", "assemble"]

@@ -13,7 +13,7 @@ import numpy as np
 from bellcrank.dynamics.loops.rows import CLOSURES
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
-from bellcrank.model.assemble import assemble
+from bellcrank.model.from_parts import mechanism_of
 from bellcrank.model.parts import IDENTITY, Frame, Joint, Loop, Matrix, matrix
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +40,7 @@ def absolute(mechanism: Mechanism) -> Mechanism:
         loops.append(loop)
     own = {m.ground, *(b.name for b in m.bodies)}
     places = [f for name, f in frames.items() if name not in own]
-    return assemble(
+    return mechanism_of(
         f"{m.name}_absolute", list(m.bodies), joints, places, ground=m.ground, gravity=m.gravity, loops=loops,
         springs=list(m.springs),
     )  # fmt: skip

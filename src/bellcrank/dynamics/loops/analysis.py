@@ -27,11 +27,11 @@ from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
 WALKERS, STEPS = 4, 3
-FINE = 1e-7  # singular values below this, against the largest, count as zero
-LIKELY = 3e-11  # where all are exact, those that should be zero are smaller
-SAID = 1e-8  # what loops stay open by, if it is more
-AMPLE = 10.0  # between configurations that were seen and others, of how far loops stay open
-CLEAR = 30.0  # between what is left of zeros, and what is none
+EXACT_ZERO = 1e-7  # singular values below this, against the largest, count as zero
+EXACT_NOISE = 3e-11  # where all are exact, those that should be zero are smaller
+OPEN_SAID = 1e-8  # what loops stay open by, if it is more
+SLACK_MARGIN = 10.0  # between configurations that were seen and others, of how far loops stay open
+NOISE_MARGIN = 30.0  # between what is left of zeros, and what is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +73,9 @@ class Analysis:
     def doubts(self) -> tuple[str, ...]:
         """Whether the mechanism is what was meant."""
         found = []
-        if self.rough and self.slack > SAID:
+        if self.rough and self.slack > OPEN_SAID:
             found.append(
-                f"numbers are not exact: the loops stay open by up to {self.slack / AMPLE:.1e} (m, or 1 for "
+                f"numbers are not exact: the loops stay open by up to {self.slack / SLACK_MARGIN:.1e} (m, or 1 for "
                 "directions) as it moves. Axes that are parallel, or lengths that fit, but for the last digits are "
                 "taken as meant so; write them with all digits to have it closed"
             )
@@ -126,11 +126,11 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     at = closed(tree, samples)
     C = _natural(tree, at.C)
     s = _singular_values(C)
-    rank = int((s > (rough or FINE)).sum(axis=1).max(initial=0))
+    rank = int((s > (rough or EXACT_ZERO)).sum(axis=1).max(initial=0))
     noise = float(s[:, rank:].max(initial=0.0))
     size = np.abs(C).max(axis=(0, 2), initial=0.0)
     trivial = tuple(int(k) for k in np.flatnonzero(size < max(1e-10, 3.0 * noise)))
-    regular = (s > max(FINE, CLEAR * noise)).sum(axis=1)
+    regular = (s > max(EXACT_ZERO, NOISE_MARGIN * noise)).sum(axis=1)
     usual = regular == rank if (regular == rank).any() else np.ones(len(samples), bool)
     rows = [k for k in range(len(what)) if k not in trivial]
     whose = [k for k, loop in enumerate(tree.loops) for _ in range(EQUATIONS[loop.kind])]
@@ -142,7 +142,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
         trivial,
         Rank(
             tuple(rows),
-            *_groups(tree, C[usual][:, rows], at.C[:, rows], rows, rank, max(1e-6, CLEAR * noise)),
+            *_groups(tree, C[usual][:, rows], at.C[:, rows], rows, rank, max(1e-6, NOISE_MARGIN * noise)),
             tuple(whose[k] for k in rows),
         ),
         np.abs(at.C[:, rows]).max(axis=0, initial=0.0) > 1e-13 * scale,
@@ -150,7 +150,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
         samples,
         max(0, rank - int(regular[0])),
         rough,
-        AMPLE * float(np.abs(at.value).max(initial=0.0)),
+        SLACK_MARGIN * float(np.abs(at.value).max(initial=0.0)),
         float(s[:, rank - 1].max()) if rank else 0.0,
     )
 
@@ -195,7 +195,7 @@ def _singular_values(C: Array) -> Array:
 def _inexact(tree: Tree, samples: Array) -> bool:
     """Whether the mechanism is held by what is nearly nothing, wherever it is: then that is not meant."""
     s = _singular_values(_natural(tree, closed(tree, samples).C))
-    nearly = (s > LIKELY) & (s < ROUGH)
+    nearly = (s > EXACT_NOISE) & (s < ROUGH)
     stuck = len(samples) == 1 and (s < ROUGH).any()
     return bool(nearly.any(axis=1).all() or stuck)
 

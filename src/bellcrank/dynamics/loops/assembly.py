@@ -14,15 +14,16 @@ import numpy as np
 from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, units, upright
 from bellcrank.model.tree import Tree
 
-CLOSE = 1e-12  # of the largest residual, metres or radians
-CLOSED = 1e3 * CLOSE  # what rounding may leave of it in large mechanisms
+AIMED_AT = 1e-12  # for the largest residual, metres or radians
+CLOSED = 1e3 * AIMED_AT  # what rounding may leave of it in large mechanisms
 ROUNDS = 200
 # Singular values of C below this, against the largest, count as zero where numbers are not exact, as in files that have
 # 1.571 for a quarter of a turn.
 ROUGH = 3e-4
 OPEN = 3.0  # times that, the loops may then stay open
-# A branch is followed in steps of at most FIRST, which move nothing by more than STRIDE, and given up below SHORTEST.
-FIRST, STRIDE, SHORTEST, MOST = 0.1, 0.3, 1e-5, 2000
+# A branch is followed in so many steps at most, between the shortest and the longest, which move nothing by more than
+# the stride.
+LONGEST_STEP, SHORTEST_STEP, MOST_STEPS, STRIDE = 0.1, 1e-5, 2000, 0.3
 SPREAD = np.geomspace(0.05, 3.0, 48)  # how far around a guess that leads nowhere others are tried
 
 
@@ -41,7 +42,7 @@ def assembled(
     damping = np.full(len(q), 1e-3)
     stalled = np.zeros(len(q), bool)
     for _ in range(rounds):
-        busy = (error > CLOSE) & (damping < 1e12) & ~(stalled & (error < CLOSED))
+        busy = (error > AIMED_AT) & (damping < 1e12) & ~(stalled & (error < CLOSED))
         if not busy.any():
             break
         step = aim(damping * np.minimum(1.0, error))
@@ -137,8 +138,8 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
     q, residual = assembled(tree, guess, rough=rough)
     if not closes(tree, q, residual, rough):
         return None
-    length = FIRST
-    for _ in range(MOST):
+    length = LONGEST_STEP
+    for _ in range(MOST_STEPS):
         left = _left(tree, q, guess, free)
         if left is None:
             return None
@@ -153,10 +154,10 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
         moves = float(np.abs(part - aside * free).max(initial=0.0))
         back = float(np.abs(there - ahead).max(initial=0.0))
         if closes(tree, there, residual, rough) and moves < STRIDE and back < max(0.2 * moves, 1e-9):
-            q, length = there, min(2.0 * length, FIRST)
+            q, length = there, min(2.0 * length, LONGEST_STEP)
         else:
             length *= 0.5
-            if length < SHORTEST:
+            if length < SHORTEST_STEP:
                 return None
     return None
 
@@ -185,7 +186,7 @@ def consistent(tree: Tree, q: Array, v: Array, free: Array | None = None, rough:
 def summary(names: list[str], value: Array, largest: int = 4) -> str:
     """The residuals by equation, the worst first."""
     order: Any = np.argsort(-np.abs(value))[:largest]
-    return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if abs(value[k]) > CLOSE)
+    return ", ".join(f"{names[k]} {value[k]:.3g}" for k in order if abs(value[k]) > AIMED_AT)
 
 
 def open_ends(names: list[str], residual: Array) -> str:

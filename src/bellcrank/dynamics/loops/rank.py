@@ -21,7 +21,7 @@ from bellcrank.dynamics.state_space import Rows, factors, rows, solve, square
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, sqrt, step, where
 
-LEAST = 1e-15  # of what is left of a row, against the largest of its group: what is less is rounding
+LEAST_PIVOT = 1e-15  # of what is left of a row, against the largest of its group: what is less is rounding
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def thin(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[list[Scal
             best = where(larger, A[i][i], best)
             row = [where(larger, x, y) for x, y in zip(A[i], row, strict=True)]
         least = minimum(least, best)
-        one = 1.0 / sqrt(maximum(best, LEAST * size))
+        one = 1.0 / sqrt(maximum(best, LEAST_PIVOT * size))
         column = [x * one for x in row]
         columns.append(column)
         lower = [[A[i][j] - column[i] * column[j] for j in range(i + 1)] for i in range(n)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.dynamics.columns import Matrix, columns
+from bellcrank.dynamics.mass_columns import Matrix, columns
 from bellcrank.dynamics.mass_matrix import vneb
 from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame
 from bellcrank.dynamics.mass_matrix.vcrb_parallel import composites

@@ -14,7 +14,7 @@ is in one fixed frame; joints may slide, and have any number of axes.
 
 from __future__ import annotations
 
-from bellcrank.dynamics.columns import Column, Matrix, columns, fixed_frame
+from bellcrank.dynamics.mass_columns import Column, Matrix, columns, fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

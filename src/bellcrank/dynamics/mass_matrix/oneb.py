@@ -15,7 +15,7 @@ zero and folded, which is the first of the four redundancies that the slides rem
 
 from __future__ import annotations
 
-from bellcrank.dynamics.columns import Matrix, carried, columns, transforms
+from bellcrank.dynamics.mass_columns import Matrix, carried, columns, transforms
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

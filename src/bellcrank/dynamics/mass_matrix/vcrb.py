@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.dynamics.columns import Matrix, columns, fixed_frame
+from bellcrank.dynamics.mass_columns import Matrix, columns, fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.columns import Matrix, columns
+from bellcrank.dynamics.mass_columns import Matrix, columns
 from bellcrank.dynamics.mass_matrix.doubling import Levels, ancestors, fixed_frame, totals
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree

@@ -13,7 +13,7 @@ Departs: everything is in one fixed frame; joints may slide, and have any number
 
 from __future__ import annotations
 
-from bellcrank.dynamics.columns import Matrix, carried, columns, fixed_frame
+from bellcrank.dynamics.mass_columns import Matrix, carried, columns, fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

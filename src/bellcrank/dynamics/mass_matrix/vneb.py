@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.columns import Matrix, carried, columns, fixed_frame
+from bellcrank.dynamics.mass_columns import Matrix, carried, columns, fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -14,7 +14,7 @@ O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,
 
 from __future__ import annotations
 
-from bellcrank.dynamics.columns import Matrix, balanced, carried, columns
+from bellcrank.dynamics.mass_columns import Matrix, balanced, carried, columns
 from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame, totals
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree

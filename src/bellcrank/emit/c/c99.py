@@ -39,7 +39,8 @@ SPELL = {
 }
 REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
 TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
-LIMIT, LONGEST = 2000, 40  # statements in a function; characters of a label in a name, of which C99 promises 63
+MOST_STATEMENTS = 2000  # of a function
+LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
 LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
 
 HEADER = """/* {title}
@@ -96,12 +97,12 @@ class _Text:
         words = ["out"] if len(graph.outputs) == 1 else map(identifier, graph.outputs)
         self.outputs = {key: fresh(word, taken) for key, word in zip(graph.outputs, words, strict=True)}
         self.arrays, self.workspace = [*self.inputs.values(), *self.outputs.values()], fresh("w", taken)
-        self.cut(nodes, max(1, -(-len(nodes) // LIMIT)))
+        self.cut(nodes, max(1, -(-len(nodes) // MOST_STATEMENTS)))
         self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
         self.names = {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
         for n in nodes:
             word = f"{n.op} {self.names[n.args[0].serial]}" if n.op in TWINS else n.label
-            self.names[n.serial] = fresh(identifier(word)[:LONGEST], taken, numbered=n.op not in TWINS)
+            self.names[n.serial] = fresh(identifier(word)[:LONGEST_LABEL], taken, numbered=n.op not in TWINS)
 
     def cut(self, nodes: Sequence[Node], count: int) -> None:
         """Equal parts, what each reads of those before it, and places in the workspace for that."""

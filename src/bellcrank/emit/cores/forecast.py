@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.costs import FAR
+from bellcrank.emit.cpu.costs import FARTHEST_USE
 from bellcrank.emit.order import LATENCY, order
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
@@ -44,7 +44,7 @@ class Core:
         """Takes its turn; values that were last touched long ago have left the registers."""
         far = 0
         for a in node.operands:
-            far += self.count - self.touched.get(a.serial, self.count) > FAR
+            far += self.count - self.touched.get(a.serial, self.count) > FARTHEST_USE
             self.touched[a.serial] = self.count
         self.touched[node.serial] = self.count
         self.count += 1

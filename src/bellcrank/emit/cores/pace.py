@@ -196,7 +196,7 @@ def _least(timer: Callable[[], float]) -> float:
 
 
 def _message(dtype: str) -> tuple[float, float]:
-    """(start, word)."""
+    """What a message costs to begin with, and each of its words after the first."""
     if len(allowed()) < 2:
         return GUESS
     one, many = (ping_pong(words, dtype) for words in (1, MANY_WORDS))

@@ -35,7 +35,7 @@ class Cores:
         return self._one.choose(graphs)
 
     def schedule(self, graph: Graph) -> Schedule:
-        """Who does what."""
+        """Which core computes what, and when."""
         return cores.planned(graph, self.machine, self.dtype)
 
     def source(self, graph: Graph) -> str:

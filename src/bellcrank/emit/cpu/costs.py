@@ -36,7 +36,7 @@ from bellcrank.scalar import cos, maximum, minimum, sin
 
 ROWS = 512
 REPEATS = 25
-FAR = 80  # with three times as many registers as any processor has, the compiler still had to put it away
+FARTHEST_USE = 80  # with three times as many registers as any processor has, the compiler still had to put it away
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Parts:
     roots: float  # div, sqrt
     angles: float  # arguments of sine and cosine
     calls: float  # of the C library: exp, log, tan, ...
-    recalls: float  # uses of a value that was last touched FAR operations before
+    recalls: float  # uses of a value that was last touched FARTHEST_USE operations before
     reads: float
     writes: float
     starts: float = 1.0
@@ -98,7 +98,7 @@ def recalls(g: Graph) -> int:
     total = 0
     for now, node in enumerate(order(g)):
         for a in node.operands:
-            total += now - touched[a.serial] > FAR
+            total += now - touched[a.serial] > FARTHEST_USE
             touched[a.serial] = now
         touched[node.serial] = now
     return total

@@ -28,7 +28,7 @@ from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
-LINE = "\n"
+NEWLINE = "\n"
 
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
@@ -253,7 +253,7 @@ def _together(program: Program, w: Writer, observe: str, source_row: str) -> str
     for tile in tiles("row", R, (2 * TILE, TILE)):
         copied.store(copy, tile, "%all.to", "%rows_lane", copied.load(copy, tile, source_row, ""))
     return f"""even:
-{"".join(f"  {line}{LINE}" for line in head)}  %all.same = icmp eq {counts} %all.n, {turned}
+{"".join(f"  {line}{NEWLINE}" for line in head)}  %all.same = icmp eq {counts} %all.n, {turned}
   %all.same.bits = bitcast {w.mask} %all.same to {bits}
   %all.bits = and {bits} %all.same.bits, %due.bits
   %all.is = icmp eq {bits} %all.bits, -1
@@ -265,7 +265,7 @@ all.put:
   %all.to = getelementptr i8, ptr %rows, i64 %all.o
   %all.n1 = add {counts} %all.n, {one}
   store {counts} %all.n1, ptr %counts, align 8
-{"".join(f"  {line}{LINE}" for line in copy.lines)}  br label %stored
+{"".join(f"  {line}{NEWLINE}" for line in copy.lines)}  br label %stored
 """
 
 

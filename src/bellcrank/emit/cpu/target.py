@@ -14,8 +14,8 @@ from bellcrank.emit.cpu.library import Library, code_size, compiled
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph
 
-WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
-ALL = 2**62  # rows: the entry keeps every batch to itself
+THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
+ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Cpu:
         outputs = [array.shape for array in graph.outputs.values()]
         if len(outputs) != 1 or not graph.inputs:
             return text
-        limit = ALL if self.threads == 1 else 2 * rows_per_thread(graph, self.dtype)
+        limit = ALL_ROWS if self.threads == 1 else 2 * rows_per_thread(graph, self.dtype)
         return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
@@ -63,4 +63,4 @@ def rows_per_thread(graph: Graph, dtype: str) -> int:
     """States that are worth a thread."""
     from bellcrank.emit.cpu.costs import costs
 
-    return max(16, round(WORTH / costs(dtype).predicted(graph)))
+    return max(16, round(THREADS_WORTH / costs(dtype).predicted(graph)))

@@ -24,14 +24,14 @@ FILE = 65536  # registers of a multiprocessor
 SHARED = 227 * 1024  # bytes of its shared memory, of which each block costs one KB more than it asks for
 REGISTERS = 255  # that a thread may have
 WARPS = 64  # at most, on a multiprocessor
-OWN = 12  # values' worth of registers for addresses, constants and results on their way
+OWN_VALUES = 12  # values' worth of registers for addresses, constants and results on their way
 PARKED = 0.25  # the same where values are parked, as a share of those alive: what is fetched early waits, too
-NEAR, FAR = 2.0, 12.0  # instructions' worth of a value's way to shared and to local memory, or back
+SHARED_COST, LOCAL_COST = 2.0, 12.0  # instructions' worth of a value's way to shared and to local memory, or back
 STATES = {1: 128, 2: 64, 4: 32, 8: 32}  # of a block, by the members of a team
 SPEED = {1: 2.1e13, 2: 1.15e13}  # instructions of threads per second, by the words of a value
 CACHED, FETCHED = 6500, 9e12  # the same for a longer text, which the instruction cache does not hold
 BANDWIDTH = 4.2e12  # bytes per second that a copy moves
-WORTH = 1.25  # what one thread must lose by waiting, before teams are tried: they do more in all
+TEAMS_WORTH = 1.25  # what one thread must lose by waiting, before teams are tried: they do more in all
 WAITING = 1.25  # an idle member costs more than its share
 # By warps at work on a multiprocessor, how much of its speed a kernel reaches that does nothing but arithmetic.
 EFFICIENCY = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}
@@ -65,8 +65,8 @@ class Plan:
     def _parked(self, member: int) -> tuple[Parking, int]:
         stream = self.team.streams[member]
         most = max(live(stream), default=0)
-        free = (most + OWN) * self.words <= self.limit
-        own = OWN if free else max(OWN, round(PARKED * most))
+        free = (most + OWN_VALUES) * self.words <= self.limit
+        own = OWN_VALUES if free else max(OWN_VALUES, round(PARKED * most))
         room = most if free else max(8, self.limit // self.words - own)
         parking = parked(stream, room, self.team.foreign(member))
         return parking, min(self.limit, (parking.most + own) * self.words)
@@ -107,7 +107,8 @@ class Plan:
         """Instructions of a state, over how well the warps hide each other's waiting."""
         moves = 0.0
         for parking, near in zip(self.parkings, self.near, strict=True):
-            moves += sum(FAR if s.slot >= near and s.what != "drop" else NEAR for s in parking.steps if s.unit is None)
+            steps = [s for s in parking.steps if s.unit is None]
+            moves += sum(LOCAL_COST if s.slot >= near and s.what != "drop" else SHARED_COST for s in steps)
         return (self.team.work + moves) / _efficiency(self.blocks * self.threads / 32 * self.team.balance**WAITING)
 
 
@@ -119,20 +120,20 @@ def _efficiency(warps: float) -> float:
     return points[-1][1] + 0.002 * (warps - points[-1][0])
 
 
-MOST = _efficiency(WARPS)  # that any plan can have
+BEST_EFFICIENCY = _efficiency(WARPS)  # that any plan can have
 
 
 def best(units: Units, words: int, distance: int = DISTANCE) -> Plan:
     """The plan with the least predicted time, of one thread and of teams."""
     sequence = order(units)
-    one = chosen(alone(sequence, distance), words, STATES[1])
-    if one.cost < WORTH * one.team.work or units.graph.calls:
+    one = team_plan(alone(sequence, distance), words, STATES[1])
+    if one.cost < TEAMS_WORTH * one.team.work or units.graph.calls:
         return one  # a team does more than one thread; it must have something to gain
-    found = [chosen(team, words, STATES[k]) for k in STATES if k > 1 for team in teams(units, sequence, k, distance)]
+    found = [team_plan(team, words, STATES[k]) for k in STATES if k > 1 for team in teams(units, sequence, k, distance)]
     return min([one, *(p for p in found if p.fits)], key=lambda p: p.cost)
 
 
-def chosen(team: Team, words: int, states: int) -> Plan:
+def team_plan(team: Team, words: int, states: int) -> Plan:
     """The number of blocks with the least predicted time. It does not fit if the mailbox alone is too large."""
     found = list(_tried(team, words, states))
     return min(found, key=lambda p: p.cost) if found else Plan(team, words, states, 1)

@@ -28,8 +28,8 @@ from bellcrank.emit.cuda.device import (
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError
 
-LARGEST = 2**32 - 1  # a stride, in elements
-KEPT = 0.9  # of the free memory that one part of a batch may take
+LARGEST_STRIDE = 2**32 - 1  # a stride, in elements
+MEMORY_SHARE = 0.9  # of the free memory that one part of a batch may take
 
 
 class CudaKernel(Kernel):
@@ -119,7 +119,7 @@ class CudaKernel(Kernel):
         if a.shape[: len(batch)] != batch or a.ndim != len(batch) + len(shape):
             a = cp.broadcast_to(a, (*batch, *shape))
         a = a.reshape(rows, size)
-        return a if all(0 <= s <= LARGEST for s in _strides(a)) else cp.ascontiguousarray(a)
+        return a if all(0 <= s <= LARGEST_STRIDE for s in _strides(a)) else cp.ascontiguousarray(a)
 
     def _room(
         self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
@@ -130,7 +130,7 @@ class CudaKernel(Kernel):
         if out is not None and not any(cp.may_share_memory(out, a) for a in inputs):
             if out.flags.c_contiguous:
                 return [out], [out.reshape(rows, -1)]
-            if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST for x in _strides(out)):
+            if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST_STRIDE for x in _strides(out)):
                 return [out], [out]
         results, views = [], []
         try:
@@ -220,7 +220,7 @@ class CudaKernel(Kernel):
     def _part(self, rows: int, arrays: Sequence[Any]) -> int:
         """Rows that fit the memory that is free."""
         each: int = sum(a.shape[1] for a in arrays if len(a) > 1) * np.dtype(self.signature.dtype).itemsize
-        return max(1, min(rows, int(KEPT * free_bytes()) // max(1, each)))
+        return max(1, min(rows, int(MEMORY_SHARE * free_bytes()) // max(1, each)))
 
     def _fitting(self, name: str, array: Any) -> Any:
         self._fits(name, array)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cuda.choice import FILE, OWN, REGISTERS, SHARED
+from bellcrank.emit.cuda.choice import FILE, OWN_VALUES, REGISTERS, SHARED
 from bellcrank.emit.cuda.looptext import Text, kept
 from bellcrank.emit.cuda.procedure import Place, Procedure, formal, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
@@ -111,7 +111,7 @@ class Loop:
         top.in_registers = top.variables_kept - moved
         for p in callees:
             if excess > moved:
-                p.room = max(16, self.capacity - (top.across - moved) - OWN)
+                p.room = max(16, self.capacity - (top.across - moved) - OWN_VALUES)
             while p.slots * self.threads * 4 * self.words > SHARED // 3 and p.room < p.alive:
                 p.room += 8  # two blocks at least shall fit: the rest is the assembler's to spill
                 del p.parking
@@ -141,7 +141,7 @@ class Loop:
     def capacity(self) -> int:
         """Values that fit the registers of a thread."""
         limit = FILE // (self.threads * self.blocks) // 8 * 8 if self.blocks else REGISTERS
-        return min(REGISTERS, limit) // self.words - OWN
+        return min(REGISTERS, limit) // self.words - OWN_VALUES
 
     @property
     def room(self) -> int:
@@ -162,7 +162,7 @@ class Loop:
     @property
     def registers(self) -> int:
         """Predicted, of a thread."""
-        return min(REGISTERS, (self.most + OWN) * self.words)
+        return min(REGISTERS, (self.most + OWN_VALUES) * self.words)
 
     @property
     def shared(self) -> int:
@@ -177,7 +177,7 @@ class Loop:
 
     @cached_property
     def text(self) -> str:
-        """LLVM IR."""
+        """The whole kernel as LLVM IR."""
         return Text(self).module
 
     @cached_property

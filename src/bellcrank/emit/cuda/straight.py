@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.choice import BANDWIDTH, MOST, SHARED, STATES, Plan, best, chosen
+from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, SHARED, STATES, Plan, best, team_plan
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
@@ -67,7 +67,7 @@ class Straight:
         if self.blocks:
             found = [Plan(team, self.words, states, self.blocks) for team in made]
         else:
-            found = [chosen(team, self.words, states) for team in made]
+            found = [team_plan(team, self.words, states) for team in made]
         return min(found, key=lambda p: (not p.fits, p.cost))
 
     @cached_property
@@ -90,7 +90,7 @@ class Straight:
     @property
     def least(self) -> float:
         """What the cost cannot be below; known at once."""
-        return sum((work(unit) for unit in self.units.all), 0.0) / MOST
+        return sum((work(unit) for unit in self.units.all), 0.0) / BEST_EFFICIENCY
 
     @cached_property
     def arrays(self) -> dict[str, Strided | Tiled]:
@@ -115,7 +115,7 @@ class Straight:
 
     @cached_property
     def text(self) -> str:
-        """LLVM IR."""
+        """The whole kernel as LLVM IR."""
         w, arrays = ThreadWriter(self.dtype, scarce=self.plan.blocks * self.plan.threads < 3 * 128), self.arrays
         for a in arrays.values():
             a.enter(w)

@@ -73,7 +73,7 @@ class Language:
         return self.calls[x.op].format(*args)
 
     def product(self, x: Product) -> str:
-        """Without its sign."""
+        """A product of a number and factors, without its sign: sums write that."""
         number = self.number(abs(x.number))
         one = number in ("1", "1.0") and bool(x.factors)
         parts = [] if one else [number]
@@ -114,7 +114,7 @@ def single(x: Sum) -> bool:
 
 
 def same(a: float | Fraction, b: float) -> bool:
-    """But for rounding."""
+    """Whether two numbers are equal but for rounding."""
     return abs(float(a) - b) <= 1e-13 * abs(b)
 
 

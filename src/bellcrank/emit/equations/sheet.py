@@ -22,8 +22,8 @@ from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 
 RESERVED = ("pi", "array", "symbols", "Matrix", "Rational", "Piecewise", "Min", "Max", "Abs")  # what targets import
-LONGEST = 60  # terms of an entry that a person still reads
-ENOUGH = 2_000  # terms, from the shortest entries on, by which the form of all is chosen
+LONGEST_ENTRY = 60  # terms of an entry that a person still reads
+ENOUGH_TERMS = 2_000  # terms, from the shortest entries on, by which the form of all is chosen
 
 Array = np.ndarray[Any, Any]
 Entries = dict[Index, Polynomial | None]
@@ -37,7 +37,7 @@ def sheet(
     relation: str = "",
     columns: Mapping[str, Sequence[str]] | None = None,
     remarks: tuple[str, ...] = (),
-    longest: int = LONGEST,
+    longest: int = LONGEST_ENTRY,
 ) -> Sheet:
     """`outputs` says of each what it is and of which inputs it is a function, `relation` how they belong together
     ("M a + h = tau"), `columns` what the elements of inputs belong to. More terms than `longest` are too long an entry.
@@ -48,7 +48,7 @@ def sheet(
     written = {key: _entries(array, values) for key, array in graph.outputs.items()}
     known = sorted((p for e in written.values() for p in e.values() if p), key=len)
     lengths = accumulate(map(len, known))
-    groups = grouping(ring, [p for p, so_far in zip(known, lengths, strict=True) if so_far <= ENOUGH])
+    groups = grouping(ring, [p for p, so_far in zip(known, lengths, strict=True) if so_far <= ENOUGH_TERMS])
     names = Names({*_words(graph), *OPS, *kwlist, *RESERVED})
     writer = Writer(ring, groups, graph.inputs, names)
     worked: dict[Symbol, Sum] = {}

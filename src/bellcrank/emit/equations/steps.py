@@ -30,7 +30,7 @@ from bellcrank.emit.equations.formula import (
 from bellcrank.graph import Graph, Node
 from bellcrank.quoting import identifier
 
-LINE = 6  # symbols in what is put into another line
+INLINE_SYMBOLS = 6  # symbols in what is put into another line
 
 
 Wave = Callable[[Node], Symbol | None]  # names sines and cosines that other outputs use too
@@ -76,7 +76,7 @@ class _Working:
             return plain(shared)
         found = self.spelled(node, [self.argument(a) for a in node.args])
         simple = len(found.terms) == 1 and len(list(symbols(found))) <= 1
-        once = self.uses[node.serial] == 1 and len(list(symbols(found))) <= LINE
+        once = self.uses[node.serial] == 1 and len(list(symbols(found))) <= INLINE_SYMBOLS
         if simple or once or not self.uses[node.serial]:  # the last are entries, and have names
             return found
         base = symbol_of(node.label)

@@ -66,7 +66,7 @@ class SpoolControl(ABC):
         """The desired joint rates that the sticks ask for."""
 
     def desired(self, t: Scalar, x: Any, u: Any = ()) -> tuple[list[Scalar], list[Scalar]]:
-        """theta_d and dtheta_d."""
+        """The desired angles theta_d of the joints, and their rates."""
         theta_d = [x[f"{j}_d"] for j in JOINTS]
         sticks = self.profile(t) if self.profile is not None else [u[name] for name in self.inputs]
         rates = self.rates(theta_d, sticks)

@@ -1,4 +1,4 @@
-"""No motion at all. `assemble` lumps the two bodies of a fixed joint into one, so no tree has this kind in it.
+"""No motion at all. `mechanism_of` lumps the two bodies of a fixed joint into one, so no tree has this kind in it.
 
 It is the table's row for the name: what may be asked of any joint type (nq, nv, coordinates) has an answer here too.
 """

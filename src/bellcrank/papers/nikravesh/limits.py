@@ -18,7 +18,7 @@ from bellcrank.dynamics.centres import jacobians, placed
 from bellcrank.dynamics.state_space import coordinate_names, rows, solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.graph import Graph, trace
-from bellcrank.model import Mechanism, Tree, assemble
+from bellcrank.model import Mechanism, Tree, mechanism_of
 from bellcrank.papers.counts import published
 from bellcrank.papers.results import Result
 from bellcrank.scalar import Scalar
@@ -52,7 +52,7 @@ def operations(make: Callable[[int], Mechanism], sizes: Sequence[int], method: s
 
 def first_joints(m: Mechanism, n: int) -> Mechanism:
     """The arm without what comes after its n-th joint."""
-    return assemble(f"{m.name}{n}", m.bodies[:n], m.joints[:n], ground=m.ground, gravity=m.gravity)
+    return mechanism_of(f"{m.name}{n}", m.bodies[:n], m.joints[:n], ground=m.ground, gravity=m.gravity)
 
 
 def folded(m: Mechanism, method: str = "joint_coordinates") -> Graph:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bellcrank.errors import BellcrankError
 from bellcrank.formats.locked_joints import locked
-from bellcrank.model import Mechanism, assemble
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.papers.open_loop import Array
 from bellcrank.papers.results import Result, Row, below
 from bellcrank.papers.saha.arms import SECONDS, Arm
@@ -57,7 +57,7 @@ def _held(m: Mechanism) -> Mechanism:
     """The same arm with joint 3 fixed."""
     joints, _ = locked(m.joints, ["joint3"])
     frames = [f for f in m.frames.values() if f.name not in ("ground", *(b.name for b in m.bodies))]
-    return assemble("stanford_held", m.bodies, joints, frames, gravity=m.gravity)
+    return mechanism_of("stanford_held", m.bodies, joints, frames, gravity=m.gravity)
 
 
 def _zero(r: Record) -> float:

@@ -53,7 +53,7 @@ def _incoming(arm: Arm, r: int, i: int, e: int) -> str | float:
 
 
 def _cell(p: Program, r: int, i: int) -> None:
-    """4.30."""
+    """All that cell (r, i) does, element by element (equation 4.30)."""
     n, here = p.arm.n, place(p.arm.n, r, i)
     for e in range(r, 2 * n + 1):
         x, y = _incoming(p.arm, r, r, e), _incoming(p.arm, r, i, e)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 WHAT = "a CSV file of a bellcrank record"
-FIRST = f"# {meta.FORMAT} {meta.VERSION}"
-MAGIC = FIRST.encode()
+FIRST_LINE = f"# {meta.FORMAT} {meta.VERSION}"
+MAGIC = FIRST_LINE.encode()
 
 
 class Encoded:
@@ -39,7 +39,7 @@ def write(run: Record, stream: IO[bytes]) -> None:
     text = Encoded(stream)
     notes = [cells(line(f"{key}: {shown(value)}")) for key, value in run.provenance.items()]
     # The last comment is the whole description; those before it are for people.
-    comments = [FIRST, *(f"# {note}" for note in notes), f"# {json_cells(meta.written(run))}"]
+    comments = [FIRST_LINE, *(f"# {note}" for note in notes), f"# {json_cells(meta.written(run))}"]
     for comment in comments:
         text.write(f"{comment}\n")
     out = csv.writer(text, lineterminator="\n")

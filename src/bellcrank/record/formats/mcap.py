@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WHAT, MAGIC = "an MCAP file of a bellcrank record", b"\x89MCAP0\r\n"
 KEY = "bellcrank"
 GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
-FAR = 2**62  # ns
+LATEST_TIME = 2**62  # ns
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
@@ -91,7 +91,7 @@ def _nanoseconds(t: Array) -> list[list[int]]:
     """Log times: never negative, never decreasing at a row without a time."""
     start = min(0.0, float(np.nanmin(t, initial=0.0, where=np.isfinite(t))))
     held = np.maximum.accumulate(np.where(np.isfinite(t), t - start, 0.0), axis=-1)
-    return [[round(min(x * 1e9, FAR)) for x in row] for row in held.tolist()]
+    return [[round(min(x * 1e9, LATEST_TIME)) for x in row] for row in held.tolist()]
 
 
 def _number(x: float) -> float | str:

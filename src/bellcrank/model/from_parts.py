@@ -21,7 +21,7 @@ from bellcrank.parameters import Parameters, depends, nominal
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 
 
-def assemble(
+def mechanism_of(
     name: str,
     bodies: Sequence[Body],
     joints: Sequence[Joint],
