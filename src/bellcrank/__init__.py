@@ -1,132 +1,67 @@
-"""Bellcrank: compile a mechanism into verified real-time code, and know what it costs before you run it."""
+"""Bellcrank: compile a mechanism into verified real-time code, and know what it costs before you run it.
 
-from __future__ import annotations
+    import bellcrank as bc
 
-import importlib
-from functools import partial
-from typing import TYPE_CHECKING, Any
+    arm = bc.read("arm.urdf")                       a Mechanism; bc.zoo.puma600(), bc.Builder()
+    arm.forward_dynamics(q, v, tau)                 any quantity, of one state or a batch; dir(arm) has them all
+    bc.kernel(arm, "mass_matrix", dtype="float32")  the same with a say in how it is compiled
+    bc.compile(function, inputs={"x": 3})           a function of your own; bc.sin, bc.where, ... are for it
+
+    plant = bc.system(arm, actuators=..., control=...)
+    run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
+    bc.drive(plant)                                 in real time
+
+    bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
+
+Everything is loaded when it is first used, so that importing bellcrank costs next to nothing.
+"""
+
+from importlib import import_module as _import_module
 
 from bellcrank import forks as _forks  # noqa: F401  # what is to be done when this process forks
-from bellcrank.dynamics import QUANTITIES, MethodTable
-from bellcrank.dynamics import loops as closure
-from bellcrank.errors import BellcrankError, CompileError, InputError, ModelError, ReadError, TraceError
-from bellcrank.formats import Builder, from_dh, from_saha, from_wong, read
-from bellcrank.model import Mechanism
-from bellcrank.parameters.table import parameter  # now, or a later import would put the package where parameter() is
-from bellcrank.scheduling import Machine, Schedule  # now, or a later import would put the module where schedule() is
-from bellcrank.version import __version__
 
-if TYPE_CHECKING:
-    from bellcrank import actuators, control, zoo
-    from bellcrank.build.equations import equations
-    from bellcrank.build.kernels import kernel
-    from bellcrank.build.schedules import schedule
-    from bellcrank.build.targets import Where
-    from bellcrank.emit.cpu.kernel import Kernel
-    from bellcrank.graph import Graph
-    from bellcrank.record import Record, load_record
-    from bellcrank.sim import Drive, Event, Saving, Simulator, Solver, System, drive, simulate, system
-
-# Looked up on first use, so that importing bellcrank loads no compiler.
-_LAZY = {
-    "zoo": ("bellcrank.zoo", ""),
-    "kernel": ("bellcrank.build.kernels", "kernel"),
-    "compile": ("bellcrank.build.compiling", "compile"),
-    "Kernel": ("bellcrank.emit.cpu.kernel", "Kernel"),
-    "Graph": ("bellcrank.graph", "Graph"),
-    "equations": ("bellcrank.build.equations", "equations"),
-    "actuators": ("bellcrank.actuators", ""),
-    "control": ("bellcrank.control", ""),
-    "papers": ("bellcrank.papers", ""),
-    "excavators": ("bellcrank.excavators", ""),
-    "simulate": ("bellcrank.sim", "simulate"),
-    "Simulator": ("bellcrank.sim", "Simulator"),
-    "system": ("bellcrank.sim", "system"),
-    "System": ("bellcrank.sim", "System"),
-    "Event": ("bellcrank.sim", "Event"),
-    "Solver": ("bellcrank.sim", "Solver"),
-    "Saving": ("bellcrank.sim", "Saving"),
-    "Where": ("bellcrank.build.targets", "Where"),
-    "drive": ("bellcrank.sim", "drive"),
-    "Drive": ("bellcrank.sim", "Drive"),
-    "Record": ("bellcrank.record", "Record"),
-    "load_record": ("bellcrank.record", "load_record"),
+# Where the public names are: {module: names}. __init__.pyi is written from this, for type checkers and editors.
+_HOMES = {
+    "version": ("__version__",),
+    # mechanisms
+    "model": ("Mechanism",),
+    "formats": ("Builder", "from_dh", "from_saha", "from_wong", "read"),
+    "parameters": ("parameter",),
+    "": ("zoo", "actuators", "control", "excavators", "papers"),
+    # what is computed of them, and how
+    "dynamics": ("methods",),
+    "build.kernels": ("kernel",),
+    "build.compiling": ("compile",),
+    "build.equations": ("equations",),
+    "build.schedules": ("schedule",),
+    "emit.cpu.kernel": ("Kernel",),
+    "graph": ("Graph",),
+    "scheduling": ("Machine", "Schedule"),
+    # runs
+    "sim": ("Drive", "Event", "Saving", "Simulator", "Solver", "System", "drive", "simulate", "system"),
+    "build.targets": ("Where",),
+    "record": ("Record", "load_record"),
+    # for functions that are traced: controls, forces, what bc.compile takes
+    "scalar": (
+        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "log", "maximum", "minimum", "sin", "sqrt", "tan"),
+        *("tanh", "where"),
+    ),
+    "registration": ("register",),
+    "errors": ("BellcrankError", "CompileError", "InputError", "ModelError", "ReadError", "TraceError"),
 }
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f'module "bellcrank" has no attribute "{name}"')
-    module, attribute = _LAZY[name]
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f'module "bellcrank" has no attribute "{name}"', name=name, obj=_import_module(__name__))
+    if not _HOME[name]:
+        return _import_module(f"{__name__}.{name}")
+    found = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)
+    return found
 
 
-def methods() -> (
-    MethodTable
-):  # shadows the subpackage on purpose: `bc.methods()` is the table, `bellcrank.dynamics.aba` the file
-    """The table of methods: what each solves, for which mechanisms, and where it was published."""
-    return MethodTable()
-
-
-if not TYPE_CHECKING:
-
-    def schedule(*args: Any, **named: Any) -> Schedule:  # shadows its subpackage, too
-        """schedule(mechanism_or_graph, quantity="forward_dynamics", machine="complete", *, kind="ideal",
-        method="auto", frame="", level="cluster", strategy="", control="none"): a Schedule; its html() is a page to look
-        at. machines.py says what machines there are.
-        """
-        return importlib.import_module("bellcrank.build.schedules").schedule(*args, **named)
-
-
-def _quantity(mechanism: Mechanism, name: str) -> Any:
-    if name == "assemble":
-        return partial(closure.assemble, mechanism)
-    if name == "loop_analysis":
-        return closure.analysis(mechanism)
-    return importlib.import_module("bellcrank.build.kernels").bound(mechanism, name) if name in QUANTITIES else None
-
-
-Mechanism.quantity = staticmethod(_quantity)
-
-__all__ = [
-    "BellcrankError",
-    "Builder",
-    "CompileError",
-    "Drive",
-    "Event",
-    "Graph",
-    "InputError",
-    "Kernel",
-    "Machine",
-    "Mechanism",
-    "ModelError",
-    "ReadError",
-    "Record",
-    "Saving",
-    "Schedule",
-    "Simulator",
-    "Solver",
-    "System",
-    "TraceError",
-    "Where",
-    "__version__",
-    "actuators",
-    "control",
-    "drive",
-    "equations",
-    "excavators",
-    "from_dh",
-    "from_saha",
-    "from_wong",
-    "kernel",
-    "load_record",
-    "methods",
-    "papers",
-    "parameter",
-    "read",
-    "schedule",
-    "simulate",
-    "system",
-    "zoo",
-]
+def __dir__() -> list[str]:
+    return __all__

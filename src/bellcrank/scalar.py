@@ -42,50 +42,73 @@ def current_step() -> str:
     return _step.label
 
 
-def _unary(name: str, of_float: Callable[[float], float], of_array: Callable[[Any], Any]) -> Callable[[Scalar], Scalar]:
+def _unary(
+    name: str, what: str, of_float: Callable[[float], float], of_array: Callable[[Any], Any], method: str = ""
+) -> Callable[[Scalar], Scalar]:
+    method = method or name
+
     def function(x: Scalar) -> Scalar:
         if isinstance(x, float | int):
             return of_float(x)
-        own = getattr(x, name, None)
-        return own() if own is not None and not isinstance(x, np.ndarray | np.generic) else of_array(x)
+        if isinstance(x, np.ndarray | np.generic):
+            return each(x) if x.dtype == object else of_array(x)
+        own = getattr(x, method, None)
+        return own() if own is not None else of_array(x)
 
-    function.__name__ = name
+    each = np.frompyfunc(function, 1, 1)  # of an array of scalars that are not numpy's
+    return _called(function, name, what)
+
+
+def _called(function: Callable[..., Scalar], name: str, what: str) -> Callable[..., Scalar]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{what} Of numbers, arrays, and what is traced."
     return function
 
 
-sin = _unary("sin", math.sin, np.sin)
-cos = _unary("cos", math.cos, np.cos)
-tan = _unary("tan", math.tan, np.tan)
-asin = _unary("arcsin", math.asin, np.arcsin)
-acos = _unary("arccos", math.acos, np.arccos)
-sqrt = _unary("sqrt", math.sqrt, np.sqrt)
-exp = _unary("exp", math.exp, np.exp)
-log = _unary("log", math.log, np.log)
-tanh = _unary("tanh", math.tanh, np.tanh)
-fabs = _unary("fabs", abs, np.abs)
+sin = _unary("sin", "Sine of an angle in radians.", math.sin, np.sin)
+cos = _unary("cos", "Cosine of an angle in radians.", math.cos, np.cos)
+tan = _unary("tan", "Tangent of an angle in radians.", math.tan, np.tan)
+asin = _unary("asin", "The angle in radians whose sine is x.", math.asin, np.arcsin, "arcsin")
+acos = _unary("acos", "The angle in radians whose cosine is x.", math.acos, np.arccos, "arccos")
+sqrt = _unary("sqrt", "Square root.", math.sqrt, np.sqrt)
+exp = _unary("exp", "e to the power of x.", math.exp, np.exp)
+log = _unary("log", "Natural logarithm.", math.log, np.log)
+tanh = _unary("tanh", "Hyperbolic tangent: a smooth step from -1 to 1.", math.tanh, np.tanh)
+fabs = _unary("fabs", "Absolute value.", abs, np.abs)
 
 
-def _of_two(name: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
+def _of_two(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
     """A function of two scalars; either may be the traced one, and it answers for both."""
 
     def function(a: Scalar, b: Scalar) -> Scalar:
+        if _boxed(a) or _boxed(b):
+            return each(a, b)
         for x in (a, b):
             own = getattr(type(x), f"_{name}_", None)
             if own is not None:
                 return own(a, b)
         return of_numbers(a, b)
 
-    function.__name__ = name
-    return function
+    each = np.frompyfunc(function, 2, 1)
+    return _called(function, name, what)
 
 
-minimum = _of_two("minimum", np.minimum)
-maximum = _of_two("maximum", np.maximum)
-atan2 = _of_two("atan2", np.arctan2)
+def _boxed(x: Scalar) -> bool:
+    """Whether x is an array whose elements answer for themselves."""
+    return isinstance(x, np.ndarray) and x.dtype == object
+
+
+minimum = _of_two("minimum", "The smaller of two.", np.minimum)
+maximum = _of_two("maximum", "The larger of two.", np.maximum)
+atan2 = _of_two("atan2", "The angle of the point x = b, y = a, in radians from -pi to pi.", np.arctan2)
 
 
 def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
-    """`yes` where the condition holds, `no` elsewhere: both are computed, nothing branches."""
+    """`yes` where the condition holds, `no` elsewhere: what is written for `if` where nothing may branch. Both are
+    computed. The condition is a comparison, such as x < 0; two of them are one where inside another.
+    """
+    if _boxed(condition) or _boxed(yes) or _boxed(no):
+        return _where_each(condition, yes, no)
     for x in (condition, yes, no):
         own = getattr(type(x), "_where_", None)
         if own is not None:
@@ -94,7 +117,11 @@ def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
     return chosen[()]  # a scalar stays one
 
 
+_where_each = np.frompyfunc(where, 3, 1)
+
+
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """x, but not below low and not above high."""
     return minimum(maximum(x, low), high)
 
 

@@ -414,8 +414,9 @@ def test_sine_and_cosine_are_neighbours() -> None:
 def test_same_text_on_every_run() -> None:
     script = """
 import sys
-from bellcrank import build, quoting, zoo
-from bellcrank.emit import c99
+from bellcrank import quoting, zoo
+from bellcrank.build import graphs
+from bellcrank.emit.c import c99
 c99.LIMIT = 200
 sys.stdout.write("".join(c99.source(graphs.graph(zoo.random_tree(5, passive=True), "forward_dynamics")).values()))
 """

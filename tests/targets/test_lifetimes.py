@@ -89,7 +89,7 @@ print(resident() - before)
 """
 INTERRUPTED = """
 import random, signal
-from bellcrank.emit import kernel
+from bellcrank.emit.cpu import kernel
 
 class Interrupt(Exception):
     pass

@@ -419,7 +419,7 @@ LOADER = """
 import sys
 import llvmlite.binding as llvm
 import numpy as np
-from bellcrank.emit import entry, pycall
+from bellcrank.emit.cpu import entry, pycall
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()

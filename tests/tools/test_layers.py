@@ -72,7 +72,7 @@ BELOW: dict[str, set[str]] = {
     "cli.write": set(),
     "cli.timing": {"build", "emit", "model"},
 }  # fmt: skip
-ABOVE = {"__init__", "__main__", "cli"}  # may import anything
+ABOVE = {"__init__", "__main__", "cli", "registration"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
 EXTRAS = {"cockpit": {"starlette", "uvicorn"}}  # parts that only work with an extra; others ask for one when needed
 HEAVY = (

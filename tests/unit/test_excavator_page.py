@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import runpy
 
-from prose import ROOT, UPDATE
-
 from bellcrank.zoo import data
+from prose import ROOT, UPDATE
 
 PAGE = ROOT / "docs/excavator.md"
 FIGURE = ROOT / "docs/figures/excavator_linkage"

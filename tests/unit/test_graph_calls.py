@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import parameter
 from bellcrank.errors import InputError, TraceError
 from bellcrank.graph import Graph, Node, trace
+from bellcrank.parameters import parameter
 from bellcrank.scalar import atan2, cos, exp, maximum, minimum, sin, sqrt, where
 
 

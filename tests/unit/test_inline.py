@@ -7,7 +7,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.emit.cpu import inline
 from bellcrank.graph import trace
-from bellcrank.scalar import cos, sin
+from bellcrank.scalar import cos, sin, where
 
 
 def nested():
@@ -51,3 +51,18 @@ def test_a_step_of_a_run_small_and_large(monkeypatch) -> None:
     np.testing.assert_allclose(inline.opened(tick).evaluate(s=s)["s"], tick.evaluate(s=s)["s"], rtol=1e-12)
     monkeypatch.setattr(inline, "LIMIT", tick.count().arithmetic - 1)
     assert inline.opened(tick) is tick
+
+
+def test_numbers_that_a_caller_gives_are_folded() -> None:
+    """A sine of a number, a comparison of numbers: nothing of it is left to compute."""
+
+    def body(x, k):
+        return {"y": [sin(k) * x[0], where(k < 1.0, x[1], 2.0), sin(k) + x[0]]}
+
+    inner = trace("inner", body, {"x": (2,), "k": ()})
+    g = trace("g", lambda x: {"y": [*inner.call(x=x, k=0.5)["y"], *inner.call(x=x, k=1.5)["y"]]}, {"x": (2,)})
+    flat = inline.inlined(g)
+    assert {node.op for node in flat.nodes} == {"input", "mul", "add"}
+    x = np.array([0.3, 0.7])
+    np.testing.assert_allclose(flat.evaluate(x=x)["y"], g.evaluate(x=x)["y"], rtol=1e-15)
+    np.testing.assert_allclose(bc.compile(g)(x), g.evaluate(x=x)["y"], rtol=1e-15)

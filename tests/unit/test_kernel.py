@@ -384,7 +384,7 @@ def test_bad_wrenches(arm: Mechanism, wrenches: Any, message: str) -> None:
 
 
 def test_a_mechanism_knows_its_quantities_and_nothing_else(arm: Mechanism) -> None:
-    with pytest.raises(AttributeError, match='no attribute "inverse_kinematics"'):
+    with pytest.raises(AttributeError, match="no attribute 'inverse_kinematics'"):
         _ = arm.inverse_kinematics
     assert arm.mass_matrix is arm.mass_matrix  # compiled once
 

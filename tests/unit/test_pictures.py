@@ -146,8 +146,9 @@ def test_schedule_of_a_mechanism_and_of_a_graph() -> None:
     arm = zoo.excavator()
     g = graphs.graph(arm, "mass_matrix", "crba")
     by_name = bc.schedule(arm, "mass_matrix", "complete:3", method="crba")
-    assert by_name.json() == bc.schedule(arm, "mass_matrix", machine("complete:3"), method="crba").json()
-    assert by_name.json() == bc.schedule(g, machine="complete:3").json() == schedule(g, machine("complete:3")).json()
+    three = machine("complete:3")
+    assert by_name.json() == bc.schedule(arm, "mass_matrix", three, method="crba").json()
+    assert by_name.json() == bc.schedule(g, machine="complete:3").json() == schedule(g, three, "auto").json()
     assert bc.schedule(g, machine="triangle").machine.processors == 14
     assert bc.schedule(arm, "pose", frame="bucket").tasks.name == "excavator.pose"
     assert isinstance(by_name, bc.Schedule)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import keyword
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +13,10 @@ import numpy as np
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
-from bellcrank.errors import InputError
+from bellcrank.emit.cpu.inline import inlined
+from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
+from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import refused
 
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 
 Shape = int | tuple[int, ...]
 CPU = Where()
+TAKEN = ("out", "parameters")  # what a kernel understands by itself
+SCALARS = (int, float, np.integer, np.floating, Node)
 
 
 def compile(  # as in `re.compile`
@@ -33,49 +40,121 @@ def compile(  # as in `re.compile`
     machine: Any = "",
     processors: int | None = None,
 ) -> Kernel:
-    """A Kernel of a function of your own, or of a Graph.
+    """A Kernel of a function of your own, or of a Graph: machine code for one state or a batch.
 
         f = bc.compile(lambda x, k: k * bc.sin(x), inputs={"x": 3, "k": ()})
-        f(x, k)                 # arrays with any leading batch axes
-        f.graph.count()         # what it costs, before it is run
+        f(x, k)                                     # arrays with any leading batch axes, which broadcast
+        f.graph.count(), f.predicted                # what it costs, before it is run
+        df = bc.compile(f.graph.jacobian("function", "x"))        # its derivative is a graph, and so a kernel
 
-    A function is called once, with an array of symbols for each of the inputs, in their order; a shape () is a single
-    scalar. It returns a scalar, a sequence, an array, or a mapping of those by name: then the kernel returns a mapping,
-    too. Use the functions of bellcrank (sin, sqrt, where, minimum) or numpy's on those arrays, and no `if` on a symbol.
-    target, dtype, threads, machine and processors are those of `bc.kernel`.
+    inputs: the shape of every argument by its name: 3, (3, 3), or () for a single number. The function is called once,
+    with symbols instead of numbers: an array of them for each argument, or one alone where the shape is (). It returns
+    a scalar, a sequence, an array, or a mapping of those by name; then the kernel gives a mapping, too. Write bc.sin,
+    bc.sqrt, bc.where, bc.minimum and so on, which take numbers and arrays as well, and no `if` on a symbol: what runs
+    is what was traced.
+
+    name: of the kernel and of an output that has none; the function's own name unless told. target: "cpu" or "cuda".
+    dtype: "float64" or "float32". threads: cores that share out the states of a batch. machine, processors: cores that
+    share out the work on each state, as in bc.kernel.
     """
     where = Where(target, dtype, threads, machine, processors)
     if isinstance(function_or_graph, Graph):
         if inputs is not None:
             raise InputError(f"a Graph knows its inputs ({', '.join(function_or_graph.inputs)}); leave out inputs=.")
-        graph = function_or_graph
-    else:
-        graph = traced(function_or_graph, inputs, name)
-    return of_graph(graph, where, name)
+        return of_graph(function_or_graph, where, name)
+    graph = traced(function_or_graph, inputs, name)
+    again = partial(compile, name=name, machine=machine, processors=processors)
+    recipe = again, (function_or_graph, inputs, target, dtype, threads)
+    return of_graph(graph, where, doc=inspect.getdoc(function_or_graph) or "", recipe=recipe)
 
 
-def of_graph(graph: Graph, where: Where = CPU, name: str = "", parameters: Parameters | None = None) -> Kernel:
+def of_graph(
+    graph: Graph,
+    where: Where = CPU,
+    name: str = "",
+    parameters: Parameters | None = None,
+    doc: str = "",
+    recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
+) -> Kernel:
     """A Kernel of a graph. parameters: what its input `p` is."""
-    job = Job(name or graph.name.rpartition(".")[2], lambda: ("", graph), parameters=parameters)
-    return built(job, target_of(where, job.name))
+    called = name or graph.name.rpartition(".")[2]
+    flat = inlined(graph) if graph.calls else graph  # the targets of kernels know no calls
+    job = Job(called, lambda: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
+    return built(job, target_of(where, called))
 
 
 def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, name: str = "") -> Graph:
     """The graph of a function of one's own."""
     if not callable(function):
-        raise InputError(f"expected a function or a Graph, got {function!r}.")
+        raise InputError(f"expected a function or a Graph, got {brief(function)}.")
     if not isinstance(inputs, Mapping) or not inputs:
         raise InputError(
             f'inputs is {inputs!r}; expected the shape of every argument by name, as in inputs={{"x": 3, "k": ()}}.'
         )
-    shapes = {key: _shape(key, shape) for key, shape in inputs.items()}
     called = name or _name(function)
+    shapes = {key: _shape(key, shape) for key, shape in inputs.items()}
+    call = _caller(function, called, shapes)
 
     def body(**symbols: Any) -> dict[str, Any]:
-        found = function(*symbols.values())
-        return dict(found) if isinstance(found, Mapping) else {called: found}
+        shown = {key: x.view(Symbols) if isinstance(x, np.ndarray) else x for key, x in symbols.items()}
+        return _outputs(called, call(shown))
 
     return trace(called, body, shapes)
+
+
+class Symbols(np.ndarray[Any, Any]):
+    """An array of symbols that may be compared: numpy would ask every result whether it is true."""
+
+    def __lt__(self, other: Any) -> Any:
+        return np.less(self, other, dtype=object)
+
+    def __le__(self, other: Any) -> Any:
+        return np.less_equal(self, other, dtype=object)
+
+    def __gt__(self, other: Any) -> Any:
+        return np.greater(self, other, dtype=object)
+
+    def __ge__(self, other: Any) -> Any:
+        return np.greater_equal(self, other, dtype=object)
+
+
+def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
+    """Calls the function by the names of its arguments; in their order where it has none."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a builtin that does not tell
+        return lambda symbols: function(*symbols.values())
+    kinds = {p.kind for p in signature.parameters.values()}
+    try:
+        if kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
+            signature.bind(*inputs)
+            return lambda symbols: function(*symbols.values())
+        signature.bind(**inputs)
+    except TypeError as error:
+        given = ", ".join(inputs)
+        raise InputError(
+            f"{name}{signature} cannot be called with inputs {given}: {error}. Name its arguments."
+        ) from None
+    return lambda symbols: function(**symbols)
+
+
+def _outputs(name: str, found: Any) -> dict[str, Any]:
+    """What the function returned by name, if it is something that a kernel can give."""
+    named = dict(found) if isinstance(found, Mapping) else {name: found}
+    if not named:
+        raise InputError(f"{name} returned an empty mapping; expected at least one result.")
+    for key, value in named.items():
+        if not isinstance(key, str) or not key or refused(key):
+            raise InputError(f"{name} returned a result called {brief(key)}; expected names as Python has them.")
+        array = np.array(value, dtype=object)
+        wrong = next((x for x in array.flat if not isinstance(x, SCALARS)), None)
+        if wrong is not None or not array.size or value is None:
+            what = f'"{key}" of {name}' if isinstance(found, Mapping) else name
+            raise InputError(
+                f"{what} returned {brief(value)}; expected a scalar, an array or a sequence of scalars (rows of one "
+                "length), or a mapping of those by name."
+            )
+    return named
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -84,10 +163,13 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _shape(name: Any, shape: Any) -> tuple[int, ...]:
-    if not isinstance(name, str) or not name.isidentifier() or refused(name):
-        raise InputError(f'an input is called {name!r}; expected a name as Python has them, such as "x".')
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in TAKEN:
+        raise InputError(
+            f'an input is called {brief(name)}; expected a name as Python has them, such as "x". '
+            f"{' and '.join(TAKEN)} are taken."
+        )
     sizes = (shape,) if isinstance(shape, int | np.integer) else shape
-    whole = isinstance(sizes, Sequence) and all(isinstance(n, int | np.integer) and n >= 0 for n in sizes)
+    whole = isinstance(sizes, Sequence) and all(isinstance(n, int | np.integer) and n > 0 for n in sizes)
     if not whole or isinstance(sizes, str) or isinstance(shape, bool):
         raise InputError(f'inputs: the shape of "{name}" is {shape!r}; expected 3, (3, 3), or () for a single number.')
     return tuple(int(n) for n in sizes)

@@ -101,7 +101,7 @@ def text(
         raise InputError(f"digits is {digits!r}; expected a whole number from 1 to 17.")
     if terms < 0:
         raise InputError(f"terms is {terms!r}; expected the most terms that an entry may have, from 0 up.")
-    found = TARGETS[target](sheet(mechanism, g, frame, terms), digits or DIGITS[target])
+    found = TARGETS[target](sheet(mechanism, g, frame, terms), digits or DIGITS.get(target, 13))
     return latex.document(found) if alone and target == "latex" else found
 
 

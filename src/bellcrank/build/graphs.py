@@ -10,6 +10,7 @@ from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
     Method,
+    Quantity,
     able,
     candidates,
     estimate,
@@ -22,7 +23,6 @@ from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.work import WORK
 from bellcrank.emit.cpu.choice import cheapest
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
@@ -46,8 +46,27 @@ class Request:
 
 def check(mechanism: Mechanism, request: Request) -> None:
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.formats(file) makes one.")
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
     q = quantity(request.quantity)
+    _check_frames(mechanism, request, q)
+    if request.actuated and not (q.driven and mechanism.loops):
+        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
+        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
+    if not mechanism.bodies:
+        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+    if not _solving(q.through or q.name):
+        raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
+    if not able(q.name, mechanism.tree):
+        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
+            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
+        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
+        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
+    if request.method != "auto":
+        method(request.method, q.name, mechanism.tree)
+
+
+def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
+    """Whether frames and wrenches are given where they are taken, and are there."""
     if q.option == "frame":
         if not request.frame:
             names = ", ".join(list(mechanism.frames)[:30])
@@ -62,18 +81,6 @@ def check(mechanism: Mechanism, request: Request) -> None:
         raise InputError(f"{q.name} takes no wrenches; {those} do.")
     for name in request.wrenches:
         mechanism.frame(name)
-    if request.actuated and not (q.driven and mechanism.loops):
-        what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
-        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
-    if not mechanism.bodies:
-        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
-    if not able(q.name, mechanism.tree):
-        if not mechanism.loops and all(by.topology == "loops" for by in _solving(q.name)):
-            raise InputError(f'{q.name} is about loops, and mechanism "{mechanism.name}" has none.')
-        ways = "; ".join(f"{by.name} is for {by.topology}" for by in _solving(q.name))
-        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
-    if request.method != "auto":
-        method(request.method, q.name, mechanism.tree)
 
 
 def _solving(name: str) -> list[Method]:
@@ -99,8 +106,7 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
 
 def fits(mechanism: Mechanism, name: str, by: Method) -> None:
     """An error where the equations would take minutes and gigabytes to write down."""
-    known = by.name in WORK.get(QUANTITIES[name].through or name, {})
-    work = estimate(by.name, name, mechanism.tree) if known else 0.0
+    work = estimate(by.name, name, mechanism.tree)
     if work > LARGEST:
         raise InputError(
             f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {LARGEST:,} are "

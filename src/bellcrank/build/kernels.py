@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache
+from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build.graphs import Request, check, chosen
@@ -19,13 +20,15 @@ from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
 from bellcrank.build.wrenches import extension
-from bellcrank.dynamics import QUANTITIES, Quantity, quantity
+from bellcrank.dynamics import Quantity, quantity
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
+
+LISTED = 16  # names in a help text
 
 
 def kernel(
@@ -63,13 +66,15 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     def with_wrenches(frames: tuple[str, ...]) -> Kernel:
         return made(mechanism, replace(request, wrenches=frames), where)
 
+    signature, doc = _help(mechanism, q)
     job = Job(
         q.name,
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
         (mechanism.fingerprint, json.dumps(asdict(request))) if untouched() else (),
         _columns(mechanism),
-        q.help,
+        str(signature),
+        doc,
         mechanism.parameters,
         (made, (mechanism, request, where)),
         extension(q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
@@ -86,32 +91,33 @@ def _columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
 # -- quantities as attributes of a mechanism
 
 
-def bound(mechanism: Mechanism, name: str) -> Callable[..., Any] | None:
-    """What `mechanism.<name>` is: a kernel's own entry, or, where a frame is needed, a function that picks one."""
-    if name not in QUANTITIES:
-        return None
-    q = QUANTITIES[name]
+def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
+    """What `mechanism.<name>` is: a kernel's own entry, or a function that finds the kernel of a frame, or of driven
+    joints.
+    """
+    q = quantity(name)
+    if q.option == "frame":
+        return _taught(_of_frame(mechanism, q), mechanism, q)
     if q.driven and mechanism.loops:
-        return _of_actuated(mechanism, q)
-    if q.option != "frame":
-        return kernel(mechanism, name).function
+        return _taught(_of_actuated(mechanism, q), mechanism, q)
+    return kernel(mechanism, name).function
 
+
+def _of_frame(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     @cache
     def made(frame: str) -> Callable[..., Any]:
-        return kernel(mechanism, name, frame=frame).function
+        return kernel(mechanism, q.name, frame=frame).function
 
     def of_frame(*args: Any, frame: str = "", **named: Any) -> Any:
         if not frame and args and isinstance(args[-1], str):
             args, frame = args[:-1], args[-1]
         return made(frame)(*args, **named)
 
-    of_frame.__name__ = name
-    of_frame.__doc__ = f"{name}({', '.join(q.inputs)}, frame): {q.what}"
     return of_frame
 
 
 def _of_actuated(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    """A function that takes the names of the driven joints: each set of them is a kernel of its own."""
+    """Each set of driven joints is a kernel of its own."""
 
     @cache
     def made(joints: tuple[str, ...]) -> Callable[..., Any]:
@@ -120,9 +126,36 @@ def _of_actuated(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     def of_actuated(*args: Any, actuated: Sequence[str] = (), **named: Any) -> Any:
         return made(_names(q.name, actuated))(*args, **named)
 
-    of_actuated.__name__ = q.name
-    of_actuated.__doc__ = f"{q.name}({', '.join(q.inputs)}, actuated=[joints]): {q.what}"
     return of_actuated
+
+
+def _taught(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
+    """The function with name, signature and documentation of the quantity."""
+    signature, doc = _help(mechanism, q)
+    function.__name__, function.__qualname__, function.__doc__ = q.name, f"Mechanism.{q.name}", doc
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+def _help(mechanism: Mechanism, q: Quantity) -> tuple[Signature, str]:
+    """How it is called, and what help() says: of this mechanism."""
+    without = [] if mechanism.loops else ["actuated"]
+    without += [] if mechanism.parameters else ["p", "parameters"]
+    positions, velocities = map(_listed, mechanism.columns)
+    more = [f"Here nq is {mechanism.nq} and nv is {mechanism.nv}. q: {positions}."]
+    if velocities != positions:
+        more.append(f"v: {velocities}.")
+    if mechanism.loops and (q.inverts or q.driven):
+        more.append("It has loops, which q and v must close: mechanism.assemble() finds such.")
+    if q.option:
+        more.append(f"Frames: {_listed(list(mechanism.frames))}.")
+    if mechanism.parameters:
+        more.append(f"Free numbers: {_listed(list(mechanism.parameters))}.")
+    return q.signature(without), q.help(without, more)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([*names[:LISTED], *(["..."] if len(names) > LISTED else [])])
 
 
 def _names(name: str, actuated: Any) -> tuple[str, ...]:

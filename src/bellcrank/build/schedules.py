@@ -63,9 +63,8 @@ def machine(name: str, kind: str = "", freedoms: int = 1) -> Machine:
     if layout in PROGRAMS:
         raise InputError(f'machine "{layout}" is a program for a mechanism with a machine around it; it needs one.')
     if layout not in LAYOUTS:
-        raise InputError(
-            unknown("machine", layout, (*LAYOUTS, "threads", "gpu", *PROGRAMS)) + _more("wong" in PROGRAMS)
-        )
+        known = (*LAYOUTS, "threads", "gpu", *PROGRAMS)
+        raise InputError(unknown("machine", layout, known) + _more("wong" in PROGRAMS))
     if numbers is None and layout in SIZES:
         numbers = SIZES[layout](freedoms)
     return by_name(f"{layout}:{numbers}" if numbers else layout, kind or "ideal")
@@ -102,13 +101,16 @@ def schedule(
 ) -> Schedule:
     """A quantity of a mechanism, or any graph, laid out on the processors of a machine.
 
-    machine: single, complete, pipeline, mesh, triangle, cone, hypercube, bus, warp, with numbers ("mesh:2,3") or
-    without, or a Machine; "threads" is this computer, as a kernel with machine="threads" uses it; "gpu" is the team of
-    threads that computes one state on a GPU; "wong" (with `import bellcrank.papers`) is Wong's own program on his mesh.
-    kind: "ideal" (steps, messages free), "t800" (transputers, us), "hidden" (their messages free) or "explicit" (their
-    messages keep both ends busy).
-    level: tasks are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own,
-    or "auto", the shortest of these and sizes between, which is the default.
+        plan = bc.schedule(arm, "mass_matrix", "mesh:2,3")
+        print(plan); plan.makespan, plan.speedup; plan.html()         # a page to look at
+
+    quantity, method, frame: as in bc.kernel; a graph needs none. machine: single, complete, pipeline, mesh, triangle,
+    cone, hypercube, bus, warp, with numbers ("mesh:2,3") or without, or a Machine; "threads" is this computer, as a
+    kernel with machine="threads" uses it; "gpu" is the team of threads that computes one state on a GPU; "wong" (with
+    `import bellcrank.papers`) is Wong's own program on his mesh. kind: "ideal" (steps, messages free), "t800"
+    (transputers, us), "hidden" (their messages free) or "explicit" (their messages keep both ends busy). level: tasks
+    are "cluster"s of operations that one step of the method makes for one body, or each "node" on its own, or "auto",
+    the shortest of these and sizes between, which is the default.
 
     strategy: "modules+factorisation" and so on cuts the equations of motion by the strategies of Schäfer and Schiehlen
     instead (with `import bellcrank.papers`): subsystems, modules, factorisation; `control` is the law that goes with

@@ -29,6 +29,7 @@ class Job:
     graph: Callable[[], tuple[str, Graph]]  # by which method, and what came out
     key: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[str]] | None = None  # names of the elements of inputs
+    call: str = ""  # "(q, v, *, out=None)": how it is called, where that is more than its inputs
     doc: str = ""
     parameters: Parameters | None = None
     recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
@@ -81,5 +82,6 @@ def _signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
         dtype,
         facts.get("rows_per_thread") or Signature.rows_per_thread,
         columns,
+        job.call,
         job.doc,
     )

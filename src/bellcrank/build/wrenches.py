@@ -20,9 +20,9 @@ def extension(name: str, make: Callable[[tuple[str, ...]], Kernel]) -> Extension
     made = cache(make)
 
     def extend(named: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]] | None:
-        if "wrenches" not in named:
+        wrenches = named.get("wrenches")
+        if wrenches is None:
             return None
-        wrenches = named["wrenches"]
         if not isinstance(wrenches, Mapping):
             raise InputError(f'{name}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.')
         rest = {key: x for key, x in named.items() if key != "wrenches"}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
-from bellcrank.dynamics import METHODS, candidates, method, quantity
+from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
+from bellcrank.model import Mechanism
+
+if TYPE_CHECKING:
+    from bellcrank.cli.timing import Timing
 
 TIMED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
 
@@ -33,21 +37,12 @@ def bench(
     Compile is trace, generate, compile and load with an empty cache; from cache is the second time. The comparison with
     Pinocchio is `python -m bench` in the repository.
     """
-    from bellcrank.build import graphs
     from bellcrank.cli import timing
     from bellcrank.emit.cpu.host import host
 
     m = mechanism(name, base, check)
     timing.room(m, rows)
-    jobs = []
-    timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
-    for q in map(quantity, quantity_names or [name for name in timed if name in TIMED]):
-        able = candidates(q.name, m.tree)
-        if method_name == "auto":
-            able = [graphs.chosen(m, graphs.Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
-        elif method_name != "all":
-            able = [method(method_name, q.name, m.tree)]
-        jobs += [(q, by) for by in able]
+    jobs = _jobs(m, quantity_names, method_name, frame)
     found = []
     with screen.working(f"compiling {m.name}") as say:
         for i, (q, by) in enumerate(jobs):
@@ -60,6 +55,32 @@ def bench(
         return
     screen.line(f"{m.name} on {cpu}, {lanes} lanes of {dtype}", style="bold")
     screen.line()
+    _table(found, n)
+    screen.line()
+    screen.line(f"Least of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
+    least, most = (pick(t.rows_all_cores for t in found) for pick in (min, max))
+    span = f"{least}" if least == most else f"{least} to {most}"
+    wide = f", on {n} cores of {span}, so that all have work" if n > 1 else ""
+    screen.line(f"Batch: time for each of {rows} states{wide}.", style="dim")
+
+
+def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -> list[tuple[Quantity, Method]]:
+    """What to time: the quantities asked for, or the usual ones that the method knows."""
+    from bellcrank.build.graphs import Request, chosen
+
+    jobs = []
+    timed = TIMED if method_name not in METHODS else METHODS[method_name].solves
+    for q in map(quantity, names or [name for name in timed if name in TIMED]):
+        able = candidates(q.name, m.tree)
+        if method_name == "auto":
+            able = [chosen(m, Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
+        elif method_name != "all":
+            able = [method(method_name, q.name, m.tree)]
+        jobs += [(q, by) for by in able]
+    return jobs
+
+
+def _table(found: list[Timing], cores: int) -> None:
     head = [
         Column("\n\nquantity", wrap=True),
         Column("\n\nmethod"),
@@ -68,7 +89,7 @@ def bench(
         Column("from\ncache\nms", right=True, optional=True),
         Column("one\nstate\nns", right=True),
         Column("batch,\n1 core\nns", right=True),
-        Column(f"batch,\n{n} cores\nns", right=True),
+        Column(f"batch,\n{cores} cores\nns", right=True),
     ]
     body = [
         (
@@ -83,10 +104,4 @@ def bench(
         )
         for t in found
     ]
-    screen.table(head[:-1] if n == 1 else head, [row[:-1] if n == 1 else row for row in body])
-    screen.line()
-    screen.line(f"Least of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
-    least, most = (pick(t.rows_all_cores for t in found) for pick in (min, max))
-    span = f"{least}" if least == most else f"{least} to {most}"
-    wide = f", on {n} cores of {span}, so that all have work" if n > 1 else ""
-    screen.line(f"Batch: time for each of {rows} states{wide}.", style="dim")
+    screen.table(head[:-1] if cores == 1 else head, [row[:-1] if cores == 1 else row for row in body])

@@ -22,6 +22,7 @@ from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates, quantity
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
+from bellcrank.model import Mechanism
 
 
 @app.command()
@@ -51,7 +52,7 @@ def count(
     --target cuda shows what a GPU would do instead, and needs none: how many threads compute a state, the registers of
     each, what waits in shared and local memory, and how many states an H200 is predicted to compute in a second.
     """
-    from bellcrank.build import graphs
+    from bellcrank.build.graphs import Request
     from bellcrank.cli import compare, gpu
 
     if target not in ("cpu", "cuda"):
@@ -71,14 +72,21 @@ def count(
         quantity(quantity_name)
     m = mechanism(name, base, check)
     if target == "cuda":
-        gpu.plans(m, graphs.Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
+        gpu.plans(m, Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
         return
     if every:
         if method_name != "auto":
             raise InputError(f"--all is every method; leave it out to see {method_name} alone.")
         compare.methods(m, quantity_name, frame, measure, json)
         return
-    asked = quantity_name or "forward_dynamics"
+    _one(m, quantity_name or "forward_dynamics", method_name, frame, json)
+
+
+def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> None:
+    """One quantity by one method."""
+    from bellcrank.build import graphs
+    from bellcrank.cli import compare
+
     with screen.working(f"tracing {asked} of {m.name}"):
         by, graph = graphs.chosen(m, graphs.Request(asked, method_name, frame))
         row = compare.counted(asked, by.name, graph)

@@ -81,20 +81,27 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     console = out()
     rows = [[visible(cell) for cell in row] for row in rows]
     natural = [max(_width(cell) for cell in (c.name, *(row[i] for row in rows))) for i, c in enumerate(columns)]
-    shown = range(len(columns))
-    spare = [i for i in reversed(shown) if columns[i].optional]  # the last one goes first
-    for gone in range(len(spare) + 1):
-        keep = [i for i in shown if i not in spare[:gone]]
+    for keep in _selections(columns):
         widths = _fitted([columns[i] for i in keep], [natural[i] for i in keep], console.width)
         if widths is not None:
-            _print(console, [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], widths)
             break
     else:
         _blocks(console, columns, rows)
         return
-    left_out = [" ".join(columns[i].name.split()) for i in shown if i not in keep]
+    _print(console, [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], widths)
+    left_out = [" ".join(c.name.split()) for i, c in enumerate(columns) if i not in keep]
     if left_out:
         line(f"(no room for {', '.join(left_out)}: widen the terminal or use --json)", style="dim")
+
+
+def _selections(columns: Sequence[Column]) -> Iterator[list[int]]:
+    """Places of columns to try: all, then without the last of the optional ones, and so on."""
+    keep = list(range(len(columns)))
+    yield keep
+    for i in reversed(range(len(columns))):
+        if columns[i].optional:
+            keep = [k for k in keep if k != i]
+            yield keep
 
 
 def _width(text: str) -> int:

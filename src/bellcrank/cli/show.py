@@ -38,6 +38,29 @@ def show(
     about = f"nq {m.nq}, nv {m.nv}, {_number(mass)} kg, gravity {_vector(m.gravity)}"
     screen.line(f"{m.name}: {len(m.bodies)} moving bodies, {about}", style="bold")
     screen.line()
+    _joints(m)
+    doubts = _loops(m) if m.loops else 0
+    if m.springs:
+        numbers = [Column(what, right=True) for what in ("stiffness", "length", "damping")]
+        screen.table(
+            [Column("spring", wrap=True), Column("between", wrap=True), *numbers], [m.between(s) for s in m.springs]
+        )
+        screen.line()
+    _frames(m)
+    if m.parameters:
+        free = [(name, _number(x), m.parameters.unit(name)) for name, x in m.parameters.items()]
+        screen.table([Column("parameter", wrap=True), Column("nominal", right=True), Column("unit")], free)
+        screen.line()
+    if report:
+        screen.table(
+            [Column(""), Column("element", wrap=True), Column("what became of it", wrap=True)],
+            [(MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
+        )
+    else:
+        _warnings(m, doubts)
+
+
+def _joints(m: Mechanism) -> None:
     rows = []
     for i, (b, j) in enumerate(zip(m.bodies, m.joints, strict=True)):
         kind = j.kind if j.mimic is None else f"{j.kind} = {j.mimic.multiplier:g} * {j.mimic.joint}"
@@ -53,36 +76,30 @@ def show(
         Column("mass kg", right=True),
         Column("limits", optional=True),
     ]
-    limited, doubts = any(row[-1] for row in rows), 0
+    limited = any(row[-1] for row in rows)
     screen.table(head if limited else head[:-1], [row if limited else row[:-1] for row in rows])
     screen.line()
-    if m.loops:
-        loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
-        screen.table(loops, [m.closing(loop) for loop in m.loops])
-        screen.line()
-        doubts += _mobility(m)
-    if m.springs:
-        numbers = [Column(what, right=True) for what in ("stiffness", "length", "damping")]
-        screen.table(
-            [Column("spring", wrap=True), Column("between", wrap=True), *numbers], [m.between(s) for s in m.springs]
-        )
-        screen.line()
+
+
+def _loops(m: Mechanism) -> int:
+    """What they close and what they leave free; how many warnings that took."""
+    loops = [Column("loop", wrap=True), Column("type"), Column("closes", wrap=True), Column("value", right=True)]
+    screen.table(loops, [m.closing(loop) for loop in m.loops])
+    screen.line()
+    return _mobility(m)
+
+
+def _frames(m: Mechanism) -> None:
     on: dict[str, list[str]] = {}
     for f in m.frames.values():
         on.setdefault(f.body, []).append(f.name)
     carried = [(body, ", ".join(names)) for body, names in on.items()]
     screen.table([Column("body", wrap=True), Column("frames on it", wrap=True)], carried)
     screen.line()
-    if m.parameters:
-        free = [(name, _number(x), m.parameters.unit(name)) for name, x in m.parameters.items()]
-        screen.table([Column("parameter", wrap=True), Column("nominal", right=True), Column("unit")], free)
-        screen.line()
-    if report:
-        screen.table(
-            [Column(""), Column("element", wrap=True), Column("what became of it", wrap=True)],
-            [(MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
-        )
-        return
+
+
+def _warnings(m: Mechanism, doubts: int) -> None:
+    """Those of the report. doubts: how many there were before."""
     for line in m.report.warnings:
         screen.line(f"warning: {line.element}: {line.outcome}", style="yellow")
     notes = sum(line.level == "note" for line in m.report.lines)

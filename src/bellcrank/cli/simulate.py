@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
 from bellcrank.record import Record
 from bellcrank.record.column import COMPONENTS
+
+if TYPE_CHECKING:
+    from bellcrank.sim import System
 
 
 @app.command()
@@ -65,16 +68,14 @@ def simulate(
     from bellcrank.integrate import integrator as integrator_of
     from bellcrank.sim import Interrupted, Simulator
 
-    asked, how = scenario_of(scenario), integrator_of(integrator)
+    case, how = scenario_of(scenario), integrator_of(integrator)
     for path, what in ((out, "--out"), (plot, "--plot"), (report, "--report")):
         _ready(path, what)
     m = mechanism(name, base, check)
-    setup = asked.make(m)
+    setup = case.make(m)
     if step is None and tolerance is None and not how.adaptive:
         step = setup.step
-    q0 = _started(m.columns[0], setup.q0, begin or [])
-    if m.loops:
-        q0 = _assembled(m, q0, [text.rpartition("=")[0] for text in begin or []])
+    q0 = _start(m, setup.q0, begin or [])
     made = Simulator(setup.system, integrator, method, form=form, summary=summary or ())
     try:
         run = made.run(
@@ -86,14 +87,8 @@ def simulate(
         run, interrupted = stopped.record, True
     else:
         interrupted = False
-    driving = setup.system
-    if driving.control is not None or driving.actuators or driving.wrenches:  # a file does not know what they did
-        kinds = ("tau", "external") if driving.wrenches else ("tau",)
-        kept = [f"{n}.{kind}" for kind in kinds for n in m.columns[1]]
-        kept += [f"{frame}.{c}" for frame in driving.wrenches for c in COMPONENTS]
-        run = run.including(*kept, *(n for n in run.names if n.endswith(".command")), *driving.outputs)
+    run = _with_forces(run, setup.system)
     written = _written(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
-    stop = run.stops[0]
     if json:
         screen.data(_described(run, scenario, written))
     else:
@@ -102,6 +97,7 @@ def simulate(
             screen.line(f"wrote {path}", style="dim")
     if interrupted:
         raise typer.Exit(130)
+    stop = run.stops[0]
     if stop.reason != "end":
         screen.fail(f"the run stopped at {stop.time:.6g} s: {stop.message or stop.reason}")
         raise typer.Exit(1)
@@ -118,8 +114,19 @@ def _every(text: str | None) -> float | str | None:
         ) from None
 
 
-def _started(names: tuple[str, ...], q0: Any, asked: list[str]) -> list[float]:
-    """The start of the scenario with what --start changes."""
+def _with_forces(run: Record, driven: System) -> Record:
+    """With the columns that a file could not be asked for later: it does not know what drove the mechanism."""
+    if driven.control is None and not driven.actuators and not driven.wrenches:
+        return run
+    kinds = ("tau", "external") if driven.wrenches else ("tau",)
+    columns = [f"{n}.{kind}" for kind in kinds for n in driven.mechanism.columns[1]]
+    columns += [f"{frame}.{c}" for frame in driven.wrenches for c in COMPONENTS]
+    return run.including(*columns, *(n for n in run.names if n.endswith(".command")), *driven.outputs)
+
+
+def _start(m: Mechanism, q0: Any, asked: list[str]) -> list[float]:
+    """The start of the scenario with what --start changes; where there are loops, the nearest that closes them."""
+    names = m.columns[0]
     q = [float(x) for x in q0]
     for text in asked:
         name, sign, value = text.rpartition("=")
@@ -131,7 +138,7 @@ def _started(names: tuple[str, ...], q0: Any, asked: list[str]) -> list[float]:
             q[names.index(name)] = float(value)
         except ValueError:
             raise InputError(f'--start {name}: "{value}" is no number; expected radians or metres.') from None
-    return q
+    return _assembled(m, q, [text.rpartition("=")[0] for text in asked]) if m.loops else q
 
 
 def _assembled(m: Mechanism, q0: list[float], asked: list[str]) -> list[float]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from bellcrank.actuators import IdealTorque
-from bellcrank.cockpit.ground import Tool
+from bellcrank.cockpit.ground import Array, Tool
 from bellcrank.cockpit.plant import Snapshot
 from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.record.column import RATES, units
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
@@ -115,27 +116,49 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
     measured = dict(zip(m.columns[1], units(m)[1], strict=True))
     sizes = [math.pi if measured[name] == "rad" else typical_length(m) for name in moved]
     inertia, hold = (x[0] for x in met(m, start[None], moved))
-    actuators = [IdealTorque(name) for name in moved]
+    control: Control
     if by == "torque":
         levers = [_forced(m, name, measured[name], k) for name, k in zip(moved, np.diag(inertia), strict=True)]
-        made = system(m, actuators=actuators, control=lambda t, q, v, x, u: list(u), inputs=dict.fromkeys(moved, 0.0))
+        control = _passed_on
     else:
-        at = [m.columns[0].index(name) for name in moved]
-        limits = [{j.name: j for j in m.own_joints}[name].limits for name in moved]
-        ends = [(max(l.lower, -x), min(l.upper, x)) for l, x in zip(limits, sizes, strict=True)]
-        ends = [(min(low, start[i]), max(high, start[i])) for (low, high), i in zip(ends, at, strict=True)]
-        ways = reach(m, start, moved, ends)
-        pairs = [(float(ways[-1, 2 * k, i]), float(ways[-1, 2 * k + 1, i])) for k, i in enumerate(at)]
+        ways = reach(m, start, moved, _ends(m, start, moved, sizes))
+        pairs = [(float(ways[-1, 2 * k, i]), float(ways[-1, 2 * k + 1, i])) for k, i in enumerate(_places(m, moved))]
         levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, pairs, strict=True)]
-        poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
-        found = gains(m, np.concatenate([start[None], *ways[EACH - 1 :: EACH], *(p[None] for p in poses)]), moved)
-        speeds = tuple(x / 2.0 for x in sizes)
-        places = tuple(float(start[i]) for i in at)
-        whole = not m.loops and len(moved) == m.nv == m.nq
-        tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if whole else None
-        servos = Servos(tuple(moved), places, speeds, found, hold, tree)
-        made = system(m, actuators=actuators, control=servos, inputs=dict.fromkeys(moved, 0.0))
+        control = _servos(m, start, moved, ways, tuple(x / 2.0 for x in sizes), hold)
+    actuators = [IdealTorque(name) for name in moved]
+    made = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
+
+
+def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
+    """The control of sliders that are forces already."""
+    return list(u)
+
+
+def _places(m: Mechanism, names: Sequence[str]) -> list[int]:
+    return [m.columns[0].index(name) for name in names]
+
+
+def _ends(m: Mechanism, start: Array, moved: Sequence[str], sizes: Sequence[float]) -> list[tuple[float, float]]:
+    """How far each slider may go: to the joint's limits, but no further than its size, and the start is between."""
+    joints = {j.name: j for j in m.own_joints}
+    found = []
+    for name, size, i in zip(moved, sizes, _places(m, moved), strict=True):
+        low, high = max(joints[name].limits.lower, -size), min(joints[name].limits.upper, size)
+        found.append((min(low, start[i]), max(high, start[i])))
+    return found
+
+
+def _servos(
+    m: Mechanism, start: Array, moved: Sequence[str], ways: Array, speeds: tuple[float, ...], hold: Array
+) -> Servos:
+    """Made for what they meet on the way to the ends of the sliders and, in a tree, in any pose."""
+    poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
+    found = gains(m, np.concatenate([start[None], *ways[EACH - 1 :: EACH], *(p[None] for p in poses)]), moved)
+    places = tuple(float(start[i]) for i in _places(m, moved))
+    whole = not m.loops and len(moved) == m.nv == m.nq
+    tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if whole else None
+    return Servos(tuple(moved), places, speeds, found, hold, tree)
 
 
 def _why(m: Mechanism) -> str:

@@ -4,24 +4,25 @@ which of them are worth a try (work.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import zip_longest
 from textwrap import wrap
-from typing import Any
 
 from bellcrank.dynamics.quantities import QUANTITIES, Quantity, quantity, shape_of
 from bellcrank.dynamics.table import METHODS, Method
 from bellcrank.dynamics.work import estimate
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
-from bellcrank.text import table
+from bellcrank.text import table as table_of  # there is a file called table here
 
 __all__ = [
     "METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity",
-    "able", "candidates", "estimate", "method", "quantity", "shape_of",
+    "able", "candidates", "estimate", "method", "methods", "quantity", "shape_of",
 ]  # fmt: skip
 
 WIDTH = 100  # of the printed table
 MARGIN = 1.4  # what a rough estimate puts further behind than this is not traced by "auto" ...
+COUPLED = 2.0  # (where joints share coordinates, which the estimate does not see)
 STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
 HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
 
@@ -58,15 +59,16 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     if len(found) < 2:
         return found
     work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
-    least, (times, large) = min(work.values()), HOPELESS
+    least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS
     kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
-    return [m for m in found if m.name in kept or work[m.name] <= MARGIN * least]
+    margin = COUPLED if tree.coupled else MARGIN
+    return [m for m in found if m.name in kept or work[m.name] <= margin * least]
 
 
 class MethodTable:
     """Prints as a table; iterates over the methods."""
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Method]:
         return iter(METHODS.values())
 
     def __len__(self) -> int:
@@ -85,6 +87,11 @@ class MethodTable:
         rows: list[tuple[str, ...]] = []
         for name, solves, topology, citation in cells:
             rows += zip_longest([name], solves, topology, wrap(citation, left, break_on_hyphens=False), fillvalue="")
-        return table(("method", "solves", "topology", "source"), rows)
+        return table_of(("method", "solves", "topology", "source"), rows)
 
     __repr__ = __str__
+
+
+def methods() -> MethodTable:
+    """The table of methods: what each solves, for which mechanisms, and where it was published."""
+    return MethodTable()

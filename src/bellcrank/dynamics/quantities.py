@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 
+# What arguments mean, and what those are that may be left out.
 ARGUMENTS = {
     "q": "positions (..., nq)",
     "v": "velocities (..., nv)",
     "a": "accelerations (..., nv)",
     "tau": "forces and moments of the joints (..., nv)",
     "dv": "how far along each velocity (..., nv)",
+    "frame": "a body, a joint or a link, by its name in mechanism.frames",
+    "p": "the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out",
+    "wrenches": '{"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame',
+    "actuated": "the joints that are driven, by name, where the mechanism has loops",
+    "parameters": 'free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal',
+    "out": "an array that takes the result",
 }
+INPUTS = ("q", "v", "a", "tau", "dv")  # of those, what a quantity may be a function of
+DEFAULTS = {"p": None, "wrenches": None, "actuated": (), "parameters": None, "out": None}
+BATCHES = (
+    "Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians."
+)
+MORE = 'bc.kernel(mechanism, "{name}", ...) gives other methods, float32, threads, a GPU.'
 
 
 @dataclass(frozen=True)
@@ -22,6 +36,7 @@ class Quantity:
     name: str
     inputs: tuple[str, ...]  # names; their shapes are given by `shape_of`
     what: str
+    shape: str = ""  # of the result, in words
     option: str = ""  # "frame": needs one; "frames": takes wrenches on any
     regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
     inverts: bool = False  # needs M^-1, on the way at least: dynamics/immobility.py sees to it that there is one
@@ -29,38 +44,62 @@ class Quantity:
     driven: bool = False  # of a mechanism with loops it asks which joints are driven
 
     @property
-    def help(self) -> str:
-        """What help() says of it."""
-        lines = [f"{self.what[0].upper()}{self.what[1:]}.", "", *(f"{name}: {ARGUMENTS[name]}" for name in self.inputs)]
-        if self.option == "frames":
-            lines.append(
-                'wrenches={"frame": [force, moment]}: forces from outside, in world axes at the frame\'s origin'
-            )
-        if self.driven:
-            lines.append("actuated=[joints]: which are driven, where the mechanism has loops")
-        if self.option == "frame":
-            lines.append('frame="NAME": of a body, a joint or a link, as in mechanism.frames')
-        lines += ["parameters={name: value}: of the mechanism's free numbers", "out=: an array that takes the result"]
-        return "\n".join(
-            [*lines, "", "Arrays may have any leading axes, which broadcast: a batch of states in one call."]
+    def arguments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of a call: in their order, and by name only."""
+        first = (*self.inputs, "frame") if self.option == "frame" else (*self.inputs, "p")
+        named = {"frame": ("p",), "frames": ("wrenches",)}.get(self.option, ())
+        return first, (*named, *(("actuated",) if self.driven else ()), "parameters", "out")
+
+    def signature(self, without: Collection[str] = ()) -> Signature:
+        """(q, v, tau, p=None, *, wrenches=None, parameters=None, out=None), without what a mechanism has no use for."""
+        return Signature(
+            [
+                Parameter(x, kind, default=DEFAULTS.get(x, Parameter.empty))
+                for kind, names in zip((Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY), self.arguments)
+                for x in names
+                if x not in without
+            ]
         )
+
+    def help(self, without: Collection[str] = (), more: Sequence[str] = ()) -> str:
+        """What help() says of it, and more lines at its end."""
+        shape = f": {self.shape}" if self.shape else ""
+        arguments = [f"{x}: {ARGUMENTS[x]}" for names in self.arguments for x in names if x not in without]
+        lines = [f"{self.what[0].upper()}{self.what[1:]}{shape}.", "", *arguments, "", BATCHES, *more]
+        return "\n".join([*lines, MORE.format(name=self.name)])
 
 
 QUANTITIES: dict[str, Quantity] = {
     row.name: row
     for row in (
-        Quantity("forward_dynamics", ("q", "v", "tau"), "accelerations from forces", option="frames", inverts=True),
-        Quantity("inverse_dynamics", ("q", "v", "a"), "forces from accelerations", option="frames", driven=True),
-        Quantity("mass_matrix", ("q",), "joint-space inertia, nv x nv"),
-        Quantity("inverse_mass_matrix", ("q",), "M^-1, nv x nv", inverts=True),
-        Quantity("mass_matrix_factors", ("q",), "U above the diagonal and D on it, M = U D U^T", inverts=True),
-        Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces"),
-        Quantity("gravity_torque", ("q",), "forces that hold it still"),
-        Quantity("coriolis_torque", ("q", "v"), "Coriolis and centrifugal forces"),
+        Quantity(
+            "forward_dynamics",
+            ("q", "v", "tau"),
+            "accelerations from forces",
+            "(..., nv)",
+            option="frames",
+            inverts=True,
+        ),
+        Quantity(
+            "inverse_dynamics", ("q", "v", "a"), "forces from accelerations", "(..., nv)", option="frames", driven=True
+        ),
+        Quantity("mass_matrix", ("q",), "joint-space inertia M", "(..., nv, nv)"),
+        Quantity("inverse_mass_matrix", ("q",), "M^-1", "(..., nv, nv)", inverts=True),
+        Quantity(
+            "mass_matrix_factors",
+            ("q",),
+            "U above the diagonal and D on it, M = U D U^T",
+            "(..., nv, nv)",
+            inverts=True,
+        ),
+        Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces", "(..., nv)"),
+        Quantity("gravity_torque", ("q",), "forces that hold it still", "(..., nv)"),
+        Quantity("coriolis_torque", ("q", "v"), "Coriolis and centrifugal forces", "(..., nv)"),
         Quantity(
             "reactions",
             ("q", "v", "tau"),
             "[force, moment] that each joint passes on to its body",
+            "(..., bodies, 6)",
             option="frames",
             regrouped=False,
             inverts=True,
@@ -69,31 +108,37 @@ QUANTITIES: dict[str, Quantity] = {
             "multipliers",
             ("q", "v", "tau"),
             "how much of each force that a joint bears: 6 less its axes, joint by joint",
+            "(..., constraints)",
             option="frames",
             regrouped=False,
             inverts=True,
         ),
-        Quantity("closure", ("q",), "by how much each equation that closes a loop is missed"),
-        Quantity("closure_jacobian", ("q",), "C with d closure / dt = C v"),
-        Quantity("closure_bias", ("q", "v"), "second derivative of closure while accelerations are zero"),
+        Quantity("closure", ("q",), "by how much each equation that closes a loop is missed", "(..., equations)"),
+        Quantity("closure_jacobian", ("q",), "C with d closure / dt = C v", "(..., equations, nv)"),
+        Quantity(
+            "closure_bias", ("q", "v"), "second derivative of closure while accelerations are zero", "(..., equations)"
+        ),
         Quantity(
             "loop_forces",
             ("q", "v", "tau"),
             "[force, moment] that each loop passes on to its second body",
+            "(..., loops, 6)",
             option="frames",
             inverts=True,
             through="forward_dynamics",
         ),
-        Quantity("passive_torque", ("q", "v"), "damping, friction and springs"),
-        Quantity("kinetic_energy", ("q", "v"), "energy of motion"),
-        Quantity("potential_energy", ("q",), "energy of height and of springs", regrouped=False),
-        Quantity("pose", ("q",), "a frame in the world, 4 x 4", option="frame"),
-        Quantity("velocity", ("q", "v"), "a frame's [linear, angular] velocity in world axes", option="frame"),
-        Quantity("jacobian", ("q",), "d velocity / d v, 6 x nv", option="frame"),
-        Quantity("com", ("q",), "centre of mass", regrouped=False),
-        Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", regrouped=False),
-        Quantity("rate", ("q", "v"), "dq/dt"),
-        Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold"),
+        Quantity("passive_torque", ("q", "v"), "damping, friction and springs", "(..., nv)"),
+        Quantity("kinetic_energy", ("q", "v"), "energy of motion", "(...)"),
+        Quantity("potential_energy", ("q",), "energy of height and of springs", "(...)", regrouped=False),
+        Quantity("pose", ("q",), "a frame in the world, as a matrix", "(..., 4, 4)", option="frame"),
+        Quantity(
+            "velocity", ("q", "v"), "a frame's [linear, angular] velocity in world axes", "(..., 6)", option="frame"
+        ),
+        Quantity("jacobian", ("q",), "d velocity / d v of a frame", "(..., 6, nv)", option="frame"),
+        Quantity("com", ("q",), "centre of mass", "(..., 3)", regrouped=False),
+        Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", "(..., 6)", regrouped=False),
+        Quantity("rate", ("q", "v"), "dq/dt", "(..., nq)"),
+        Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold", "(..., nq)"),
     )
 }
 SHIPPED = dict(QUANTITIES)  # what the table was before anybody added to it

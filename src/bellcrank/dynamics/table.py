@@ -68,10 +68,10 @@ FACTORED = Topology(
 @dataclass(frozen=True)
 class Method:
     name: str
-    module: ModuleType
+    module: Any  # has a function for each quantity: a file, or whatever has attributes
     solves: tuple[str, ...]
     covers: Topology
-    source: str  # key of SOURCES
+    source: str  # key of SOURCES, or a citation
     regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
     also: ModuleType | None = None  # a second file of the method
     narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
@@ -87,7 +87,7 @@ class Method:
 
     @property
     def citation(self) -> str:
-        return SOURCES[self.source]
+        return SOURCES.get(self.source, self.source)
 
     def covered(self, quantity: str) -> Topology:
         return dict(self.narrower).get(quantity, self.covers)

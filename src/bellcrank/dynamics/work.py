@@ -13,7 +13,11 @@ Rates = tuple[float, float, float, float]
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:
-    ends, one, two, three = WORK[QUANTITIES[quantity].through or quantity][method]
+    """0 of a method that is not in the table: nobody knows."""
+    known = WORK.get(QUANTITIES[quantity].through or quantity, {})
+    if method not in known:
+        return 0.0
+    ends, one, two, three = known[method]
     total, depth = 0.0, [0] * len(tree.links)
     leaves = set(range(len(tree.links)))
     for i, link in enumerate(tree.links):

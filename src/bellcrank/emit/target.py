@@ -33,6 +33,7 @@ class Signature:
     dtype: str = "float64"
     rows_per_thread: int = 1024  # fewer are done before another thread has woken up
     columns: Mapping[str, Sequence[str]] | None = None  # names of an input's elements, for messages
+    call: str = ""  # "(q, v, *, out=None)": how it is called, where that is more than its inputs
     doc: str = ""  # what help() says of it
 
     @property

@@ -6,7 +6,7 @@ The import of each reader is deferred to its first use, so that `import bellcran
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from bellcrank.model.mechanism import Mechanism
 __all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
 
 SUFFIXES = (".urdf", ".xml", ".toml")
+# Readers of one's own, by suffix: (data, source, and of the arguments of `read` those that were given) -> Mechanism.
+READERS: dict[str, Callable[..., Mechanism]] = {}
+USUAL = {"base": "fixed", "gravity": None, "check": "warn", "right_angles": RIGHT_ANGLES, "lock": (), "loops": True}
 # Root elements of XML files that are not ours to read, and what to do about them.
 FOREIGN = {
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
@@ -68,6 +71,10 @@ def read(
         raise InputError(f"path is {path!r}; expected the path of a file.")
     source = os.fspath(path)
     data = _bytes(Path(source))
+    own = READERS.get(Path(source).suffix.lower())
+    if own is not None:
+        given = {"base": base, "loops": loops, **options}
+        return own(data, source, **{key: x for key, x in given.items() if x != USUAL[key]})
     if not source.lower().endswith(".toml"):
         return _xml(data, source, base=base, sheet=_sheet(Path(source), loops), **options)
     if base == "floating":
@@ -117,7 +124,7 @@ def _bytes(path: Path) -> bytes:
             raise ReadError(_missing(path))
     except OSError as error:  # a name too long
         raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in (*SUFFIXES, *READERS):
         tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
         raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
     return contents(path)

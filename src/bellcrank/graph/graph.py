@@ -107,6 +107,19 @@ class Graph:
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """The definition of every target: plain numpy, one node after the other, any leading batch shape."""
         arrays = self._check(values)
+        known = self._known(arrays)
+        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())) if arrays else ()
+        dtype = np.result_type(np.float32, *(a.dtype for a in arrays.values())) if arrays else np.dtype(np.float64)
+        results = {}
+        for name, array in self.outputs.items():
+            out = np.empty((*batch, array.size), dtype=dtype)
+            for flat, x in enumerate(array.flat):
+                out[..., flat] = known[x.serial] if isinstance(x, Node) else x
+            results[name] = out.reshape((*batch, *array.shape))
+        return results
+
+    def _known(self, arrays: Mapping[str, Array]) -> dict[int, Any]:
+        """The value of every node that an output is."""
         known: dict[int, Any] = {}
         uses: dict[int, int] = {}
         for node in self.nodes:
@@ -130,15 +143,7 @@ class Graph:
                     uses[a.serial] -= 1
                     if not uses[a.serial] and a.serial not in kept:
                         del known[a.serial]
-        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())) if arrays else ()
-        dtype = np.result_type(np.float32, *(a.dtype for a in arrays.values())) if arrays else np.dtype(np.float64)
-        results = {}
-        for name, array in self.outputs.items():
-            out = np.empty((*batch, array.size), dtype=dtype)
-            for flat, x in enumerate(array.flat):
-                out[..., flat] = known[x.serial] if isinstance(x, Node) else x
-            results[name] = out.reshape((*batch, *array.shape))
-        return results
+        return known
 
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""

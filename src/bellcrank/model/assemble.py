@@ -39,55 +39,22 @@ def assemble(
     topology or NaN, nor a mass matrix with a negative eigenvalue.
     """
     check.level(checks)
-    found = list(lines)
     check.finite(f'mechanism "{name}"', "gravity", gravity)
     if len(tuple(gravity)) != 3:
         raise ModelError(f'mechanism "{name}": gravity is {tuple(gravity)}; expected three numbers.')
-    check.names("body", [ground, *(b.name for b in bodies)])
-    check.names("joint", [j.name for j in joints])
-    check.names("frame", [f.name for f in frames])
-    known = dict.fromkeys([ground, *(b.name for b in bodies)])
-    for b in bodies:
-        check.numbers(b)
-    for j in joints:
-        found += check.joint(j, known)
-    for f in frames:
-        check.frame(f, known)
-
-    ordered = _in_order(joints, ground, [b.name for b in bodies])
-    places: dict[str, Place] = {ground: (ground, np.eye(3), np.zeros(3))}
-    lumped = {b.name: [b] for b in bodies}
-    by_name = {b.name: b for b in bodies}
-    moving: list[Joint] = []
-    for j in ordered:
-        body, R, p = places[j.parent]
-        R, p = R @ np.asarray(j.rotation), p + R @ np.asarray(j.point)
-        if j.kind == "fixed":
-            places[j.child] = (body, R, p)
-            link = by_name[j.child]
-            what, level = f'fixed: "{j.child}" is part of "{body}" and stays as a frame', "ok"
-            if body != ground:
-                lumped[body].append(replace(link, com=triple(p + R @ link.com), inertia=matrix(R @ link.inertia @ R.T)))
-            elif link.mass:
-                what, level = f"{what}; its {link.mass:g} kg do not move and are not used", "note"
-            found.append(Line(f'joint "{j.name}"', what, level))
-            continue
-        places[j.child] = (j.child, np.eye(3), np.zeros(3))
-        moving.append(replace(straight(j), parent=body, rotation=matrix(R), point=triple(p)))
-
-    turns = turning(moving, ground)
-    doubts = [_doubt(b, places[b.name], turns) for b in bodies]
-    for doubt in doubts if checks == "error" else []:
-        check.refuse(doubt)
-    found += check.doubts([doubt for doubt in doubts if doubt is not None])
-    final = [_merged(lumped[j.child]) for j in moving]
+    found = [*lines, *_checked(bodies, joints, frames, ground)]
+    welded = _Welded(bodies, ground)
+    for j in _in_order(joints, ground, [b.name for b in bodies]):
+        welded.add(j)
+    found += [*welded.lines, *_doubts(bodies, welded, checks)]
+    final = [_merged(welded.lumped[j.child]) for j in welded.moving]
     for b in final:
         check.mass(b)
-    found += _massless(final, moving, checks)
-    moving, said = _coupled(moving, {j.name for j in joints}, checks)
+    found += _massless(final, welded.moving, checks)
+    moving, said = _coupled(welded.moving, {j.name for j in joints}, checks)
     found += said
-    placed = {f.name: f for f in _frames(frames, places)}
-    ends = Ends({f.name: f for f in frames} | {b: Frame(b, b) for b in known}, placed)
+    placed = {f.name: f for f in _frames(frames, welded.places)}
+    ends = Ends({f.name: f for f in frames} | {b: Frame(b, b) for b in welded.places}, placed)
     found += check_loops(loops, ends, moving)
     found += check_springs(springs, ends)
     made = Mechanism(
@@ -101,10 +68,57 @@ def assemble(
         springs=tuple(springs),
     )
     found += check_energy(made)
-    for parameter in Parameters(gravity, bodies, joints, frames, loops, springs):
-        if parameter not in made.parameters:
-            found.append(Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning"))
+    given = Parameters(gravity, bodies, joints, frames, loops, springs)
+    idle = [parameter for parameter in given if parameter not in made.parameters]
+    found += [Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning") for parameter in idle]
     return replace(made, report=Report(source, tuple(found)))
+
+
+def _checked(bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[Frame], ground: str) -> list[Line]:
+    """An error for bad names and numbers; what else there is to say of the joints."""
+    known = dict.fromkeys([ground, *(b.name for b in bodies)])
+    check.names("body", [ground, *(b.name for b in bodies)])
+    check.names("joint", [j.name for j in joints])
+    check.names("frame", [f.name for f in frames])
+    for b in bodies:
+        check.numbers(b)
+    found = [line for j in joints for line in check.joint(j, known)]
+    for f in frames:
+        check.frame(f, known)
+    return found
+
+
+class _Welded:
+    """What is left when fixed joints are gone: joints that move, and which bodies move as one."""
+
+    def __init__(self, bodies: Sequence[Body], ground: str) -> None:
+        self.ground = ground
+        self.bodies = {b.name: b for b in bodies}
+        self.places: dict[str, Place] = {ground: (ground, np.eye(3), np.zeros(3))}
+        self.lumped = {b.name: [b] for b in bodies}
+        self.moving: list[Joint] = []
+        self.lines: list[Line] = []
+
+    def add(self, j: Joint) -> None:
+        """The next joint; that of its parent came before."""
+        body, R, p = self.places[j.parent]
+        R, p = R @ np.asarray(j.rotation), p + R @ np.asarray(j.point)
+        if j.kind == "fixed":
+            self._weld(j, (body, R, p))
+            return
+        self.places[j.child] = (j.child, np.eye(3), np.zeros(3))
+        self.moving.append(replace(straight(j), parent=body, rotation=matrix(R), point=triple(p)))
+
+    def _weld(self, j: Joint, place: Place) -> None:
+        body, R, p = self.places[j.child] = place
+        link = self.bodies[j.child]
+        what, level = f'fixed: "{j.child}" is part of "{body}" and stays as a frame', "ok"
+        if body != self.ground:
+            moved = replace(link, com=triple(p + R @ link.com), inertia=matrix(R @ link.inertia @ R.T))
+            self.lumped[body].append(moved)
+        elif link.mass:
+            what, level = f"{what}; its {link.mass:g} kg do not move and are not used", "note"
+        self.lines.append(Line(f'joint "{j.name}"', what, level))
 
 
 def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> list[Joint]:
@@ -147,6 +161,15 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
                 f'body "{b}" has no joint: nothing connects it to "{ground}". Add a joint, or remove the body.'
             )
     return order
+
+
+def _doubts(bodies: Sequence[Body], welded: _Welded, checks: str) -> list[Line]:
+    """Inertias that no body can have; an error where checks is "error"."""
+    turns = turning(welded.moving, welded.ground)
+    found = [_doubt(b, welded.places[b.name], turns) for b in bodies]
+    for doubt in found if checks == "error" else []:
+        check.refuse(doubt)
+    return check.doubts([doubt for doubt in found if doubt is not None])
 
 
 def _doubt(b: Body, place: Place, turns: Mapping[str, Turning]) -> check.Doubt | None:

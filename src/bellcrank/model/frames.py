@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.model.joints import KINDS
+from bellcrank.model.kind import Kind
 from bellcrank.model.parts import Array, Body, Frame, Joint, Number, Triple
 from bellcrank.model.pose import (
     NOISE,
@@ -52,18 +53,9 @@ def tree_of(
 ) -> Tree:
     index = {ground: -1} | {b.name: i for i, b in enumerate(bodies)}
     parent = [index[j.parent] for j in joints]
-    weight = [1] * len(joints)  # bodies in the subtree
-    for i in reversed(range(len(joints))):
-        if parent[i] >= 0:
-            weight[parent[i]] += weight[i]
-    children: dict[int, list[int]] = {i: [] for i in range(-1, len(joints))}
-    for i, up in enumerate(parent):
-        children[up].append(i)
-    main = {up: max(c, key=lambda i: (weight[i], -i)) if c else None for up, c in children.items()}
-    # Where the mechanism stands in the world says nothing of its size: joints on the ground do not count.
-    lengths = [j.point for j, up in zip(joints, parent, strict=True) if up >= 0] + [b.com for b in bodies]
-    size = max(1e-9, *(float(np.linalg.norm(x)) for x in nominal(lengths))) if lengths else 1.0
-    given = [Pose(np.asarray(j.rotation), np.asarray(j.point)) for j in joints]
+    main = _main_children(parent)
+    size = _size(bodies, joints, parent)
+    given = [_pose_of(j) for j in joints]
 
     # F of every body in the user's body frame; -1 is the ground's in the world.
     F: dict[int, Pose] = {-1: _ground_frame([standing(j) for j in joints], constants(given), main, nominal(gravity))}
@@ -76,33 +68,10 @@ def tree_of(
         if depends(j.axis, j.second_axis, ahead or at_zero):
             F[i] = Pose(following(F[i].R, j), np.zeros(3))
         place = at_zero @ F[i]
-        R, p = place.R, clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(nominal(j.point))))
-        kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
-        turns, theta = _turns(R)
-        if kind.has_axis:
-            along: Number = (
-                p @ R[:, 2] if j.kind != "revolute" else 0.0
-            )  # a slide starts there instead of being shifted
-            p = clean(p - along * R[:, 2], size)
-            kept = depends(along) or abs(along) > NOISE * size
-            kind = replace(kind, angle0=theta, distance0=along if kept else 0.0)
-        else:
-            turns.append(_constant_turn(2, theta))
-        p, offset = _apart(p, R[:, 2], size)
-        moves: list[Move] = [Shift(vec(p.tolist()))] if p.any() else []
-        moves += [t for t in turns if not (isinstance(t, Turn) and t.c == 1.0 and t.s == 0.0)]
-        moves += [Shift(Vec(0.0, 0.0, offset))] if offset else []
-        links.append(
-            Link(
-                bodies[i].name,
-                parent[i],
-                j,
-                kind,
-                Transform(moves),
-                _inertia(bodies[i], F[i], size),
-                *_indices(i, joints),
-            )
-        )
+        p = clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(nominal(j.point))))
+        kind, moves = _motion(j, place.R, p, size)
+        inertia = _inertia(bodies[i], F[i], size)
+        links.append(Link(bodies[i].name, parent[i], j, kind, Transform(moves), inertia, *_indices(i, joints)))
     g = clean(product(F[-1].R.T, np.asarray(gravity)), max(1e-3, float(np.linalg.norm(nominal(gravity)))))
     return Tree(
         tuple(links),
@@ -112,6 +81,40 @@ def tree_of(
         Transform(_constant_moves(F[-1])),
         {f.name: (index[f.body], *_in_frame(F[index[f.body]].inverse() @ _pose_of(f), size)) for f in frames.values()},
     )
+
+
+def _main_children(parent: Sequence[int]) -> dict[int, int | None]:
+    """Of each body, and of the ground (-1), the child that carries the largest subtree."""
+    weight = [1] * len(parent)  # bodies in the subtree
+    children: dict[int, list[int]] = {i: [] for i in range(-1, len(parent))}
+    for i in reversed(range(len(parent))):
+        children[parent[i]].append(i)
+        if parent[i] >= 0:
+            weight[parent[i]] += weight[i]
+    return {up: max(c, key=lambda i: (weight[i], -i)) if c else None for up, c in children.items()}
+
+
+def _size(bodies: Sequence[Body], joints: Sequence[Joint], parent: Sequence[int]) -> float:
+    """The longest of its lengths. Where it stands in the world says nothing: joints on the ground do not count."""
+    lengths = [j.point for j, up in zip(joints, parent, strict=True) if up >= 0] + [b.com for b in bodies]
+    return max(1e-9, *(float(np.linalg.norm(x)) for x in nominal(lengths))) if lengths else 1.0
+
+
+def _motion(j: Joint, R: Array, p: Array, size: float) -> tuple[Kind, list[Move]]:
+    """Joint j, whose F is R and p in that of its parent at zero: constant moves, and what it starts from after them."""
+    kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
+    turns, theta = _turns(R)
+    if kind.has_axis:
+        along: Number = p @ R[:, 2] if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted
+        p = clean(p - along * R[:, 2], size)
+        kept = depends(along) or abs(along) > NOISE * size
+        kind = replace(kind, angle0=theta, distance0=along if kept else 0.0)
+    else:
+        turns.append(_constant_turn(2, theta))
+    p, offset = _apart(p, R[:, 2], size)
+    moves: list[Move] = [Shift(vec(p.tolist()))] if p.any() else []
+    moves += [t for t in turns if not (isinstance(t, Turn) and t.c == 1.0 and t.s == 0.0)]
+    return kind, moves + ([Shift(Vec(0.0, 0.0, offset))] if offset else [])
 
 
 def _apart(p: Array, z: Array, size: float) -> tuple[Array, float]:
@@ -237,7 +240,7 @@ def _constant_moves(pose: Pose) -> list[Move]:
     return [Shift(vec(pose.p.tolist())), _constant_turn(2, gamma), _constant_turn(0, alpha), _constant_turn(2, theta)]
 
 
-def _pose_of(f: Frame) -> Pose:
+def _pose_of(f: Frame | Joint) -> Pose:
     return Pose(np.asarray(f.rotation), np.asarray(f.point))
 
 

@@ -1,17 +1,17 @@
 """The Mechanism: bodies on joints, validated, immutable, with no algorithm in it.
 
-The quantities (`arm.forward_dynamics(q, v, tau)` and the rest) are compiled on first use by build.py, which hangs
-itself in through `Mechanism.quantity`: this tower knows nothing of graphs.
+The quantities (`arm.forward_dynamics(q, v, tau)` and the rest, quantities.py) are compiled on first use by build/, to
+which only stairs.py leads: this tower knows nothing of graphs.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,50 +22,25 @@ from bellcrank.model.free import freed
 from bellcrank.model.given import possible
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
+from bellcrank.model.quantities import Quantities
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
+from bellcrank.stairs import above
 from bellcrank.text import table
 
-
-class Quantities:
-    """For type checkers and editors: what `Mechanism.__getattr__` finds on first use."""
-
-    forward_dynamics: Callable[..., Array]
-    inverse_dynamics: Callable[..., Array]
-    mass_matrix: Callable[..., Array]
-    inverse_mass_matrix: Callable[..., Array]
-    mass_matrix_factors: Callable[..., Array]
-    bias: Callable[..., Array]
-    gravity_torque: Callable[..., Array]
-    coriolis_torque: Callable[..., Array]
-    reactions: Callable[..., Array]
-    multipliers: Callable[..., Array]
-    closure: Callable[..., Array]
-    closure_jacobian: Callable[..., Array]
-    closure_bias: Callable[..., Array]
-    loop_forces: Callable[..., Array]
-    passive_torque: Callable[..., Array]
-    kinetic_energy: Callable[..., Array]
-    potential_energy: Callable[..., Array]
-    pose: Callable[..., Array]
-    velocity: Callable[..., Array]
-    jacobian: Callable[..., Array]
-    com: Callable[..., Array]
-    momentum: Callable[..., Array]
-    integrate: Callable[..., Array]
-    rate: Callable[..., Array]
-
-
-class Closing:
-    """What else is found there, of closed loops (methods/closure)."""
-
-    assemble: Callable[..., tuple[Array, Array]]  # (q_guess, v_guess, fixed) -> q, v
-    loop_analysis: Any  # mobility, and which equations are redundant; prints as a table
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(Quantities, Closing):
+class Mechanism(Quantities):
+    """Bodies on joints. Prints as a table; `bc.read`, `bc.Builder` and `bc.zoo` make them.
+
+    Any quantity is a method (forward_dynamics, mass_matrix, pose, ...): compiled on first use, kept on disk, for one
+    state or a batch. q are positions (nq), v velocities (nv), in the order of `columns`; SI units and radians.
+    """
+
     name: str
     ground: str
     gravity: Triple
@@ -75,9 +50,6 @@ class Mechanism(Quantities, Closing):
     report: Report = field(default_factory=lambda: Report("builder"))
     loops: tuple[Loop, ...] = ()  # what closes loops over the tree of the joints
     springs: tuple[Spring, ...] = ()
-
-    # build.py fills this in: (mechanism, name of a quantity) -> what computes it, or None where there is none.
-    quantity: ClassVar[Callable[[Mechanism, str], Callable[..., Any] | None] | None] = None
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -98,17 +70,6 @@ class Mechanism(Quantities, Closing):
             for name in names:
                 if why := refused(name):
                     raise ModelError(f"the {what} {why}.")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *Quantities.__annotations__, *Closing.__annotations__})
-
-    def __getattr__(self, name: str) -> Any:
-        source = type(self).quantity
-        found = source(self, name) if source is not None and not name.startswith("_") else None
-        if found is None:
-            raise AttributeError(f'Mechanism "{self.__dict__.get("name", "?")}" has no attribute "{name}".')
-        self.__dict__[name] = found  # the next access is a plain dictionary look-up
-        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the parts, not the compiled code."""
@@ -175,6 +136,27 @@ class Mechanism(Quantities, Closing):
             parts.append(x)
         q = np.concatenate(parts, axis=-1) if parts else np.zeros((*batch, 0))
         return q, rng.uniform(-1, 1, (*batch, self.nv)), rng.uniform(-1, 1, (*batch, self.nv))
+
+    def assemble(
+        self,
+        q_guess: ArrayLike | Mapping[str, float] | None = None,
+        v_guess: ArrayLike | Mapping[str, float] | None = None,
+        fixed: Sequence[str] = (),
+    ) -> tuple[Array, Array]:
+        """(q, v) that close all loops, the nearest to the guesses that is found.
+
+        Guesses are arrays, or mappings by the names in `columns`; without one it is the zero configuration, at rest.
+        fixed: joints that keep what the guesses say.
+        """
+        found: tuple[Array, Array] = above("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
+        return found
+
+    @cached_property
+    def loop_analysis(self) -> Any:
+        """What the loops do: mobility, which coordinates depend on others, which equations are redundant. Prints as a
+        table.
+        """
+        return above("dynamics.loops").analysis(self)
 
     def frame(self, name: str) -> Frame:
         if name not in self.frames:

@@ -55,7 +55,7 @@ def column(run: Record, name: str) -> Column | None:
         return found[name]
     frame, _, what = name.rpartition(".")
     if what == "speed":
-        V = over_rows(lambda *given: m.velocity(*given, frame=frame), run.q, run.v, *run.free)
+        V = over_rows(lambda q, v, p=None: m.velocity(q, v, frame, p=p), run.q, run.v, *run.free)
         return Column(name, "m/s", np.linalg.norm(V[..., :3], axis=-1))
     return Column(name, "m", run.poses(frame)[..., PLACES.index(what), 3])
 

@@ -59,33 +59,44 @@ def _from_plain(kind: Any, value: Any, where: str) -> Any:
         return _from_plain(next(k for k in inner if k is not type(None)), value, where)
     if is_dataclass(kind):
         assert isinstance(kind, type)
-        known = _hints(kind)
-        for name in _expected(value, dict, where):
-            if name not in known:
-                raise ReadError(f"{where}: {unknown('field', name, known)} A newer bellcrank may have written this.")
-        given = {name: _from_plain(known[name], x, f"{where}.{name}") for name, x in value.items()}
-        try:
-            return kind(**given)
-        except TypeError as error:
-            raise ReadError(f"{where}: {error}.") from None
+        return _part(kind, value, where)
     if origin is tuple:
-        items = _expected(value, list, where)
-        each = [inner[0]] * len(items) if inner[-1] is Ellipsis else list(inner)
-        if len(each) != len(items):
-            raise ReadError(f"{where}: expected {len(each)} values, found {len(items)}.")
-        return tuple(_from_plain(k, x, f"{where}[{i}]") for i, (k, x) in enumerate(zip(each, items, strict=True)))
+        return _tuple(inner, value, where)
     if origin is not None and issubclass(origin, Mapping):
         items = _expected(value, dict, where)
         return {key: _from_plain(inner[1], x, f"{where}.{key}") for key, x in items.items()}
-    if kind in (float, Any) and isinstance(value, dict) and isinstance(value.get("free"), list) and value["free"]:
+    return _number(value, where) if kind in (float, Any) else _expected(value, kind, where)
+
+
+def _part(kind: type, value: Any, where: str) -> Any:
+    known = _hints(kind)
+    for name in _expected(value, dict, where):
+        if name not in known:
+            raise ReadError(f"{where}: {unknown('field', name, known)} A newer bellcrank may have written this.")
+    given = {name: _from_plain(known[name], x, f"{where}.{name}") for name, x in value.items()}
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise ReadError(f"{where}: {error}.") from None
+
+
+def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    items = _expected(value, list, where)
+    each = [inner[0]] * len(items) if inner[-1] is Ellipsis else list(inner)
+    if len(each) != len(items):
+        raise ReadError(f"{where}: expected {len(each)} values, found {len(items)}.")
+    return tuple(_from_plain(k, x, f"{where}[{i}]") for i, (k, x) in enumerate(zip(each, items, strict=True)))
+
+
+def _number(value: Any, where: str) -> Any:
+    """An int stays one: the fingerprint sees the difference."""
+    if isinstance(value, dict) and isinstance(value.get("free"), list) and value["free"]:
         return _expression(value["free"], where)
-    if kind in (float, Any):
-        if isinstance(value, str) and value in ("inf", "-inf", "nan"):
-            return float(value)
-        if isinstance(value, bool):
-            raise ReadError(f"{where}: expected a number, found {value!r}.")
-        return _expected(value, (int, float), where)  # an int stays one: the fingerprint sees the difference
-    return _expected(value, kind, where)
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, bool):
+        raise ReadError(f"{where}: expected a number, found {value!r}.")
+    return _expected(value, (int, float), where)
 
 
 def _expression(made: list[Any], where: str) -> Free:

@@ -250,7 +250,7 @@ class Record:
         m, key = self.mechanism, f"pose of {frame}"
         m.frame(frame)
         if key not in self._arrays:
-            self._arrays[key] = derive.over_rows(lambda *given: m.pose(*given, frame=frame), self.q, *self.free)
+            self._arrays[key] = derive.over_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
         return self._arrays[key]
 
     # -- looking

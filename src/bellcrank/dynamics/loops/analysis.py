@@ -10,6 +10,7 @@ hold a linkage fast, so what is redundant but for ROUGH counts as redundant; how
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,20 +212,27 @@ def _groups(
         return (), tuple(float(x) for x in scale)
     U = np.linalg.svd(C)[0][:, :, rank:]
     P = np.abs(U @ np.swapaxes(U, 1, 2))
-    tied = P.max(axis=0) > least
-    groups, left = [], [k for k in range(len(rows)) if tied[k, k]]
-    while left:
-        mine = {left[0]}
-        while (more := {int(j) for k in mine for j in np.flatnonzero(tied[k]) if j in left} | mine) != mine:
-            mine = more
-        left = [k for k in left if k not in mine]
-        places = tuple(sorted(mine))
+    groups = []
+    for places in _together(P.max(axis=0) > least):
         followers = round(float(np.median([np.trace(x[np.ix_(places, places)]) for x in P])))
         groups.append(Group(places, len(places) - followers))
     for family, _ in families(tree):
         alike = [k for g in groups for k in g.places if rows[k] in family]
         scale[alike] = scale[alike].mean() if alike else 1.0
     return tuple(g for g in groups if g.rank < len(g.places)), tuple(float(x) for x in scale)
+
+
+def _together(tied: Array) -> Iterator[tuple[int, ...]]:
+    """Places that are tied to each other, directly or through others; those tied to nothing, not even to themselves,
+    are left out.
+    """
+    left = [k for k in range(len(tied)) if tied[k, k]]
+    while left:
+        mine = {left[0]}
+        while (more := {int(j) for k in mine for j in np.flatnonzero(tied[k]) if j in left} | mine) != mine:
+            mine = more
+        left = [k for k in left if k not in mine]
+        yield tuple(sorted(mine))
 
 
 def _independent(C: Array, rank: int) -> tuple[int, ...]:

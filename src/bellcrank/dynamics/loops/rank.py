@@ -54,6 +54,7 @@ class Multipliers:
 
 
 Product = Callable[[int, int], Scalar]
+Inverse = Callable[[Vector], list[Scalar]]
 
 
 def multipliers(found: Rank, product: Product, right: Vector) -> Multipliers:
@@ -80,44 +81,62 @@ def _sizes(found: Rank, N: Rows) -> list[Scalar]:
 
 def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
     """First the rows that depend on no other, then the groups; and back."""
-    weight = [1.0] * len(b)
-    for group in found.groups:
-        for k in group.places:
-            weight[k] = 1.0 / found.scale[k]
+    weight = _weights(found)
     A = square([{j: _scaled(x, weight[i] * weight[j]) for j, x in row.items()} for i, row in enumerate(N)])
     b = [_scaled(x, w) for x, w in zip(b, weight, strict=True)]
-    tied = {k for group in found.groups for k in group.places}
-    blocks = [Group((k,), 1) for k in reversed(range(len(b))) if k not in tied] + list(found.groups)
-    least: Scalar = 1.0
     sizes = _sizes(found, N)
-    inverses: list[Callable[[Vector], list[Scalar]]] = []
-    for at, block in enumerate(blocks):
+    blocks = _blocks(found)
+    later = [[k for other in blocks[at + 1 :] for k in other.places] for at in range(len(blocks))]
+    least: Scalar = 1.0
+    inverses: list[Inverse] = []
+    for block, rest in zip(blocks, later, strict=True):
         step("L", str(block.places[0]))
         mine = block.places
         size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in mine])
         inverse, new = _inverse([[A[i][j] for j in mine] for i in mine], size, block.rank)
-        least, later = minimum(least, new), [k for other in blocks[at + 1 :] for k in other.places]
+        least = minimum(least, new)
+        _eliminate(A, b, mine, rest, inverse)
         inverses.append(inverse)
-        for j in later:
-            column = [A[i][j] for i in mine]
-            if all(is_zero(x) for x in column):
-                continue
-            move = inverse(column)
-            for i in later:
-                if i <= j:
-                    A[i][j] = A[j][i] = A[i][j] - _dot([A[k][i] for k in mine], move)
-            b[j] = b[j] - _dot(move, [b[k] for k in mine])
     x: list[Scalar] = [0.0] * len(b)
-    for at, block in reversed(list(enumerate(blocks))):
+    for block, rest, inverse in reversed(list(zip(blocks, later, inverses, strict=True))):
         step("lambda", str(block.places[0]))
-        later = [k for other in blocks[at + 1 :] for k in other.places]
-        rest = [b[k] - _dot([A[k][j] for j in later], [x[j] for j in later]) for k in block.places]
-        for k, y in zip(block.places, inverses[at](rest), strict=True):
+        right = [b[k] - _dot([A[k][j] for j in rest], [x[j] for j in rest]) for k in block.places]
+        for k, y in zip(block.places, inverse(right), strict=True):
             x[k] = y
     return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
 
 
-def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Callable[[Vector], list[Scalar]], Scalar]:
+def _blocks(found: Rank) -> list[Group]:
+    """The groups, and before them each row that is in none as one of its own."""
+    tied = {k for group in found.groups for k in group.places}
+    return [Group((k,), 1) for k in reversed(range(len(found.rows))) if k not in tied] + list(found.groups)
+
+
+def _weights(found: Rank) -> list[float]:
+    """That make the rows of a group alike; a row that depends on no other stays as it is."""
+    weight = [1.0] * len(found.rows)
+    for group in found.groups:
+        for k in group.places:
+            weight[k] = 1.0 / found.scale[k]
+    return weight
+
+
+def _eliminate(
+    A: list[list[Scalar]], b: list[Scalar], mine: Sequence[int], later: Sequence[int], inverse: Inverse
+) -> None:
+    """Takes the unknowns `mine` out of the later equations."""
+    for j in later:
+        column = [A[i][j] for i in mine]
+        if all(is_zero(x) for x in column):
+            continue
+        move = inverse(column)
+        for i in later:
+            if i <= j:
+                A[i][j] = A[j][i] = A[i][j] - _dot([A[k][i] for k in mine], move)
+        b[j] = b[j] - _dot(move, [b[k] for k in mine])
+
+
+def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, Scalar]:
     """What takes b to the smallest x with A x = b, and the least pivot against what rows are."""
     if len(A) == 1:
         one = 1.0 / A[0][0]

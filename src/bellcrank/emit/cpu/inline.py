@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import Graph, Node
-from bellcrank.nodes.node import Tape
+from bellcrank.nodes.node import COMPUTED, Tape
 
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
 
@@ -41,8 +41,10 @@ def inlined(graph: Graph) -> Graph:
                 known[node.serial] = [_known(x, found) for out in function.outputs.values() for x in out.flat]
             elif node.op == "result":
                 known[node.serial] = args[0][args[1]]
-            else:
+            elif sum(isinstance(a, Node) for a in args) == len(node.operands):
                 known[node.serial] = tape.node(node.op, *args)
+            else:  # a caller gave numbers: folded as any trace folds them
+                known[node.serial] = COMPUTED[node.op](*args)
         return known
 
     known = copied(graph, {place: tape.node("input", *place) for place in _elements(graph)})

@@ -48,10 +48,12 @@ class Kernel:
         if signature.builtin and pycall.supported():
             by = f"by {method}, {signature.dtype}" if method else signature.dtype
             teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
-            head = f"{signature.name}({', '.join(signature.inputs)})\n--\n\n{teaches}"
+            call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
+            head = f"{signature.name}{call}\n--\n\n{teaches}"
             self.function = pycall.native(library.address, signature.name, head, self.convert)
             # A class of its own whose __call__ is the builtin: calling the kernel enters no Python code.
-            self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": self.__doc__})
+            doc = f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"
+            self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": doc})
 
     def _know(self, about: About) -> None:
         self.signature, self.method, self.from_cache = about.signature, about.method, about.cached
@@ -119,6 +121,7 @@ class Kernel:
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         s = self.signature
         usage = f"{s.name}({', '.join(s.inputs)})"
+        named = {key: x for key, x in named.items() if x is not None}  # as if they were left out
         if len(args) > len(s.inputs):
             raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
         values = dict(zip(s.inputs, args, strict=False))
@@ -132,7 +135,7 @@ class Kernel:
         for name, value in named.items():
             if name == "parameters" and not self.parameters:
                 raise InputError(
-                    f"{usage}: parameters is given, but no number is free: bellcrank.parameters(name, value) or "
+                    f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
                     "mechanism.free(name) makes one."
                 )
             if name not in s.inputs:

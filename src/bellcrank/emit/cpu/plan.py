@@ -8,6 +8,7 @@ with its square. The sines and cosines of a block of states can be taken out, to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -51,67 +52,66 @@ def tiles(array: str, size: int, widths: Sequence[int] = (TILE,)) -> list[Tile]:
 
 def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
     """Every node of `order` in an executable sequence; loads as late and stores as early as can be."""
-    result: list[Item] = []
-    sizes = {name: _size(shape) for name, shape in graph.inputs.items()}
-    where = {
-        (name, c): t
-        for name, n in sizes.items()
-        for t in reversed(tiles(name, n))
-        for c in range(t.start, t.start + t.width)
-    }
-    inputs = {(n.args[0], n.args[1]): n for n in order if n.op == "input"}
-    results: dict[int, list[Node]] = {}
-    for n in order:
-        if n.op == "result":
-            results.setdefault(n.args[0].serial, []).append(n)
-    done: set[int] = set()
-    loaded: set[Tile] = set()
-    stores = _Stores(graph)
-
-    def load(node: Node) -> None:
-        tile = where[node.args]
-        if tile not in loaded:
-            loaded.add(tile)
-            nodes = [n for args, n in inputs.items() if where[args] == tile]
-            result.append(Item("load", defines=nodes, tile=tile))
-            finish(nodes)
-
-    def finish(nodes: Sequence[Node]) -> None:
-        for n in nodes:
-            done.add(n.serial)
-        for store in stores.ready(nodes):
-            result.append(store)
-
-    def emit(node: Node) -> None:
-        if node.serial in done:
-            return
-        for a in node.operands:
-            if a.op == "input" and a.serial not in done:
-                load(a)
-        if node.op == "input":
-            load(node)
-            return
-        if node.op == "call":
-            result.append(Item("call", [node, *results[node.serial]], list(node.operands)))
-            finish([node, *results[node.serial]])
-            return
-        result.append(Item("op", [node], list(node.operands)))
-        finish([node])
-
+    line = _Line(graph, order)
     for group in trig_groups(order):
         needed = ancestors([n.operands[0] for n in group])
         for node in order:
             if node.serial in needed and node.op not in ("sin", "cos"):
-                emit(node)
-        result.append(Item("trig", group, unique([n.operands[0] for n in group])))
-        finish(group)
+                line.emit(node)
+        line.add(Item("trig", group, unique([n.operands[0] for n in group])))
     for node in order:
-        emit(node)
-    for tile in dict.fromkeys(where.values()):  # what nobody uses is still looked at, for NaN
-        if tile not in loaded:
-            result.append(Item("load", tile=tile))
-    result += stores.constant()
-    return result
+        line.emit(node)
+    return [*line.items, *line.unused(), *line.stores.constant()]
+
+
+class _Line:
+    """The items so far, and what is done and loaded by them."""
+
+    def __init__(self, graph: Graph, order: Sequence[Node]) -> None:
+        self.items: list[Item] = []
+        self.stores = _Stores(graph)
+        self.done: set[int] = set()
+        self.loaded: set[Tile] = set()
+        self.tile_of = {
+            (name, column): tile
+            for name, shape in graph.inputs.items()
+            for tile in reversed(tiles(name, math.prod(shape)))
+            for column in range(tile.start, tile.start + tile.width)
+        }
+        self.inputs: dict[Tile, list[Node]] = {}
+        self.results: dict[int, list[Node]] = {}
+        for n in order:
+            if n.op == "input":
+                self.inputs.setdefault(self.tile_of[n.args], []).append(n)
+            elif n.op == "result":
+                self.results.setdefault(n.args[0].serial, []).append(n)
+
+    def add(self, item: Item) -> None:
+        self.items.append(item)
+        self.done.update(n.serial for n in item.defines)
+        self.items += self.stores.ready(item.defines)
+
+    def emit(self, node: Node) -> None:
+        """The node, unless it is done, and the inputs that it needs."""
+        if node.serial in self.done:
+            return
+        for a in (node, *node.operands):
+            if a.op == "input" and a.serial not in self.done:
+                self._load(a)
+        if node.op == "call":
+            self.add(Item("call", [node, *self.results[node.serial]], list(node.operands)))
+        elif node.op != "input":
+            self.add(Item("op", [node], list(node.operands)))
+
+    def _load(self, node: Node) -> None:
+        tile = self.tile_of[node.args]
+        if tile not in self.loaded:
+            self.loaded.add(tile)
+            self.add(Item("load", defines=self.inputs[tile], tile=tile))
+
+    def unused(self) -> list[Item]:
+        """Loads of what nobody uses: it is still looked at, for NaN."""
+        return [Item("load", tile=tile) for tile in dict.fromkeys(self.tile_of.values()) if tile not in self.loaded]
 
 
 def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
@@ -184,13 +184,6 @@ def ancestors(nodes: Sequence[Node]) -> set[int]:
 
 def unique(nodes: Sequence[Node]) -> list[Node]:
     return list({n.serial: n for n in nodes}.values())
-
-
-def _size(shape: Sequence[int]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n
 
 
 def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:

@@ -115,35 +115,22 @@ class Speller:
 
     def function(self, name: str) -> str:
         """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own."""
-        pieces, w = self.pieces, self.w
-        last = {n.serial: k for k, piece in enumerate(pieces) for item in piece for n in self.reads(item)}
-        parameters, out = self.parameters(), []
-        # Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them.
-        aligned = f" alignstack({w.align}) align 64" if w.align > 16 else ""
+        w, parameters, out, done = self.w, self.parameters(), [], ""
+        last = {n.serial: k for k, piece in enumerate(self.pieces) for item in piece for n in self.reads(item)}
         if self.first:
             inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.inputs)
-            head = f"define internal void @{name}_first(ptr noalias %ws, {inputs})"
-            out.append(f"{head} noinline nounwind{aligned} {{\n{self._first()}  ret void\n}}")
-        for k, piece in enumerate(pieces):
-            self._begin()
-            for item in piece:
-                self._item(item)
-                if item.kind in ("load", "op", "call", "receive"):
-                    self._keep([n for n in item.defines if last.get(n.serial, k) > k])
-            known = [w.load("%ws")] if (k or self.first) and not self.packed else []
-            if (self.sum or not known) and not self.packed:
-                w.store(self._total([*self.sum, *known]), "%ws")
+            out.append(self._defined(f"{name}_first", f"ptr noalias %ws, {inputs}", self._first()))
+        for k, piece in enumerate(self.pieces):
+            self._piece(k, piece, last)
             done = self._ahead(name) if self.first else ""
             self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
-            if k + 1 < len(pieces):
-                head = f"define internal void @{name}_{k}({parameters})"
-                out.append(f"{head} noinline nounwind{aligned} {{\n{self._body()}  ret void\n}}")
-        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(pieces) - 1))
-        bits = f"i{w.lanes}"
+            if k + 1 < len(self.pieces):
+                out.append(self._defined(f"{name}_{k}", parameters, self._body()))
+        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(self.pieces) - 1))
         if self.packed:
-            head = f"define internal void @{name}({parameters})"
-            return "\n".join([*out, f"{head} noinline nounwind{aligned} {{\n{calls}{self._body()}  ret void\n}}"])
-        out.append(f"""define internal i64 @{name}({parameters}) nounwind{aligned} {{
+            return "\n".join([*out, self._defined(name, parameters, calls + self._body())])
+        bits = f"i{w.lanes}"
+        out.append(f"""define internal i64 @{name}({parameters}) nounwind{self._aligned} {{
 {calls}{self._body()}{done}  %sum = load {w.type}, ptr %ws, align {w.align}
   %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
   %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
@@ -153,6 +140,26 @@ class Speller:
   ret i64 %status
 }}""")
         return "\n".join(out)
+
+    @property
+    def _aligned(self) -> str:
+        """Spilled vectors must not straddle cache lines, nor should it depend on luck how the code lies in them."""
+        return f" alignstack({self.w.align}) align 64" if self.w.align > 16 else ""
+
+    def _defined(self, name: str, parameters: str, body: str) -> str:
+        """A function that gives nothing back."""
+        return f"define internal void @{name}({parameters}) noinline nounwind{self._aligned} {{\n{body}  ret void\n}}"
+
+    def _piece(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> None:
+        """The lines of chunk k. last: of each node, the chunk that reads it last."""
+        self._begin()
+        for item in piece:
+            self._item(item)
+            if item.kind in ("load", "op", "call", "receive"):
+                self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+        known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
+        if (self.sum or not known) and not self.packed:
+            self.w.store(self._total([*self.sum, *known]), "%ws")
 
     def _begin(self) -> None:
         self.w.lines, self.names, self.sum = [], {}, []

@@ -10,7 +10,7 @@ A graph that calls others, a step of an integrator, has its own order: there, al
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.graph import Graph
@@ -109,7 +109,27 @@ def _score(sequence: Sequence[Unit]) -> tuple[int, int]:
 
 
 def _moved(sequence: Sequence[Unit]) -> list[Unit]:
+    """Each unit where it would like to be, or as close to that as its arguments allow."""
     place = {n.serial: i for i, unit in enumerate(sequence) for n in unit.defines}
+    result: list[Unit] = []
+    done: set[int] = set()
+    for first in _wished(sequence, place):
+        stack = [first]
+        while stack:
+            i = stack[-1]
+            before = {place[n.serial] for n in sequence[i].uses if n.op != "input"} - done
+            if i in done or not before:
+                stack.pop()
+                if i not in done:
+                    done.add(i)
+                    result.append(sequence[i])
+            else:
+                stack.extend(sorted(before, reverse=True))
+    return result
+
+
+def _wished(sequence: Sequence[Unit], place: Mapping[int, int]) -> list[int]:
+    """All units in the order in which they would like to be: late if they free nothing, early if they free much."""
     uses: dict[int, list[int]] = {}
     for i, unit in enumerate(sequence):
         for n in unit.uses:
@@ -126,22 +146,4 @@ def _moved(sequence: Sequence[Unit]) -> list[Unit]:
             others = max((uses[n.serial][-2] for n in frees if len(uses[n.serial]) > 1), default=-1)
             at = min(at, max(ready, others) + 0.5)
         wish.append((at, i))
-    result: list[Unit] = []
-    done: set[int] = set()
-
-    def put(first: int) -> None:
-        stack = [first]
-        while stack:
-            i = stack[-1]
-            before = {place[n.serial] for n in sequence[i].uses if n.op != "input"} - done
-            if i in done or not before:
-                stack.pop()
-                if i not in done:
-                    done.add(i)
-                    result.append(sequence[i])
-            else:
-                stack.extend(sorted(before, reverse=True))
-
-    for _, i in sorted(wish):
-        put(i)
-    return result
+    return [i for _, i in sorted(wish)]

@@ -99,13 +99,11 @@ class CudaKernel(Kernel):
             return [out]
         if not rows:
             return [cupy().empty((*batch, *shape), self.signature.dtype) for shape in self.signature.outputs.values()]
-        flat = {name: self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()}
-        side_by_side = [a for a in flat.values() if a.shape[0] > 1 and a.shape[1] > 1]
-        columns = bool(side_by_side) and all(_strides(a)[0] == 1 for a in side_by_side)
-        results, views = self._room(batch, rows, out, columns, list(flat.values()))
-        given = [*flat.values(), *views]
-        wide = [a for a in given if a.shape[1] > 1]
-        tiled = bool(wide) and all(_strides(a)[1] == 1 for a in wide)
+        flat = [self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()]
+        columns = _adjacent([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
+        results, views = self._room(batch, rows, out, columns, flat)
+        given = [*flat, *views]
+        tiled = _adjacent([a for a in given if a.shape[1] > 1], 1)
         function = self.tiled if tiled and "tiled" in self.texts else self.strided
         function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
         if out is not None and results[0] is not out:
@@ -227,6 +225,11 @@ class CudaKernel(Kernel):
     def _fitting(self, name: str, array: Any) -> Any:
         self._fits(name, array)
         return array.astype(self.signature.dtype, copy=False)
+
+
+def _adjacent(arrays: Sequence[Any], axis: int) -> bool:
+    """Whether there are any, and neighbours along this axis lie side by side in all."""
+    return bool(arrays) and all(_strides(a)[axis] == 1 for a in arrays)
 
 
 def _strides(a: Any) -> tuple[int, int]:

@@ -16,6 +16,7 @@ stopped, waits for the others; the caller empties the rows and starts the kernel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,28 +95,35 @@ class Loop:
         made = procedures({**roots, "tick": (tick, memory)})
         mine = {id(g) for g in tick.calls}
         callees, top = [p for p in made if id(p.graph) in mine], made[-1]
-        most = self.capacity
-        inner = max((p.alive + p.across for p in callees), default=0)
-        excess = max(0, top.across + inner - most)
-        moved = min(top.variables_kept, excess)  # variables wait longest, so they are the first to leave
-        top.in_registers = top.variables_kept - moved
-        top.early = self._early(top)
         for p in made:
             if p.name in self.rare:
                 p.in_registers = p.in_shared = 0
+        top.early = self._early(top)
+        self._share_registers(top, callees)
+        self._share_slots(top, callees)
+        return made
+
+    def _share_registers(self, top: Procedure, callees: Sequence[Procedure]) -> None:
+        """What waits in the tick while others run, and what they have room for then."""
+        inner = max((p.alive + p.across for p in callees), default=0)
+        excess = max(0, top.across + inner - self.capacity)
+        moved = min(top.variables_kept, excess)  # variables wait longest, so they are the first to leave
+        top.in_registers = top.variables_kept - moved
         for p in callees:
             if excess > moved:
-                p.room = max(16, most - (top.across - moved) - OWN)
+                p.room = max(16, self.capacity - (top.across - moved) - OWN)
             while p.slots * self.threads * 4 * self.words > SHARED // 3 and p.room < p.alive:
                 p.room += 8  # two blocks at least shall fit: the rest is the assembler's to spill
                 del p.parking
+
+    def _share_slots(self, top: Procedure, callees: Sequence[Procedure]) -> None:
+        """Which slots of shared memory are whose; the tick has what is left."""
         leaves = [p for p in callees if not p.across]
         slot = max((p.slots for p in leaves), default=0)  # those that call nobody never run at once, and share slots
         for p in callees:
             if p not in leaves:
                 p.first_slot, slot = slot, slot + p.slots
         top.first_slot, top.in_shared = slot, max(0, self.room - slot)
-        return made
 
     def _early(self, tick: Procedure) -> dict[int, int]:
         """Held outputs that can be written as soon as they are known: nobody reads the old one any more."""

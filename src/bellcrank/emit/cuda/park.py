@@ -37,56 +37,82 @@ def parked(sequence: Sequence[Unit], room: int, elsewhere: Collection[int] = ())
 
     elsewhere: values that can be read again, as inputs can.
     """
-    uses: dict[int, list[int]] = {}
+    registers = _Registers(sequence, room, elsewhere)
     for i, unit in enumerate(sequence):
-        for n in unit.uses:
-            uses.setdefault(n.serial, []).append(i)
-    steps: list[Step] = []
-    held: dict[int, Node] = {}
-    slots: dict[int, int] = {}
-    free: list[int] = []
-    count = most = 0
+        registers.compute(i, unit)
+    return Parking(registers.steps, registers.slots.count, registers.most)
 
-    def next_use(serial: int, i: int) -> int:
-        later = uses.get(serial, ())
-        k = bisect_right(later, i)
-        return later[k] if k < len(later) else -1
 
-    def make_room(i: int, wanted: int, keep: set[int]) -> None:
-        nonlocal count
-        while len(held) + wanted > room:
-            candidates = [s for s in held if s not in keep]
-            if not candidates:
-                return
-            serial = max(candidates, key=lambda s: (next_use(s, i - 1), s))
-            node = held.pop(serial)
-            if node.op == "input" or serial in elsewhere:
-                steps.append(Step("drop", node=node))
-            elif serial not in slots:
-                if not free:
-                    free.append(count)
-                    count += 1
-                slots[serial] = free.pop()
-                steps.append(Step("park", node=node, slot=slots[serial]))
-            else:
-                steps.append(Step("drop", node=node))
+class _Slots:
+    """Slots of shared memory: who has which, and how many there had to be."""
 
-    for i, unit in enumerate(sequence):
+    def __init__(self) -> None:
+        self.taken: dict[int, int] = {}
+        self.free: list[int] = []
+        self.count = 0
+
+    def take(self, serial: int) -> int:
+        if not self.free:
+            self.free.append(self.count)
+            self.count += 1
+        self.taken[serial] = self.free.pop()
+        return self.taken[serial]
+
+    def give_back(self, serial: int) -> None:
+        if serial in self.taken:
+            self.free.append(self.taken.pop(serial))
+
+
+class _Registers:
+    """The values in registers, and the steps that brought them there."""
+
+    def __init__(self, sequence: Sequence[Unit], room: int, elsewhere: Collection[int]) -> None:
+        self.room, self.elsewhere = room, elsewhere
+        self.uses: dict[int, list[int]] = {}
+        for i, unit in enumerate(sequence):
+            for n in unit.uses:
+                self.uses.setdefault(n.serial, []).append(i)
+        self.steps: list[Step] = []
+        self.held: dict[int, Node] = {}
+        self.slots = _Slots()
+        self.most = 0
+
+    def compute(self, i: int, unit: Unit) -> None:
+        """Unit i: what it needs is fetched, what nobody needs after it goes, and then there is room for its own."""
         needed = {n.serial: n for n in unit.uses}
         for serial, n in needed.items():
-            if serial not in held:
-                make_room(i, 1, set(needed))
-                if n.op != "input" and serial not in elsewhere:
-                    steps.append(Step("fetch", node=n, slot=slots[serial]))
-                held[serial] = n
+            if serial not in self.held:
+                self._make_room(i, 1, set(needed))
+                if not self._found_again(n):
+                    self.steps.append(Step("fetch", node=n, slot=self.slots.taken[serial]))
+                self.held[serial] = n
         for serial in needed:
-            if next_use(serial, i) < 0:
-                del held[serial]
-                if serial in slots:
-                    free.append(slots.pop(serial))
-        wanted = [n for n in unit.defines if n.serial in uses]
-        make_room(i, len(wanted), {s for s in needed if s in held})
-        steps.append(Step("compute", unit))
-        held.update({n.serial: n for n in wanted})
-        most = max(most, len(held))
-    return Parking(steps, count, most)
+            if self._next_use(serial, i) < 0:
+                del self.held[serial]
+                self.slots.give_back(serial)
+        wanted = [n for n in unit.defines if n.serial in self.uses]
+        self._make_room(i, len(wanted), {s for s in needed if s in self.held})
+        self.steps.append(Step("compute", unit))
+        self.held.update({n.serial: n for n in wanted})
+        self.most = max(self.most, len(self.held))
+
+    def _make_room(self, i: int, wanted: int, keep: set[int]) -> None:
+        while len(self.held) + wanted > self.room:
+            candidates = [s for s in self.held if s not in keep]
+            if not candidates:
+                return
+            serial = max(candidates, key=lambda s: (self._next_use(s, i - 1), s))
+            node = self.held.pop(serial)
+            if self._found_again(node) or serial in self.slots.taken:
+                self.steps.append(Step("drop", node=node))
+            else:
+                self.steps.append(Step("park", node=node, slot=self.slots.take(serial)))
+
+    def _found_again(self, n: Node) -> bool:
+        """Whether it can be read from where it came, and needs no slot."""
+        return n.op == "input" or n.serial in self.elsewhere
+
+    def _next_use(self, serial: int, i: int) -> int:
+        later = self.uses.get(serial, ())
+        k = bisect_right(later, i)
+        return later[k] if k < len(later) else -1

@@ -20,9 +20,11 @@ class Format(Protocol):
     def read(self, stream: IO[bytes]) -> Record: ...
 
 
-SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".npz": "npz", ".mcap": "mcap"}
+# The name of a module here, or somebody's own.
+SUFFIXES: dict[str, str | Format] = {".parquet": "parquet", ".csv": "csv", ".npz": "npz", ".mcap": "mcap"}
 
 
 def format_of(suffix: str) -> Format:
     """Loaded on use: most need a package of the extra `record`."""
-    return cast(Format, importlib.import_module(f"bellcrank.record.formats.{SUFFIXES[suffix]}"))
+    found = SUFFIXES[suffix]
+    return cast(Format, importlib.import_module(f"{__name__}.{found}")) if isinstance(found, str) else found

@@ -1,0 +1,66 @@
+"""The public names with their types. Written from the table in __init__.py by tests/generated.py."""
+
+from typing import Any, overload
+
+from bellcrank import actuators as actuators
+from bellcrank import control as control
+from bellcrank import excavators as excavators
+from bellcrank import papers as papers
+from bellcrank import zoo as zoo
+from bellcrank.build.compiling import compile as compile
+from bellcrank.build.equations import equations as equations
+from bellcrank.build.kernels import kernel as kernel
+from bellcrank.build.schedules import schedule as schedule
+from bellcrank.build.targets import Where as Where
+from bellcrank.dynamics import methods as methods
+from bellcrank.emit.cpu.kernel import Kernel as Kernel
+from bellcrank.errors import BellcrankError as BellcrankError
+from bellcrank.errors import CompileError as CompileError
+from bellcrank.errors import InputError as InputError
+from bellcrank.errors import ModelError as ModelError
+from bellcrank.errors import ReadError as ReadError
+from bellcrank.errors import TraceError as TraceError
+from bellcrank.formats import Builder as Builder
+from bellcrank.formats import from_dh as from_dh
+from bellcrank.formats import from_saha as from_saha
+from bellcrank.formats import from_wong as from_wong
+from bellcrank.formats import read as read
+from bellcrank.graph import Graph as Graph
+from bellcrank.model import Mechanism as Mechanism
+from bellcrank.parameters import parameter as parameter
+from bellcrank.record import Record as Record
+from bellcrank.record import load_record as load_record
+from bellcrank.registration import register as register
+from bellcrank.scalar import acos as acos
+from bellcrank.scalar import asin as asin
+from bellcrank.scalar import atan2 as atan2
+from bellcrank.scalar import clip as clip
+from bellcrank.scalar import cos as cos
+from bellcrank.scalar import exp as exp
+from bellcrank.scalar import fabs as fabs
+from bellcrank.scalar import log as log
+from bellcrank.scalar import maximum as maximum
+from bellcrank.scalar import minimum as minimum
+from bellcrank.scalar import sin as sin
+from bellcrank.scalar import sqrt as sqrt
+from bellcrank.scalar import tan as tan
+from bellcrank.scalar import tanh as tanh
+from bellcrank.scalar import where as where
+from bellcrank.scheduling import Machine as Machine
+from bellcrank.scheduling import Schedule as Schedule
+from bellcrank.sim import Drive as Drive
+from bellcrank.sim import Event as Event
+from bellcrank.sim import Saving as Saving
+from bellcrank.sim import Simulator as Simulator
+from bellcrank.sim import Solver as Solver
+from bellcrank.sim import System as System
+from bellcrank.sim import simulate as simulate
+from bellcrank.sim import system as system
+from bellcrank.version import __version__ as __version__
+
+@overload
+def drive(mechanism: Mechanism | System, rate: float = ..., seconds: None = ..., **settings: Any) -> Drive: ...
+@overload
+def drive(mechanism: Mechanism | System, rate: float, seconds: float, **settings: Any) -> Record: ...
+@overload
+def drive(mechanism: Mechanism | System, rate: float = ..., *, seconds: float, **settings: Any) -> Record: ...

@@ -1,0 +1,237 @@
+"""Derivatives of inverse and forward dynamics by one recursion: S. Singh, R. P. Russell and P. M. Wensing, Efficient
+analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE Robotics and Automation Letters 7,
+2022; J. Carpentier and N. Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018.
+
+Solves: inverse_dynamics_derivatives, forward_dynamics_derivatives. Any tree, coupled joints too. Work O(n depth), and
+O(n^3) for the products with M^-1; span O(depth).
+
+    V_p, A_p   how the parent moves, as joint i's frame sees it       Z        a column of the joint, a motion
+    P1, P2     how velocities and accelerations beyond the joint change, as the body sees it, when Z is displaced
+    Ic, f      inertia of what the joint carries, and the force that moves it so
+    B          twice its momentum, and twice the sum of r p^T over its points (Flow)
+    r, b       Ic Z, and what turning B answers to Z
+
+Departs: everything is in body coordinates. The matrix B of Singh et al. has 36 elements; over the points of a rigid
+body B x is the sum of 2 (r x (x_ang x p), x_ang x p), so twelve numbers are enough, and what stands to its left only
+turns on its way to the ground. A joint whose axes are not fixed in its body (universal) is two hinges in series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bellcrank.dynamics.crba import forward_dynamics as accelerations
+from bellcrank.dynamics.crba import inverse_mass_matrix, mass_matrix
+from bellcrank.dynamics.sweep import Vector, along, own
+from bellcrank.model.joints.revolute import Revolute
+from bellcrank.model.kind import Kind
+from bellcrank.model.tree import Link, Tree
+from bellcrank.scalar import Scalar, cos, sin, step, where
+from bellcrank.spatial.inertia import NO_INERTIA, Inertia
+from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
+from bellcrank.spatial.moves import STILL, Rotation, Shift, Transform, Turn
+from bellcrank.spatial.vector import AXES, ZERO, Mat, Vec
+
+Rows = list[list[Scalar]]
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """Twice the momentum P of a body, and twice D, the sum of r p^T over its points."""
+
+    P: Vec
+    D: Mat
+
+    def __add__(self, o: Flow) -> Flow:
+        return Flow(self.P + o.P, self.D + o.D)
+
+    def up(self, X: Transform) -> Flow:
+        """Seen from the parent's frame."""
+        P, D = self.P, self.D
+        for move in reversed(X.moves):
+            if isinstance(move, Shift):
+                D = D + Mat(P * move.r.x, P * move.r.y, P * move.r.z)
+            else:
+                assert isinstance(move, Rotation)
+                P, D = move.up(P), move.up_mat(D)
+        return Flow(P, D)
+
+    @property
+    def trace(self) -> Scalar:
+        return self.D.a.x + self.D.b.y + self.D.c.z
+
+    def __matmul__(self, x: Motion) -> Force:
+        """The sum of 2 (r x (x_ang x p), x_ang x p)."""
+        return Force(x.ang * self.trace - self.D.T @ x.ang, x.ang.cross(self.P))
+
+    def row(self, Z: Motion) -> Vec:
+        """b with Z . (B x) = b . x_ang."""
+        return Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
+
+
+def flow(I: Inertia, V: Motion) -> Flow:
+    """Of a rigid body: the points' second moments are half the trace of I, less I."""
+    I = I + I
+    w, half = V.ang, (I.I.xx + I.I.yy + I.I.zz) * 0.5
+    a, b, c = I.I.rows
+    second = (Vec(half - a.x, -a.y, -a.z), Vec(-b.x, half - b.y, -b.z), Vec(-c.x, -c.y, half - c.z))
+    return Flow(
+        V.lin * I.m + w.cross(I.h),
+        Mat(*(V.lin * h + w.cross(row) for h, row in zip(I.h, second, strict=True))),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Column:
+    k: int  # its element of v
+    Z: Motion
+    P1: Motion
+    P2: Motion
+    PV: Motion  # how accelerations change with the velocity along Z, the part that is a motion
+
+
+def _columns(link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Motion) -> list[Column]:
+    found = []
+    for k, z in zip(link.v_index, Z, strict=True):
+        w, x = A.w, A.w.cross(z.ang)
+        P1 = Motion(x, w.cross(z.lin) + V.lin.cross(z.ang))
+        P2 = Motion(A.dw.cross(z.ang) + w.cross(x), A.K @ z.lin - z.ang.cross(A.a) - (x + x).cross(V.lin))
+        turned = Motion(vJ.ang.cross(z.ang), vJ.ang.cross(z.lin) + vJ.lin.cross(z.ang)) if len(Z) > 1 else NO_MOTION
+        found.append(Column(k, z, P1, P2, P1 + P1 + turned))
+    return found
+
+
+def _direction(X: Transform, b: Vec) -> Vec:
+    """A direction, as the parent sees it."""
+    for move in reversed(X.moves):
+        b = move.up(b) if isinstance(move, Rotation) else b
+    return b
+
+
+def inverse_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, a: Vector) -> dict[str, Rows]:
+    """d tau / dq along the velocities, d tau / dv, and M."""
+    dq, dv = _rigid(tree, q, v, a)
+    _passive(tree, q, v, dq, dv)
+    return {"dq": dq, "dv": dv, "da": mass_matrix(tree, q)}
+
+
+def forward_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, tau: Vector) -> dict[str, Rows]:
+    """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
+    inverse = inverse_dynamics_derivatives(tree, q, v, accelerations(tree, q, v, tau))
+    M1 = inverse_mass_matrix(tree, q)
+    found = {}
+    for name in ("dq", "dv"):
+        step(f"a_{name}")
+        columns = list(zip(*inverse[name], strict=True))
+        found[name] = [[-_dot(row, column) for column in columns] for row in M1]
+    return found | {"dtau": M1}
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
+
+
+def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector) -> tuple[Rows, Rows]:
+    """Without springs and friction of the joints."""
+    tree = in_series(tree)
+    X, columns, V, A = _moved(tree, q, v, a)
+    dq: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
+    dv: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
+    Ic = [link.inertia for link in tree.links]
+    f = [link.inertia.newton_euler(A[i]) for i, link in enumerate(tree.links)]
+    B = [flow(link.inertia, V[i]) for i, link in enumerate(tree.links)]
+    for i, link in reversed(list(enumerate(tree.links))):
+        for c in columns[i]:
+            step("u", link.name)
+            Z = c.Z
+            turned = Force(Z.ang.cross(f[i].ang) + Z.lin.cross(f[i].lin), Z.ang.cross(f[i].lin))
+            u1 = (B[i] @ c.P1) + (Ic[i] @ c.P2) + turned
+            u2 = (B[i] @ Z) + (Ic[i] @ c.PV)
+            r, b = Ic[i] @ Z, B[i].row(Z)
+            for o in columns[i]:
+                dq[c.k][o.k] = dq[c.k][o.k] + o.P2.dot(r) + o.P1.ang.dot(b)
+                dv[c.k][o.k] = dv[c.k][o.k] + o.PV.dot(r) + o.Z.ang.dot(b)
+            above = i
+            while tree.links[above].parent >= 0:
+                step("u", link.name)
+                u1, u2, r = (X[above].force(g) for g in (u1, u2, r))
+                b, above = _direction(X[above], b), tree.links[above].parent
+                for o in columns[above]:
+                    dq[o.k][c.k] = dq[o.k][c.k] + o.Z.dot(u1)
+                    dv[o.k][c.k] = dv[o.k][c.k] + o.Z.dot(u2)
+                    dq[c.k][o.k] = dq[c.k][o.k] + o.P2.dot(r) + o.P1.ang.dot(b)
+                    dv[c.k][o.k] = dv[c.k][o.k] + o.PV.dot(r) + o.Z.ang.dot(b)
+        if (p := link.parent) >= 0:
+            step("Ic", tree.links[p].name)
+            Ic[p], f[p], B[p] = Ic[p] + X[i].inertia(Ic[i]), f[p] + X[i].force(f[i]), B[p] + B[i].up(X[i])
+    return dq, dv
+
+
+def _moved(
+    tree: Tree, q: Vector, v: Vector, a: Vector
+) -> tuple[list[Transform], list[list[Column]], list[Motion], list[Acceleration]]:
+    """How every frame moves, and what its joint's columns do to that."""
+    X: list[Transform] = []
+    columns: list[list[Column]] = []
+    V: list[Motion] = []
+    A: list[Acceleration] = []
+    rest = Acceleration(ZERO, ZERO, -tree.gravity)
+    for link in tree.links:
+        step("A", link.name)
+        x, Z, p = link.transform(q), link.subspace(q), link.parent
+        vJ, aJ = along(Z, own(link, v)), along(Z, own(link, a))
+        Vp, Ap = x.motion(V[p] if p >= 0 else NO_MOTION), x.acceleration(A[p] if p >= 0 else rest)
+        X.append(x)
+        columns.append(_columns(link, Z, Vp, Ap, vJ))
+        V.append(Vp + vJ)
+        A.append(Ap.through_joint(vJ, aJ))
+    return X, columns, V, A
+
+
+def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+    """Springs, damping and friction of the joints, which inverse dynamics overcomes."""
+    for link in tree.links:
+        step("passive", link.name)
+        j, k = link.joint, 1.0 if link.joint.mimic is None else link.joint.mimic.multiplier
+        for i, u in zip(link.v_index, link.velocities(v), strict=True):
+            if j.damping:
+                dv[i][i] = dv[i][i] + j.damping * (k * k)
+            if j.friction:
+                slope = where(
+                    u < j.friction_speed, where(-j.friction_speed < u, j.friction / j.friction_speed, 0.0), 0.0
+                )
+                dv[i][i] = dv[i][i] + slope * (k * k)
+            if j.stiffness and link.kind.nq == link.kind.nv:
+                dq[i][i] = dq[i][i] + j.stiffness * (k * k)
+
+
+class AboutX(Kind):
+    """The second hinge of a universal joint."""
+
+    name, nq, nv, has_axis = "about x", 1, 1, False
+    coordinates = ("angle",)
+
+    def transform(self, q: Vector) -> Transform:
+        return Transform([Turn(0, cos(q[0]), sin(q[0]))])
+
+    def subspace(self, q: Vector) -> list[Motion]:
+        return [Motion(AXES[0], ZERO)]
+
+
+def in_series(tree: Tree) -> Tree:
+    """The same tree with a body of no mass between the two hinges of every universal joint."""
+    links: list[Link] = []
+    place = {-1: -1}  # of every link of the tree among the new ones
+    for i, link in enumerate(tree.links):
+        link = replace(link, parent=place[link.parent])
+        if link.kind.name == "universal":
+            (q0, q1), (v0, v1) = link.q_index, link.v_index
+            links.append(replace(link, kind=Revolute(), inertia=NO_INERTIA, q_index=(q0,), v_index=(v0,)))
+            link = replace(link, parent=len(links) - 1, kind=AboutX(), placement=STILL, q_index=(q1,), v_index=(v1,))
+        place[i] = len(links)
+        links.append(link)
+    return replace(tree, links=tuple(links))

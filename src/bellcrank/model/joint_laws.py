@@ -1,0 +1,99 @@
+"""What must hold of a joint type, so that one that contradicts itself never computes anything: asked of those that
+people add. (Of ours the tests ask it, and more closely.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.model.kind import Kind
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import IDENTITY, ZERO
+
+Array = np.ndarray[Any, Any]
+SMALL, NEAR = 1e-5, 1e-7  # step of a difference, and what it is wrong by at most
+START = (0.31, -0.23, 0.47, 0.11, -0.38, 0.29)  # where to look: anywhere but at zero
+SPEED = (0.7, -0.4, 0.5, 0.9, 0.3, -0.6)
+
+
+def check(joint: type[Kind]) -> None:
+    """An InputError with the first law that is broken."""
+    for what in ("nq", "nv", "coordinates"):
+        if not hasattr(joint, what):
+            raise InputError(f'joint "{joint.name}" has no {what}.')
+    kind = joint()
+    _sizes(kind)
+    q = list(kind.integrate(kind.neutral(), START[: kind.nv]))
+    v = list(SPEED[: kind.nv])
+    _law(kind, "transform(neutral()) is no motion", _pose(kind.transform(kind.neutral())), np.eye(4))
+    _law(kind, "rate(q, v) is how integrate(q, dv) begins", kind.rate(q, v), _slope(kind, np.array, q, v))
+    X = _pose(kind.transform(q))
+    for i, S in enumerate(kind.subspace(q)):
+        moved = _slope(kind, lambda x: _pose(kind.transform(x)), q, [float(k == i) for k in range(kind.nv)])
+        twist = np.linalg.inv(X) @ moved  # velocity of F against G, seen in F
+        seen = [twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]]
+        _law(kind, f"subspace(q)[{i}] is how transform(q) changes", [*S.ang, *S.lin], seen)
+    change = _slope(kind, lambda x: _along(kind.subspace(x), v), q, v)
+    _law(kind, "bias(q, v) is how subspace(q) v changes", _along([kind.bias(q, v)], [1.0]), change)
+    _forces(kind, q)
+    if joint.has_axis:
+        c, s = np.cos(0.3), np.sin(0.3)
+        offset = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0.2], [0, 0, 0, 1]])
+        placed = _pose(joint(angle0=0.3, distance0=0.2).transform(q))
+        _law(kind, "transform(q) turns by angle0 about z and shifts by distance0 along it", placed, X @ offset)
+
+
+def _sizes(kind: Kind) -> None:
+    q, still = kind.neutral(), [0.0] * kind.nv
+    asked: tuple[tuple[str, Callable[[], Sequence[Any]], int], ...] = (
+        ("coordinates", lambda: kind.coordinates, kind.nq),
+        ("neutral()", lambda: q, kind.nq),
+        ("subspace(q)", lambda: kind.subspace(q), kind.nv),
+        ("rate(q, v)", lambda: kind.rate(q, still), kind.nq),
+        ("integrate(q, dv)", lambda: kind.integrate(q, still), kind.nq),
+    )
+    for what, made, expected in asked:
+        if (got := len(made())) != expected:
+            has = f'joint "{kind.name}" has nq {kind.nq} and nv {kind.nv}'
+            raise InputError(f"{has}, but {what} has {got} elements; expected {expected}.")
+
+
+def _forces(kind: Kind, q: Sequence[float]) -> None:
+    S = kind.subspace(q)
+    try:
+        W, T = kind.forces(q)
+    except (StopIteration, RuntimeError):
+        told = f'joint "{kind.name}": the columns of subspace(q) are no coordinate axes'
+        raise InputError(f"{told}; write its forces(q), too (bellcrank/model/kind.py).") from None
+    power = np.reshape([[s.dot(f) for f in (*W, *T)] for s in S], (len(S), len(W) + len(T)))
+    _law(
+        kind, "forces(q) are six, of which each does unit power along its own column, or none", power, np.eye(len(S), 6)
+    )
+
+
+def _slope(kind: Kind, f: Callable[[Any], Any], q: list[float], v: Sequence[float]) -> Array:
+    """How f(q) changes along v."""
+    ends = (f(kind.integrate(q, [h * x for x in v])) for h in (SMALL, -SMALL))
+    ahead, behind = (np.asarray(x, float) for x in ends)
+    return np.asarray((ahead - behind) / (2.0 * SMALL))
+
+
+def _pose(moves: Transform) -> Array:
+    R, p = moves.pose(IDENTITY, ZERO)
+    return np.array([*([*row, x] for row, x in zip(R.rows, p)), [0.0, 0.0, 0.0, 1.0]], float)
+
+
+def _along(columns: Sequence[Motion], v: Sequence[float]) -> Array:
+    return sum((x * np.array([*s.ang, *s.lin], float) for s, x in zip(columns, v, strict=True)), np.zeros(6))
+
+
+def _law(kind: Kind, law: str, got: Any, expected: Any) -> None:
+    found, wanted = np.asarray(got, float), np.asarray(expected, float)
+    if found.shape != wanted.shape or not np.abs(found - wanted).max(initial=0.0) < NEAR:
+        shown = f"{np.round(found, 4).tolist()}; expected {np.round(wanted, 4).tolist()}"
+        raise InputError(f'joint "{kind.name}" contradicts itself. {law[0].upper()}{law[1:]}: it is {shown}.')

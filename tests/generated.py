@@ -1,0 +1,105 @@
+"""Files of the package that are written from its tables, for readers, editors and type checkers.
+
+`BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_face.py` writes them anew.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import indent, wrap
+
+import bellcrank
+from bellcrank.dynamics.quantities import DEFAULTS, SHIPPED, Quantity
+
+PACKAGE = Path(bellcrank.__file__).resolve().parent
+WIDTH = 120
+TYPES = {
+    "frame": "str",
+    "p": "ArrayLike | None",
+    "wrenches": "Mapping[str, ArrayLike] | None",
+    "actuated": "Sequence[str]",
+    "parameters": "Mapping[str, ArrayLike] | None",
+    "out": "Array | None",
+}
+
+QUANTITIES = '''"""What can be asked of a mechanism, as methods of it.
+
+Written from the table in dynamics/quantities.py by tests/generated.py: change that, and not this. On a mechanism each
+name is the kernel itself (compiled.py); what is written here is for help(), editors and type checkers, and runs only
+where a method is called on the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.model.compiled import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Array = np.ndarray[Any, Any]
+
+
+class Quantities:
+'''
+
+FACE = '''"""The public names with their types. Written from the table in __init__.py by tests/generated.py."""
+
+from typing import Any, overload
+
+'''
+
+# Two results, by whether an end is given.
+DRIVE = """
+
+@overload
+def drive(mechanism: Mechanism | System, rate: float = ..., seconds: None = ..., **settings: Any) -> Drive: ...
+@overload
+def drive(mechanism: Mechanism | System, rate: float, seconds: float, **settings: Any) -> Record: ...
+@overload
+def drive(mechanism: Mechanism | System, rate: float = ..., *, seconds: float, **settings: Any) -> Record: ...
+"""
+
+
+def quantities() -> str:
+    """model/quantities.py."""
+    return _formatted(QUANTITIES + "\n".join(map(_method, SHIPPED.values())), "quantities.py")
+
+
+def _method(q: Quantity) -> str:
+    first, named = q.arguments
+    arguments = ", ".join(["self", *map(_typed, first), "*", *map(_typed, named)])
+    given = ", ".join(f"{x}={x}" if x in DEFAULTS else x for x in (*first, *named))
+    lines = [part for line in q.help().splitlines() for part in wrap(line, WIDTH - 8, subsequent_indent="  ") or [""]]
+    text = '"""' + "\n".join(lines) + f'\n"""\nreturn self.{q.name}({given})\n'
+    return indent(f"@compiled\ndef {q.name}({arguments}) -> Array:\n{indent(text, '    ')}", "    ")
+
+
+def _typed(name: str) -> str:
+    default = f" = {DEFAULTS[name]!r}" if name in DEFAULTS else ""
+    return f"{name}: {TYPES.get(name, 'ArrayLike')}{default}"
+
+
+def face() -> str:
+    """__init__.pyi."""
+    lines = []
+    for module, names in bellcrank._HOMES.items():
+        kept = ", ".join(f"{name} as {name}" for name in names if name != "drive")
+        lines.append(f"from bellcrank{module and '.'}{module} import {kept}")
+    return _formatted(FACE + "\n".join(lines) + DRIVE, "__init__.pyi")
+
+
+def _formatted(text: str, name: str) -> str:
+    for how in (("check", "--fix", "--select", "I"), ("format",)):
+        command = [sys.executable, "-m", "ruff", *how, "--quiet", "--stdin-filename", str(PACKAGE / name), "-"]
+        text = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    return text
+
+
+FILES = {PACKAGE / "model/quantities.py": quantities, PACKAGE / "__init__.pyi": face}

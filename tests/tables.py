@@ -1,0 +1,30 @@
+"""The tables that bc.register adds to, put back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bellcrank import registration
+from bellcrank.model import compiled, parts
+from bellcrank.model.mechanism import Mechanism
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """What is registered inside is gone outside."""
+    tables = [row.table() for row in registration.KINDS.values()] + [parts.EQUATIONS]
+    before = [dict(table) for table in tables]
+    own = set(registration._own)
+    try:
+        yield
+    finally:
+        for kind, name in registration._own - own:
+            if kind == "quantity":
+                delattr(Mechanism, name)
+        for table, rows in zip(tables, before, strict=True):
+            table.clear()
+            table.update(rows)
+        registration._own.clear()
+        registration._own.update(own)
+        compiled.forget()

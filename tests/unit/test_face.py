@@ -1,0 +1,293 @@
+"""What people see of bellcrank: its names, their signatures and help, and what a type checker says to their files."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pickle
+import pkgutil
+import pydoc
+import rlcompleter
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+import generated
+from bellcrank.build import graphs
+from bellcrank.dynamics import QUANTITIES
+from bellcrank.dynamics.quantities import SHIPPED
+
+ROOT = Path(__file__).resolve().parents[2]
+UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
+
+
+def python(code: str) -> str:
+    """What a fresh process prints."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return done.stdout
+
+
+# -- names
+
+
+def test_dir_has_the_public_names_and_nothing_else() -> None:
+    printed = python(
+        "import bellcrank; print(*dir(bellcrank)); bellcrank.simulate; print(*dir(bellcrank))"
+    ).splitlines()
+    assert printed[0].split() == printed[1].split() == sorted(bc.__all__)  # before and after something is loaded
+    assert {"simulate", "kernel", "zoo", "where", "register", "compile"} <= set(bc.__all__)
+    assert not any(name.startswith("_") for name in set(bc.__all__) - {"__version__"})
+    assert "importlib" not in dir(bc)
+
+
+@pytest.mark.parametrize("name", bc.__all__)
+def test_every_public_name_is_there_and_says_what_it_is(name: str) -> None:
+    found = getattr(bc, name)
+    if name != "__version__":
+        assert (inspect.getdoc(found) or "").strip(), f"bc.{name} has no docstring"
+    assert getattr(bc, name) is found
+
+
+def test_star_and_completion() -> None:
+    scope: dict[str, Any] = {}
+    exec("from bellcrank import *", scope)
+    assert set(bc.__all__) <= set(scope)
+    completer = rlcompleter.Completer({"bc": bc, "arm": bc.zoo.pendulum()})
+    assert completer.complete("bc.simul", 0) == "bc.simulate("
+    assert str(completer.complete("arm.forward_dyn", 0)).startswith("arm.forward_dynamics")
+
+
+def test_a_misspelt_name_is_an_error_with_a_hint() -> None:
+    with pytest.raises(AttributeError, match=r'"bellcrank" has no attribute "simulat"') as error:
+        _ = bc.simulat  # type: ignore[attr-defined]
+    assert (error.value.name, error.value.obj) == ("simulat", bc)  # by which Python finds what was meant
+    with pytest.raises(AttributeError):
+        _ = bc.zoo.pendulum().forward_dynamcis  # type: ignore[attr-defined]
+
+
+# Functions that are called as the file that they are in. They are no public names, and wait for another name.
+STILL_HIDDEN = {
+    *("dynamics.loops.analysis", "dynamics.loops.assemble", "formats.contents", "model.assemble", "papers.wong.mesh"),
+    *("scheduling.machine", "scheduling.schedule", "scheduling.tasks"),
+}
+
+
+def test_nothing_hides_a_package_or_a_module() -> None:
+    """`import bellcrank.dynamics.aba` must give that file, whatever else is called so."""
+    for module in pkgutil.walk_packages(bc.__path__, "bellcrank."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    hidden = set()
+    for name, module in list(sys.modules.items()):
+        parent, _, leaf = name.rpartition(".")
+        if parent.partition(".")[0] == "bellcrank" and getattr(sys.modules[parent], leaf) is not module:
+            hidden.add(name.removeprefix("bellcrank."))
+    assert hidden == STILL_HIDDEN
+    rooms = {module.name for module in pkgutil.iter_modules(bc.__path__)}
+    for name in rooms & set(bc.__all__):
+        assert isinstance(getattr(bc, name), types.ModuleType)
+
+
+def test_importing_loads_nothing() -> None:
+    code = "import sys, bellcrank; print(*sorted(m for m in sys.modules if m.startswith('bellcrank') or m == 'numpy'))"
+    assert python(code).split() == ["bellcrank", "bellcrank.forks"]
+
+
+def test_a_mechanism_that_travels_needs_no_other_import() -> None:
+    """What was pickled here is computed there, though nobody there has said `import bellcrank`."""
+    arm = bc.zoo.pendulum()
+    code = f"import pickle; arm = pickle.loads({pickle.dumps(arm)!r}); print(arm.mass_matrix(arm.neutral()).tolist())"
+    assert python(code).strip() == str(arm.mass_matrix(arm.neutral()).tolist())
+
+
+# -- signatures and help
+
+
+def test_signatures_are_real() -> None:
+    assert list(inspect.signature(bc.schedule).parameters)[:3] == ["what", "quantity", "machine"]
+    assert list(inspect.signature(bc.drive).parameters) == ["mechanism", "rate", "seconds", "settings"]  # as the stub
+    for name in bc.__all__:
+        found = getattr(bc, name)
+        if inspect.isroutine(found):
+            parameters = inspect.signature(found).parameters.values()
+            assert not any(p.kind is p.VAR_POSITIONAL for p in parameters), f"bc.{name} takes *{parameters}"
+
+
+def text(thing: Any) -> str:
+    return pydoc.plain(pydoc.render_doc(thing))
+
+
+def test_help_of_a_quantity_teaches() -> None:
+    arm = bc.zoo.excavator()
+    said = text(arm.forward_dynamics)
+    assert "forward_dynamics(q, v, tau, *, wrenches=None, out=None)" in said
+    for part in (
+        "Accelerations from forces",
+        "v: velocities (..., nv)",
+        "q: cab, boom, stick, bucket",
+        "by ",
+        "SI units",
+    ):
+        assert part in said
+    assert "actuated" not in text(arm.inverse_dynamics)  # a tree has no use for it
+    assert "parameters" not in said
+    free = arm.free("boom.mass")
+    assert "(q, v, tau, p=None, *, wrenches=None, parameters=None, out=None)" in text(free.forward_dynamics)
+    assert "Free numbers: boom.mass" in text(free.forward_dynamics)
+
+
+def test_help_of_loops_and_of_frames_teaches() -> None:
+    m = bc.zoo.four_bar()
+    said = text(m.inverse_dynamics)
+    assert "inverse_dynamics(q, v, a, *, wrenches=None, actuated=(), out=None)" in said
+    assert "mechanism.assemble()" in said
+    assert "joints that are driven" in said
+    for said in (text(m.pose), text(bc.zoo.excavator().pose)):
+        assert "pose(q, frame, *, out=None)" in said
+        assert "Frames: ground, " in said
+        assert "must close" not in said
+    assert "mechanism.assemble()" in text(m.forward_dynamics)
+
+
+def test_help_needs_no_compiler() -> None:
+    code = """
+import sys, pydoc, bellcrank as bc
+print(pydoc.plain(pydoc.render_doc(bc.Mechanism)))
+assert not any(name in sys.modules for name in ("llvmlite", "bellcrank.build", "bellcrank.dynamics"))
+"""
+    said = python(code)
+    assert "forward_dynamics(self, q: 'ArrayLike', v: 'ArrayLike', tau: 'ArrayLike', p" in said
+    assert "assemble(self, q_guess" in said
+
+
+def test_help_of_a_kernel_teaches() -> None:
+    k = bc.kernel(bc.zoo.pendulum(), "mass_matrix")
+    assert "mass_matrix(q, *, out=None)" in (k.__doc__ or "")
+    assert "Joint-space inertia" in (k.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shapes_are_as_the_table_says(name: str) -> None:
+    q = QUANTITIES[name]
+    of_loops = "loops" in q.shape or "equations" in q.shape
+    # more positions than velocities; no rotors, which would add constraints
+    m = bc.zoo.four_bar() if of_loops else bc.zoo.random_tree(5, armature=False)
+    sizes = {"nq": m.nq, "nv": m.nv, "bodies": len(m.bodies), "constraints": 6 * len(m.bodies) - m.nv}
+    if of_loops:
+        sizes |= {"loops": len(m.loops), "equations": len(m.loop_analysis.names)}
+    (found,) = graphs.graph(m, name, frame=list(m.frames)[-1] if q.option == "frame" else "").outputs.values()
+    wanted = [x.strip() for x in q.shape.strip("()").split(",")[1:]]
+    assert list(found.shape) == [int(x) if x.isdecimal() else sizes[x] for x in wanted]
+
+
+def test_a_method_of_the_class_computes_too() -> None:
+    arm = bc.zoo.excavator().free("boom.mass")
+    q, v, tau = arm.random(0)
+    assert np.array_equal(bc.Mechanism.forward_dynamics(arm, q, v, tau), arm.forward_dynamics(q, v, tau))
+    assert np.array_equal(bc.Mechanism.pose(arm, q, "bucket"), arm.pose(q, "bucket"))
+    heavy = bc.Mechanism.bias(arm, q, v, parameters={"boom.mass": 3000.0})
+    assert np.array_equal(heavy, arm.bias(q, v, np.array([3000.0])))
+
+
+def test_none_is_as_if_it_were_left_out() -> None:
+    arm = bc.zoo.excavator().free("boom.mass")
+    q, v, tau = arm.random(0)
+    assert np.array_equal(
+        arm.forward_dynamics(q, v, tau, p=None, wrenches=None, parameters=None, out=None),
+        arm.forward_dynamics(q, v, tau),
+    )
+    with pytest.raises(bc.InputError, match="missing tau"):
+        arm.forward_dynamics(q, v, tau=None)  # type: ignore[arg-type]
+
+
+# -- for type checkers
+
+
+@pytest.mark.parametrize("path", generated.FILES, ids=lambda path: path.name)
+def test_generated_files_are_current(path: Path) -> None:
+    made = generated.FILES[path]()
+    if UPDATE:
+        path.write_text(made, "utf-8")
+    told = f"{path} is not what the tables say: BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_face.py writes it"
+    assert path.read_text("utf-8") == made, told
+
+
+USER = '''
+import numpy as np
+import bellcrank as bc
+
+arm = bc.zoo.puma600()
+q, v, tau = arm.random(0, batch=10)
+a = arm.forward_dynamics(q, v, tau)
+a = arm.forward_dynamics([0.0] * 6, v=v, tau=tau, wrenches={"tool": np.zeros(6)}, parameters={"g": 1.0}, out=a)
+forces: np.ndarray = arm.inverse_dynamics(q, v, a, actuated=["crank"])
+pose = arm.pose(q, "tool")[..., :3, 3] + arm.pose(q, frame="tool")[..., :3, 3]
+q, v = arm.assemble(fixed=["crank"])
+record: bc.Record = bc.drive(arm, seconds=1.0)
+record = bc.drive(arm, 500.0, 1.0)
+live: bc.Drive = bc.drive(arm)
+run: bc.Record = bc.simulate(arm, seconds=1)
+plan: bc.Schedule = bc.schedule(arm, "mass_matrix", machine="mesh:2,3")
+k: bc.Kernel = bc.compile(lambda x: bc.where(x > 0, bc.sin(x), bc.clip(x, -1, 1)), inputs={"x": 3})
+
+
+@bc.register("method", "mine")
+def mass_matrix(tree: object, q: object) -> list[list[float]]:
+    """Mine."""
+    return [[1.0]]
+
+
+rows: list[list[float]] = mass_matrix(arm, q)
+'''
+# A line, and what the type checker says of it.
+MISTAKES = {
+    "arm.forward_dynamcis(q, v, tau)": 'has no attribute "forward_dynamcis"',
+    "arm.forward_dynamics(q, v, taw=tau)": 'Unexpected keyword argument "taw"',
+    "arm.forward_dynamics(q, v)": 'Missing positional argument "tau"',
+    "arm.mass_matrix(q, frame='tool')": 'Unexpected keyword argument "frame"',
+    "arm.pose(q)": 'Missing positional argument "frame"',
+    "arm.pose(q, frame=3)": 'incompatible type "int"; expected "str"',
+    "names: str = arm.bias(q, v)": 'variable has type "str"',
+    "arm.mass_matrix(q).inverted()": '"ndarray[Any, Any]" has no attribute "inverted"',
+    "bc.simulat(arm, 1.0)": 'Module has no attribute "simulat"',
+    "bc.drive(arm).columns": '"Drive" has no attribute "columns"',
+    "bc.drive(arm, seconds=1.0).stop()": '"Record" has no attribute "stop"',
+    "bc.register('methd', 'x', arm)": "No overload variant",
+    "arm.name = 'another'": "is read-only",
+}
+
+
+def test_a_type_checker_understands_a_users_file(tmp_path: Path) -> None:
+    """One run over a file without mistakes and one with: mypy says nothing of the first, and all of the second."""
+    (tmp_path / "good.py").write_text(USER)
+    lines = ["import numpy as np", "import bellcrank as bc", "arm = bc.zoo.puma600()", "q, v, tau = arm.random(0)"]
+    (tmp_path / "bad.py").write_text("\n".join([*lines, *MISTAKES]))
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+        "--config-file=",
+        "good.py",
+        "bad.py",
+    ]
+    environment = os.environ | {"MYPYPATH": str(Path(bc.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert not done.stderr
+    said = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [line for line in said if not line.startswith("bad.py:")] == []
+    found = {}
+    for line in said:
+        found.setdefault(int(line.split(":")[1]), line)
+    for number, (mistake, words) in enumerate(MISTAKES.items(), len(lines) + 1):
+        assert words in found.pop(number, ""), f"{mistake}\n{done.stdout}"
+    assert found == {}
