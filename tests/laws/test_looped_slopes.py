@@ -7,12 +7,11 @@ import pytest
 from hypothesis import assume, given
 
 from bellcrank.errors import BellcrankError
-from bellcrank.integrate import INTEGRATORS
 from bellcrank.integrate.linear import Woodbury, implicit
 from bellcrank.integrate.problem import Product
 from bellcrank.sim import looped_slopes as slopes
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.settings import BAUMGARTE
+from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import system
 from loops import Closed
 from loops import looped as mechanisms
@@ -27,7 +26,7 @@ def test_the_product_is_the_jacobian(example: Closed) -> None:
     m, q = example
     assume(m.loops)
     try:
-        by = looped_dynamics(system(m), "minimal", "auto", BAUMGARTE, INTEGRATORS["rodas4"], ())
+        by = looped_dynamics(system(m), Solver("rodas4"))
     except BellcrankError:
         assume(False)
     assume(by.closure.condition(np.array(q), np.zeros(0)).number < 1e3)

@@ -33,7 +33,7 @@ def start(m: Mechanism, seed: int, batch: tuple[int, ...] = ()) -> tuple[Array, 
 
 def plainly(m: Mechanism) -> Problem:
     """The mechanism by its public kernel and the rates of its coordinates; nothing of sim but the slopes of f."""
-    by = tree_dynamics(system(m), "auto")
+    by = tree_dynamics(system(m), bc.Solver())
     slopes = by.by_state, by.by_time
 
     def f(t: float, y: State) -> State:

@@ -25,14 +25,15 @@ from bellcrank.dynamics.loops.rows import equations
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
-from bellcrank.integrate.problem import Integrator, Product, State, Step
+from bellcrank.integrate import integrator
+from bellcrank.integrate.problem import Product, State, Step
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim import looped_slopes as slopes
 from bellcrank.sim.allowed_states import turned
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
-from bellcrank.sim.settings import BAUMGARTE
+from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
 FORMS = ("minimal", "projected", "lagrange")
@@ -49,14 +50,14 @@ NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LoopedDynamics(Dynamics):
     """A system by one form, and in the minimal form by one partition into dependent and independent coordinates."""
 
-    form: str = field(kw_only=True)
-    part: forms.Partition = field(kw_only=True)
-    baumgarte: float = BAUMGARTE
-    rounds: int = 1  # of Newton's method inside a step
+    form: str
+    part: forms.Partition
+    baumgarte: float  # 1/s
+    rounds: int  # of Newton's method inside a step
     others: dict[Any, LoopedDynamics] = field(default_factory=dict)  # by other partitions; all share it
 
     @cached_property
@@ -221,16 +222,16 @@ class LoopedDynamics(Dynamics):
         return self.others[order]
 
 
-def method_of(system: System, form: str, method: str) -> Method:
+def method_of(system: System, solver: Solver) -> Method:
     """The method whose terms a form takes."""
-    if form not in FORMS:
-        raise InputError(unknown("form", form, FORMS))
-    if form != "minimal":
-        return method_for(system.mechanism, graphs.Request("forward_dynamics", method))
-    if method not in ("auto", "crba"):
+    if solver.form not in FORMS:
+        raise InputError(unknown("form", solver.form, FORMS))
+    if solver.form != "minimal":
+        return method_for(system.mechanism, graphs.Request("forward_dynamics", solver.method))
+    if solver.method not in ("auto", "crba"):
         raise InputError(
-            f'method "{method}": the minimal form of a mechanism with loops takes the mass matrix of composite bodies '
-            "(crba) and inverse dynamics; give form=projected or form=lagrange to choose a method."
+            f'method "{solver.method}": the minimal form of a mechanism with loops takes the mass matrix of composite '
+            "bodies (crba) and inverse dynamics; give form=projected or form=lagrange to choose a method."
         )
     return METHODS["crba"]
 
@@ -244,13 +245,7 @@ def rounds_for(order: int) -> int:
 
 
 def looped_dynamics(
-    system: System,
-    form: str,
-    method: str,
-    baumgarte: float,
-    integrator: Integrator,
-    wrt: Sequence[str],
-    integrals: tuple[Integral, ...] = (),
+    system: System, solver: Solver, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
 ) -> LoopedDynamics:
     """The system by one of the forms; its first partition suits the configuration that the analysis began with."""
     m = system.mechanism
@@ -260,12 +255,19 @@ def looped_dynamics(
             "moves, or a length, others must move along, and nobody says which. Run a batch with parameters or starts "
             "that differ a little, and take differences."
         )
-    by, found = method_of(system, form, method), analysis(m)
+    by, found = method_of(system, solver), analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
     order = tuple(pivots(C, found.pattern, found.rank)[0])
     for doubt in found.doubts:
         warnings.warn(f'"{m.name}": {doubt}.', RuntimeWarning, stacklevel=5)
-    part, rounds = forms.Partition(found.rank, order), rounds_for(integrator.order)
-    made = LoopedDynamics(system, by, (), integrals, baumgarte, rounds, form=form, part=part)
+    made = LoopedDynamics(
+        system,
+        by,
+        integrals=integrals,
+        form=solver.form,
+        part=forms.Partition(found.rank, order),
+        baumgarte=solver.baumgarte,
+        rounds=rounds_for(integrator(solver.integrator).order),
+    )
     made.others[order] = made
     return made

@@ -101,7 +101,7 @@ def planned(seconds: float, integrator: Integrator, events: int, solver: Solver,
 
 def rows_kept(saving: Saving) -> bool:
     """Whether rows are kept, or the end of each run alone."""
-    keep = saving.keep or ("final" if saving.summary else "rows")
+    keep = saving.keep if saving.keep is not None else "final" if saving.summary else "rows"
     if keep not in KEEPS:
         raise InputError(unknown("keep", keep, KEEPS))
     if keep == "rows" and saving.summary:

@@ -13,8 +13,6 @@ from typing import Any, TypedDict, TypeVar
 from bellcrank.build.targets import Where
 from bellcrank.errors import InputError
 
-BAUMGARTE = 20.0  # 1/s
-
 
 @dataclass(frozen=True)
 class Solver:
@@ -31,7 +29,7 @@ class Solver:
     max_steps: int | None = None
     method: str = "auto"
     form: str = "minimal"
-    baumgarte: float = BAUMGARTE
+    baumgarte: float = 20.0
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from bellcrank.build.targets import Where
@@ -72,6 +73,7 @@ class Simulator:
         self.integrator = integrator_of(self.solver.integrator)
         wrt = listed("sensitivities", sensitivities, "names")
         self.summary = summarised(self.saving.summary, list(units(self.system)), wrt)
+        self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.asked))
         self.dynamics = self._dynamics(wrt)
         self._made: dict[Any, Any] = {}
         self._memory = Memory()
@@ -83,10 +85,8 @@ class Simulator:
 
     def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
         """The only place that asks whether there are loops."""
-        how, sums = self.solver, self.summary.integrals
-        if self.system.mechanism.loops:
-            return looped_dynamics(self.system, how.form, how.method, how.baumgarte, self.integrator, wrt, sums)
-        return tree_dynamics(self.system, how.method, wrt, sums)
+        made: Callable[..., Dynamics] = looped_dynamics if self.system.mechanism.loops else tree_dynamics
+        return made(self.system, self.solver, wrt, self.summary.integrals)
 
     # -- what is made once
 

@@ -13,6 +13,7 @@ from bellcrank.integrate.problem import State, Step
 from bellcrank.scalar import Scalar
 from bellcrank.sim.closure import NoLoops
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
+from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
 
@@ -51,10 +52,10 @@ class TreeDynamics(Dynamics):
 
 
 def tree_dynamics(
-    s: System, method: str, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
+    system: System, solver: Solver, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
 ) -> TreeDynamics:
-    """A system by the method of that name, or by "auto" the one that will be fastest here."""
-    by = method_for(s.mechanism, graphs.Request("forward_dynamics", method))
-    found = TreeDynamics(s, by, tuple(wrt), integrals)
+    """The system by the solver's method, or by "auto" the one that will be fastest here."""
+    by = method_for(system.mechanism, graphs.Request("forward_dynamics", solver.method))
+    found = TreeDynamics(system, by, tuple(wrt), integrals)
     checked_names(found)
     return found
