@@ -125,19 +125,7 @@ class Kernel:
         if len(args) > len(s.inputs):
             raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
         values = dict(zip(s.inputs, args, strict=False))
-        if self.parameters and "parameters" in named:
-            rest = {key: x for key, x in named.items() if key != "parameters"}
-            if "p" in values or "p" in rest:
-                raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
-            named = rest | {"p": self.parameters.vector(named["parameters"], s.name)}
-        elif self.parameters and "p" not in values and "p" not in named:
-            named = {**named, "p": self.parameters.nominal}
-        for name, value in named.items():
-            if name == "parameters" and not self.parameters:
-                raise InputError(
-                    f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
-                    "mechanism.free(name) makes one."
-                )
+        for name, value in self._free(usage, values, named).items():
             if name not in s.inputs:
                 raise InputError(f"{usage}: {unknown('input', name, [*s.inputs, 'out'])}")
             if name in values:
@@ -147,6 +135,21 @@ class Kernel:
         if missing:
             raise InputError(f"{usage}: missing {', '.join(missing)}.")
         return values
+
+    def _free(self, usage: str, values: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is given by name, with the free numbers as the input p: nominal ones, if nobody says which."""
+        if "parameters" not in named:
+            nominal = bool(self.parameters) and "p" not in values and "p" not in named
+            return {**named, "p": self.parameters.nominal} if nominal else named
+        if not self.parameters:
+            raise InputError(
+                f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
+                "mechanism.free(name) makes one."
+            )
+        rest = {key: x for key, x in named.items() if key != "parameters"}
+        if "p" in values or "p" in rest:
+            raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
+        return rest | {"p": self.parameters.vector(named["parameters"], self.signature.name)}
 
     def _array(self, name: str, value: Any) -> Array:
         try:
