@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cpu.inline import inlined
 from bellcrank.emit.cuda.device import cupy
+from bellcrank.graph.inline import inlined
 from bellcrank.sim.gpu import GpuProgram
 from bench.gpu import clock
 from bench.gpu.mechanisms import four_bars, robot

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cpu import inline
-from bellcrank.graph import trace
+from bellcrank.graph import inline, trace
 from bellcrank.scalar import cos, sin, where
 
 

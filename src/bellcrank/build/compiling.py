@@ -13,9 +13,9 @@ import numpy as np
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
-from bellcrank.emit.cpu.inline import inlined
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
+from bellcrank.graph.inline import inlined
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import refused

@@ -53,17 +53,23 @@ def along(
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
     matrix: Matrix = []
     for y in rows:
-        adjoint: dict[int, Value] = {y.serial: 1.0} if isinstance(y, Node) else {}
-        for node in reversed(nodes):
-            bar = adjoint.get(node.serial)
-            if bar is None or node.op == "input":
-                continue
-            step(f"d {node.label}")
-            for a, slope in _partials(node):
-                term = bar * slope
-                adjoint[a.serial] = adjoint[a.serial] + term if a.serial in adjoint else term
+        adjoint = backwards(nodes, {y.serial: 1.0} if isinstance(y, Node) else {})
         matrix.append([adjoint.get(x.serial, 0.0) for x in columns])
     return matrix
+
+
+def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, Value]:
+    """By serial, how fast the weighted sum of some nodes changes with each."""
+    adjoint = dict(weights)
+    for node in reversed(nodes):
+        bar = adjoint.get(node.serial)
+        if bar is None or node.op == "input":
+            continue
+        step(f"d {node.label}")
+        for a, slope in _partials(node):
+            term = bar * slope
+            adjoint[a.serial] = adjoint[a.serial] + term if a.serial in adjoint else term
+    return adjoint
 
 
 MODES: dict[str, Callable[[Sequence[Node], Sequence[Value], Sequence[Node]], Matrix]] = {

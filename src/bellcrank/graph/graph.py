@@ -20,7 +20,7 @@ from bellcrank.nodes.node import PARAMETERS, Node, Tape, foreign
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
 from bellcrank.parameters import Free
 from bellcrank.scalar import step
-from bellcrank.stairs import view
+from bellcrank.stairs import above, view
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -250,6 +250,18 @@ class Graph:
         return Graph(
             f"{self.name}.{name}", self.inputs, {name: array.reshape((*self.outputs[of].shape, *shape))}, self.tape
         )
+
+    def jvp(self, wrt: Sequence[str] = ()) -> Graph:
+        """The outputs y, and as d_y how fast they change when the inputs x of `wrt` (all, unless told) move by d_x."""
+        return above("graph.variations").jvp(self, wrt)  # type: ignore[no-any-return]
+
+    def vjp(self, wrt: Sequence[str] = ()) -> Graph:
+        """For weights w_y of the outputs y, the gradient g_x of their weighted sum with respect to each input x."""
+        return above("graph.variations").vjp(self, wrt)  # type: ignore[no-any-return]
+
+    def sparsity(self, of: str, wrt: str) -> Array:
+        """Where d(of)/d(wrt) may be other than zero: an array of truths, (*of, *wrt)."""
+        return above("graph.variations").sparsity(self, of, wrt)  # type: ignore[no-any-return]
 
     def varied(self, wrt: str, directions: int, **others: Sequence[int]) -> Graph:
         """The same graph with its variations: how all outputs change as its inputs move in so many directions.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellcrank.emit.cpu.costs import costs
-from bellcrank.emit.cpu.inline import opened
 from bellcrank.graph import Graph
+from bellcrank.graph.inline import opened
 
 
 @dataclass(frozen=True)

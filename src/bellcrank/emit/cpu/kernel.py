@@ -23,6 +23,7 @@ from bellcrank.emit.cpu.library import Library
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
+from bellcrank.stairs import above
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,6 +35,7 @@ class Kernel:
     """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
 
     schedule: Any = None
+    target = "cpu"
 
     def __init__(self, about: About, library: Library, threads: int = 1, code_size: int = 0) -> None:
         self._know(about)
@@ -70,6 +72,27 @@ class Kernel:
     @cached_property
     def source(self) -> str:
         return self._source()
+
+    def derivative(self, wrt: str, of: str = "") -> Kernel:
+        """A kernel of d(of)/d(wrt), of shape (*of, *wrt); of: which output, where there are several."""
+        of = of or next(iter(self.graph.outputs))
+        return self._compiled(self.graph.jacobian(of, wrt))
+
+    def jvp(self, *wrt: str) -> Kernel:
+        """A kernel of how fast the outputs change along d_x, for each input x of wrt (all, unless told)."""
+        return self._compiled(self.graph.jvp(wrt))
+
+    def vjp(self, *wrt: str) -> Kernel:
+        """A kernel of the gradients g_x of the outputs' sum weighted with w_y."""
+        return self._compiled(self.graph.vjp(wrt))
+
+    def _compiled(self, graph: Graph) -> Kernel:
+        """Another graph where this one runs."""
+        build, where = above("build.compiling"), above("build.targets").Where
+        found: Kernel = build.of_graph(
+            graph, where(self.target, self.signature.dtype, self.threads), "", self.parameters
+        )
+        return found
 
     @property
     def predicted(self) -> float:

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.inline import opened
 from bellcrank.emit.cpu.llvm import library
 from bellcrank.emit.cpu.plan import TILE, tiles
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Program
+from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16

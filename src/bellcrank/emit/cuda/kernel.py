@@ -35,6 +35,8 @@ MEMORY_SHARE = 0.9  # of the free memory that one part of a batch may take
 class CudaKernel(Kernel):
     """Call it with arrays; see `.graph`, `.source` (PTX), `.registers`, `.members`, `.predicted`."""
 
+    target = "cuda"
+
     def __init__(self, about: About, texts: Mapping[str, Mapping[str, Any]]) -> None:
         """texts: for each layout ("strided", "tiled") its PTX, threads, shared bytes and predicted registers."""
         self._know(about)

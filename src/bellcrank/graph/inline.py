@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph import Graph, Node
-from bellcrank.nodes.node import COMPUTED, Tape
+from bellcrank.graph.graph import Graph
+from bellcrank.nodes.node import COMPUTED, Node, Tape
 
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
 

@@ -1,0 +1,79 @@
+"""Derivatives of a graph as graphs: along directions (jvp), against weights (vjp), and where they are zero.
+
+What a graph calls is written out first, so that the chain rule has nothing to go around. Both give graphs, and so the
+second derivatives are those of the first: the vjp of a jvp is a Hessian times a vector.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import derivative
+from bellcrank.graph.graph import Graph
+from bellcrank.graph.inline import inlined
+from bellcrank.nodes.node import Node
+
+Array = np.ndarray[Any, Any]
+
+
+def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
+    """The outputs y and, as d_y, how fast they change when each input x of `wrt` (all, unless told) moves by d_x."""
+    g, names = _flat(graph, wrt)
+    moves = {x: _new(g, f"d_{x}", g.inputs[x]) for x in names}
+    seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
+    outputs = dict(g.outputs)
+    for y, array in g.outputs.items():
+        outputs[f"d_{y}"] = _shaped(
+            [row[0] for row in derivative.along(g.nodes, list(array.flat), seeds, 1)], array.shape
+        )
+    return Graph(f"{g.name}.jvp", {**g.inputs, **{f"d_{x}": g.inputs[x] for x in names}}, outputs, g.tape)
+
+
+def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
+    """For weights w_y of the outputs y: the gradient g_x of the weighted sum of all outputs with respect to x."""
+    g, names = _flat(graph, wrt)
+    seeds: dict[int, Any] = {}
+    for y, array in g.outputs.items():
+        for x, w in zip(array.flat, _new(g, f"w_{y}", array.shape).flat, strict=True):
+            if isinstance(x, Node):
+                seeds[x.serial] = seeds[x.serial] + w if x.serial in seeds else w
+    back = derivative.backwards(g.nodes, seeds)
+    outputs = {}
+    for x in names:
+        shape = g.inputs[x]
+        places = [g.tape.node("input", x, i).serial for i in range(math.prod(shape))]
+        outputs[f"g_{x}"] = _shaped([back.get(k, 0.0) for k in places], shape)
+    weights = {f"w_{y}": array.shape for y, array in g.outputs.items()}
+    return Graph(f"{g.name}.vjp", {**g.inputs, **weights}, outputs, g.tape)
+
+
+def sparsity(graph: Graph, of: str, wrt: str) -> Array:
+    """Where d(of)/d(wrt) may be other than zero, (*of, *wrt): exactly what the operations let through."""
+    D = (inlined(graph) if graph.calls else graph).jacobian(of, wrt)
+    (array,) = D.outputs.values()
+    return np.array([isinstance(x, Node) or x != 0.0 for x in array.flat]).reshape(array.shape)
+
+
+def _flat(graph: Graph, wrt: Sequence[str]) -> tuple[Graph, list[str]]:
+    names = [wrt] if isinstance(wrt, str) else list(wrt) or list(graph.inputs)
+    for name in names:
+        if name not in graph.inputs:
+            raise InputError(f"{graph.name}: {unknown('input', name, graph.inputs)}")
+    return (inlined(graph) if graph.calls else graph), names
+
+
+def _new(g: Graph, name: str, shape: tuple[int, ...]) -> Array:
+    if name in g.inputs or name in g.outputs:
+        raise InputError(f'{g.name}: "{name}" would be the name of two things; rename the input or output that has it.')
+    return g.tape.inputs(name, shape)
+
+
+def _shaped(flat: Sequence[Any], shape: tuple[int, ...]) -> Array:
+    array = np.empty(len(flat), dtype=object)
+    array[:] = flat
+    return array.reshape(shape)
