@@ -1,7 +1,8 @@
 """`python -m bench`: the speed we promise, measured against its peers in the same run on the same pinned core.
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
-    python -m bench batch one   only some groups: batch, one, python, compile, operations, large, simulation, loops
+    python -m bench batch one   only some groups: batch, one, python, compile, operations, derivatives,
+                                large, simulation, loops
     python -m bench --json F    also writes the figures to F
 
 Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
@@ -73,6 +74,22 @@ def one() -> Iterator[Row]:
         )
 
 
+def derivatives() -> Iterator[Row]:
+    """dq, dv and dtau, all three."""
+    for name, floating, many, single in (
+        ("ur5", False, (50, 80), (8, 12)),
+        ("panda", False, (25, 45), (5, 8)),
+        ("talos", True, (12, 25), (4, 6)),
+    ):
+        m = robot(name, floating)
+        k = bc.kernel(m, "forward_dynamics_derivatives")
+        peer, title = (name, "computeABADerivatives", floating), f"derivatives, {name} ({k.method})"
+        yield side_by_side(f"batch, {title}", partial(ours.batch_ns, m, k), peer, *many)
+        yield side_by_side(f"one state, {title}", partial(ours.native_ns, m, k), peer, *single)
+        if name == "panda":
+            yield Row(f"operations, {title}", k.graph.count().arithmetic, None, "ops", 5500, 4000)
+
+
 def python() -> Iterator[Row]:
     m = robot("ur5")
     first = ours.python_ns(m)
@@ -111,6 +128,7 @@ GROUPS = {
     "python": python,
     "compile": compile_times,
     "operations": operations,
+    "derivatives": derivatives,
     "large": large,
     "simulation": simulation.rows,
     "loops": loops.rows,

@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 LOOP = "pinocchio_loop"  # the algorithms over random states
 RK4 = "pinocchio_rk4"  # aba in the stages of a run
 LOOPS = "pinocchio_loops"  # constraintDynamics in the stages of a run
-ALGORITHMS = ("aba", "crba", "rnea")
+ALGORITHMS = ("aba", "computeABADerivatives", "crba", "rnea")
 LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}  # the arm alone: seven joints on both sides
 
 # All use Pinocchio's headers alone: its precompiled library is SSE2 code and was never the fastest when measured. What

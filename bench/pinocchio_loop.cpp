@@ -1,4 +1,4 @@
-// Times Pinocchio's aba, crba and rnea in a tight loop over random states; bench/baseline.py builds and calls it.
+// Times Pinocchio's aba, its derivatives, crba and rnea in a tight loop over random states; bench/baseline.py builds and calls it.
 //
 //   pinocchio_loop [--core N] [--states N] [--seconds S] (--model FILE | --chain N | --tree N) ALGORITHM... ...
 //
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "pinocchio/algorithm/aba-derivatives.hpp"
 #include "pinocchio/algorithm/aba.hpp"
 #include "pinocchio/algorithm/crba.hpp"
 #include "pinocchio/algorithm/joint-configuration.hpp"
@@ -103,6 +104,11 @@ static Result run(const std::string & algorithm, const pin::Model & model, const
   if (algorithm == "rnea")  // the only one without a choice of convention
     return measure("LOCAL", states, seconds, [&](const State & s) {
       return pin::rnea(model, data, s.q, s.v, s.u)[last];
+    });
+  if (algorithm == "computeABADerivatives")
+    return measure("LOCAL", states, seconds, [&](const State & s) {
+      pin::computeABADerivatives(model, data, s.q, s.v, s.u);
+      return data.ddq_dq(0, last) + data.ddq_dv(0, last) + data.Minv(0, last);
     });
   if (algorithm != "aba" && algorithm != "crba") throw std::invalid_argument("no such algorithm: " + algorithm);
 
