@@ -17,9 +17,7 @@ OutOpt = Annotated[Path | None, typer.Option("--out", "-o", metavar="PAGE", help
 @app.command()
 def report(
     file: FileArg,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="PAGE", help="The page; FILE.html if left out.")
-    ] = None,
+    out: OutOpt = None,
     lane: Annotated[int, typer.Option("--run", metavar="N", help="Which run of a batch, counted from 0.")] = 0,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
 ) -> None:

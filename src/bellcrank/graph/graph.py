@@ -145,6 +145,11 @@ class Graph:
                         del known[a.serial]
         return known
 
+    @property
+    def elements(self) -> list[tuple[str, int]]:
+        """Every element of every input, in the order of the arguments of a call."""
+        return [(name, k) for name, shape in self.inputs.items() for k in range(math.prod(shape))]
+
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""
         named, at = {}, 0

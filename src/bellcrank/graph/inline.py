@@ -7,7 +7,6 @@ and much of its mass matrix, can be computed while the accelerations of that sta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +36,7 @@ def inlined(graph: Graph) -> Graph:
             args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
             if node.op == "call":
                 function, *values = args
-                found = copied(function, dict(zip(_elements(function), values, strict=True)))
+                found = copied(function, dict(zip(function.elements, values, strict=True)))
                 known[node.serial] = [_known(x, found) for out in function.outputs.values() for x in out.flat]
             elif node.op == "result":
                 known[node.serial] = args[0][args[1]]
@@ -47,7 +46,7 @@ def inlined(graph: Graph) -> Graph:
                 known[node.serial] = COMPUTED[node.op](*args)
         return known
 
-    known = copied(graph, {place: tape.node("input", *place) for place in _elements(graph)})
+    known = copied(graph, {place: tape.node("input", *place) for place in graph.elements})
     outputs = {}
     for name, array in graph.outputs.items():
         outputs[name] = np.empty(array.shape, dtype=object)
@@ -58,8 +57,3 @@ def inlined(graph: Graph) -> Graph:
 
 def _known(x: Any, known: Mapping[int, Any]) -> Any:
     return known[x.serial] if isinstance(x, Node) else x
-
-
-def _elements(g: Graph) -> list[tuple[str, int]]:
-    """Every element of every input, in the order of the arguments of a call."""
-    return [(name, k) for name, shape in g.inputs.items() for k in range(math.prod(shape))]

@@ -22,7 +22,7 @@ from functools import cached_property
 
 from bellcrank.emit.cuda.choice import FILE, OWN_VALUES, REGISTERS, SHARED
 from bellcrank.emit.cuda.looptext import Text, kept
-from bellcrank.emit.cuda.procedure import Place, Procedure, formal, procedures, results
+from bellcrank.emit.cuda.procedure import Place, Procedure, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.graph import Graph, Node, Program
 
@@ -89,9 +89,9 @@ class Loop:
     def procedures(self) -> list[Procedure]:
         """What is called, each after its own; what is rare; the tick."""
         tick = self.program.tick
-        memory: dict[Place, Place] = {place: place for place in formal(tick) if place[0] != "s"}
+        memory: dict[Place, Place] = {place: place for place in tick.elements if place[0] != "s"}
         memory |= {("s", k): ("s", k) for k in (*self.unchanged, *self.held)}
-        roots = {name: (g, {place: place for place in formal(g)}) for name, g in self.rare.items()}
+        roots = {name: (g, {place: place for place in g.elements}) for name, g in self.rare.items()}
         made = procedures({**roots, "tick": (tick, memory)})
         mine = {id(g) for g in tick.calls}
         callees, top = [p for p in made if id(p.graph) in mine], made[-1]

@@ -14,7 +14,6 @@ wherever the procedure that it waits for runs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,11 +26,6 @@ from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.graph import Graph, Node
 
 Place = tuple[str, int]  # an element of an input
-
-
-def formal(graph: Graph) -> list[Place]:
-    """Every element of every input, in the order of the arguments of a call."""
-    return [(name, k) for name, shape in graph.inputs.items() for k in range(math.prod(shape))]
 
 
 def results(graph: Graph) -> list[Node | float]:
@@ -93,14 +87,14 @@ class Procedure:
     def variables(self, w: Writer) -> list[str]:
         """Declarations, for the head of the function."""
         kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.variables_kept)]
-        ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(formal(self.graph)))]
+        ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(self.graph.elements))]
         outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(results(self.graph)))]
         return [*kept, *ins, *outs, f"%{self.name}.back = alloca i32"]
 
     def forgotten(self, w: Writer) -> None:
         """Says that nothing in its variables is needed any more: LLVM keeps what some path might read."""
         kept = [f"x{k}" for k in range(min(self.variables_kept, self.in_registers))]
-        ins = [f"a{i}" for i in range(len(formal(self.graph)))]
+        ins = [f"a{i}" for i in range(len(self.graph.elements))]
         outs = [f"r{i}" for i in range(len(results(self.graph)))]
         for variable in (*kept, *ins, *outs):
             w.do(f"store {w.type} poison, ptr %{self.name}.{variable}")
@@ -139,7 +133,7 @@ class Procedure:
         end: str,
     ) -> None:
         """The text, from its label to a jump to `end`; `write` is told of each output, `memory` reads an element."""
-        places = {place: i for i, place in enumerate(formal(self.graph))}
+        places = {place: i for i, place in enumerate(self.graph.elements)}
 
         def read(node: Node) -> str:
             if node.op != "input":
@@ -205,7 +199,7 @@ class Procedure:
         call = unit.defines[0]
         function, *values = call.args
         other = self.calls[id(function)]
-        for i, (place, x) in enumerate(zip(formal(function), values, strict=True)):
+        for i, (place, x) in enumerate(zip(function.elements, values, strict=True)):
             if place not in other.memory:
                 w.do(f"store {w.type} {body.value(x)}, ptr %{other.name}.a{i}")
         w.do(f"store i32 {len(other.returns)}, ptr %{other.name}.back")
@@ -240,7 +234,7 @@ def procedures(roots: Mapping[str, tuple[Graph, Mapping[Place, Place]]]) -> list
             if node.op == "call":
                 function, *values = node.args
                 seen = given.setdefault(id(function), {})
-                for place, x in zip(formal(function), values, strict=True):
+                for place, x in zip(function.elements, values, strict=True):
                     source = mine.get((x.args[0], x.args[1])) if isinstance(x, Node) and x.op == "input" else None
                     seen[place] = source if seen.get(place, source) == source else None
     made: dict[int, Procedure] = {}

@@ -56,9 +56,6 @@ class LaTeX(Language):
     def power(self, text: str, exponent: int) -> str:
         return f"{text}^{{{exponent}}}"
 
-    def brackets(self, text: str) -> str:
-        return f"({text})"
-
     def loose(self, x: Call) -> bool:
         return x.op in ("lt", "le")
 
