@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import InputError, ReadError
+from bellcrank.formats import contents
 from bellcrank.formats.builder import Builder
-from bellcrank.formats.contents import contents
 from bellcrank.formats.dh import Row, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
 from bellcrank.formats.numbers import RIGHT_ANGLES, vector
@@ -127,7 +127,7 @@ def _bytes(path: Path) -> bytes:
     if path.suffix.lower() not in (*SUFFIXES, *READERS):
         tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
         raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
-    return contents(path)
+    return contents.contents(path)
 
 
 def _missing(path: Path) -> str:
