@@ -22,7 +22,7 @@ from functools import cached_property
 
 from bellcrank.emit.cpu.loop import Program
 from bellcrank.emit.cuda.choice import FILE, OWN_VALUES, REGISTERS, SHARED
-from bellcrank.emit.cuda.looptext import Text, kept
+from bellcrank.emit.cuda.looptext import LoopText, kept
 from bellcrank.emit.cuda.procedure import Place, Procedure, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.graph import Graph, Node
@@ -179,7 +179,7 @@ class Loop:
     @cached_property
     def text(self) -> str:
         """The whole kernel as LLVM IR."""
-        return Text(self).module
+        return LoopText(self).module
 
     @cached_property
     def ptx(self) -> str:
