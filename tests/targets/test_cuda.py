@@ -20,7 +20,7 @@ from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda import few
 from bellcrank.emit.cuda.arith import Arithmetic
-from bellcrank.emit.cuda.choice import SHARED, Plan, best, team_plan
+from bellcrank.emit.cuda.choice import SHARED, TeamPlan, best, team_plan
 from bellcrank.emit.cuda.device import missing
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.park import parked
@@ -124,7 +124,7 @@ def test_a_plan_stays_within_the_multiprocessor(name: str, words: int) -> None:
     assert found.registers * found.blocks * found.threads <= 65536 + found.threads * 8 * found.blocks
     assert (found.rows * found.states * 4 * words + 1024) * found.blocks <= SHARED
     one = alone(few.order(units), 300)
-    assert Plan(one, words, 128, 2).registers >= Plan(one, words, 128, 8).registers
+    assert TeamPlan(one, words, 128, 2).registers >= TeamPlan(one, words, 128, 8).registers
     assert found.cost <= team_plan(one, words, 128).cost
 
 

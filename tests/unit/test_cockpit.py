@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.cockpit import messages, stage
-from bellcrank.cockpit.guard import BURST, Guard, Pace
+from bellcrank.cockpit.guard import BURST, Guard, MessageBucket
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE, SILENT, Helm
 from bellcrank.cockpit.machines import Machine, generic
 from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parsed
@@ -234,7 +234,7 @@ def test_every_guard_has_a_token_of_its_own() -> None:
 
 
 def test_pace() -> None:
-    pace = Pace()
+    pace = MessageBucket()
     allowed = sum(pace.allows(100.0) for _ in range(1000))
     assert allowed == BURST
     assert pace.dropped == 1000 - BURST

@@ -61,7 +61,7 @@ class Terminal:
         monkeypatch.setattr(screen, "out", lambda: console)
 
     def watched(self, looks: int) -> str:
-        with live.Watch(lambda: self.now) as watch:
+        with live.LiveLine(lambda: self.now) as watch:
             for _ in range(looks):
                 self.now += 0.25
                 watch(self.now, "dig drives", lambda: REPORT)

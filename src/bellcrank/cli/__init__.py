@@ -34,7 +34,7 @@ COMMANDS = (
 )
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Turns what may go wrong into an exit code and at most one short message."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -55,7 +55,7 @@ class Group(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="bellcrank",
     help="Compile a mechanism into verified real-time code, and know what it costs before you run it.",
     epilog="MECHANISM is a file (.urdf, .xml, .toml) or built in (see `bellcrank zoo`): excavator, chain:8.",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, mechanism, screen
-from bellcrank.cli.live import Watch
+from bellcrank.cli.live import LiveLine
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 
@@ -71,7 +71,7 @@ def drive(
         with screen.working(f"compiling {name}"):
             session = Session(machine, maker(), wanted)
         session.fly(pilot)
-        with contextlib.suppress(KeyboardInterrupt), Watch() as watch:
+        with contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
             shown = browser and screen.out().is_terminal
             serve(session, listening, host, shown, seconds, ready=_say(seconds), each=lambda s: _look(watch, s))
         screen.line()
@@ -99,7 +99,7 @@ def _say(seconds: float | None) -> Callable[[str], None]:
     return say
 
 
-def _look(watch: Watch, session: Any) -> None:
+def _look(watch: LiveLine, session: Any) -> None:
     shot = session.drive.snapshot()
     by = f"{session.pilot} drives" if session.pilot else "by hand"
     watch(shot.t, by if shot.status == "running" else f"{by}, {shot.status}", session.drive.report)

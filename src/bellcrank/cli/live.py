@@ -17,7 +17,7 @@ from bellcrank.sim.deadline_text import line, summary
 EVERY = 5.0  # s between lines
 
 
-class Watch:
+class LiveLine:
     """As a context; call it a few times a second with the time of the run, a word about it, and its report."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -25,7 +25,7 @@ class Watch:
         console = screen.out()
         self.live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> LiveLine:
         if self.live is not None:
             self.live.start()
         return self

@@ -91,7 +91,7 @@ class Guard:
 
 
 @dataclass
-class Pace:
+class MessageBucket:
     """A bucket of messages that fills at PACE."""
 
     left: float = BURST

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
-from bellcrank.cockpit.guard import MOST_DROPPED, PROTOCOL, Guard, Pace
+from bellcrank.cockpit.guard import MOST_DROPPED, PROTOCOL, Guard, MessageBucket
 from bellcrank.cockpit.helm import Helm
 from bellcrank.cockpit.outbox import FullError, Outbox
 from bellcrank.cockpit.session import Session
@@ -40,7 +40,7 @@ log = logging.getLogger("bellcrank.cockpit")
 class Viewer:
     id: int
     outbox: Outbox = field(default_factory=Outbox)
-    pace: Pace = field(default_factory=Pace)
+    pace: MessageBucket = field(default_factory=MessageBucket)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -133,7 +133,7 @@ def _say(why: str) -> None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheFile:
     """A file of the cache: when it was last used, in seconds since 1970, and its bytes."""
 
     path: Path
@@ -141,14 +141,14 @@ class Kept:
     size: int
 
 
-def kept() -> Iterator[Kept]:
+def kept() -> Iterator[CacheFile]:
     """Every file of ours, and nothing else that lies in the folder."""
     try:
         with os.scandir(folder()) as entries:
             for entry in entries:
                 if OUR_FILES.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     found = entry.stat(follow_symlinks=False)
-                    yield Kept(Path(entry.path), found.st_mtime, found.st_size)
+                    yield CacheFile(Path(entry.path), found.st_mtime, found.st_size)
     except OSError:
         return
 

@@ -202,8 +202,8 @@ class Builder:
             return
         self._body(body_a, where)
         self._body(body_b, where)
-        a = closing.Place(body_a, point_a if point_a is not None else point, axis, second_axis)
-        b = closing.Place(
+        a = closing.LoopEnd(body_a, point_a if point_a is not None else point, axis, second_axis)
+        b = closing.LoopEnd(
             body_b,
             point_b if point_b is not None else point,
             axis_b if axis_b is not None else axis,

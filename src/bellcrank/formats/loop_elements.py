@@ -38,7 +38,7 @@ AXIAL = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_o
 
 
 @dataclass(frozen=True)
-class Place:
+class LoopEnd:
     """One end of a loop as it was given."""
 
     body: str
@@ -48,7 +48,7 @@ class Place:
 
 
 def closure(
-    where: str, name: str, kind: str, a: Place, b: Place, numbers: Mapping[str, Any], joints: Sequence[str]
+    where: str, name: str, kind: str, a: LoopEnd, b: LoopEnd, numbers: Mapping[str, Any], joints: Sequence[str]
 ) -> tuple[Loop, Frame, Frame]:
     """A loop between two bodies, and the frames of its ends."""
     if a.body == b.body:
@@ -122,7 +122,7 @@ def opened(
             lines.append(Line(where, "closes a loop, but holds nothing: left out", "note"))
         else:
             axis = straight(j).axis if j.kind in AXIAL else None
-            end = Place("", j.point, axis, straight(j).second_axis)
+            end = LoopEnd("", j.point, axis, straight(j).second_axis)
             R = _axes(where, j.kind, end)
             frames += [Frame(f"{j.name}.a", j.parent, R, j.point), Frame(f"{j.name}.b", j.child, R, j.point)]
             closed.append(Loop(j.name, j.kind, f"{j.name}.a", f"{j.name}.b"))
@@ -137,7 +137,7 @@ def _turned(j: Joint) -> Joint:
     return replace(j, parent=j.child, child=j.parent, axis=triple(-x for x in j.axis))
 
 
-def _axes(where: str, kind: str, end: Place) -> Matrix:
+def _axes(where: str, kind: str, end: LoopEnd) -> Matrix:
     """z along the axis, x along the second one, or wherever it may be."""
     axis = None if end.axis is None else vector(end.axis, where, "axis")
     second = None if end.second_axis is None else vector(end.second_axis, where, "second_axis")

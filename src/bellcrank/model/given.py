@@ -17,7 +17,7 @@ from bellcrank.parameters import depends, evaluated, expressions, nominal, repla
 Mechanism: TypeAlias = Any  # model/mechanism.py is above
 
 
-class Doubt(NamedTuple):
+class ValueDoubt(NamedTuple):
     what: str  # of the value, in words
     value: Array  # for each of the batch, or one for all
     good: Array
@@ -49,16 +49,16 @@ def possible(m: Mechanism, names: Sequence[str], p: Array, where: str) -> None:
                     )
 
 
-def _body(b: Body, plain: Body) -> Iterator[Doubt]:
+def _body(b: Body, plain: Body) -> Iterator[ValueDoubt]:
     yield _at_least_zero("mass", b.mass)
     for x in b.com:
-        yield Doubt("in its centre of mass", np.asarray(x), np.isfinite(x), "finite numbers")
+        yield ValueDoubt("in its centre of mass", np.asarray(x), np.isfinite(x), "finite numbers")
     moments, before = _moments(b), _moments(plain)
     scale = np.abs(moments).max(axis=-1)
     least = moments[..., 0]
-    yield Doubt("the principal moment of inertia", least, least >= -np.maximum(1e-9 * scale, NEGLIGIBLE))
+    yield ValueDoubt("the principal moment of inertia", least, least >= -np.maximum(1e-9 * scale, NEGLIGIBLE))
     if _gap(before) <= max(ROUNDING * np.abs(before).max(), NEGLIGIBLE):  # else it was read like that, with a warning
-        yield Doubt(
+        yield ValueDoubt(
             "a principal moment of inertia greater than the sum of the other two, by",
             _gap(moments),
             _gap(moments) <= np.maximum(ROUNDING * scale, NEGLIGIBLE),
@@ -66,20 +66,20 @@ def _body(b: Body, plain: Body) -> Iterator[Doubt]:
         )
 
 
-def _joint(j: Joint, plain: Joint) -> Iterator[Doubt]:
+def _joint(j: Joint, plain: Joint) -> Iterator[ValueDoubt]:
     for what in ("armature", "damping", "friction"):
         yield _at_least_zero(what, getattr(j, what))
     speed = np.asarray(j.friction_speed)
-    yield Doubt("the friction_speed", speed, speed > 0.0, "more than zero")
+    yield ValueDoubt("the friction_speed", speed, speed > 0.0, "more than zero")
 
 
-def _spring(s: Spring, plain: Spring) -> Iterator[Doubt]:
+def _spring(s: Spring, plain: Spring) -> Iterator[ValueDoubt]:
     for what in ("length", "damping"):
         yield _at_least_zero(what, getattr(s, what))
 
 
-def _at_least_zero(what: str, value: Any) -> Doubt:
-    return Doubt(f"the {what}", np.asarray(value), np.asarray(value) >= 0.0)
+def _at_least_zero(what: str, value: Any) -> ValueDoubt:
+    return ValueDoubt(f"the {what}", np.asarray(value), np.asarray(value) >= 0.0)
 
 
 def _moments(b: Body) -> Array:

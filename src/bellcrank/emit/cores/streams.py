@@ -56,7 +56,7 @@ def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
 def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str = "float64") -> str:
     """The whole module, but for the Python entry; `@one` as in llvm.py, `@many` row by row."""
     alone = Speller(graph, 1, width, dtype, chunks(items(graph, order(graph)), llvm.CHUNK))
-    plan = Plan(graph, schedule, alone)
+    plan = StreamPlan(graph, schedule, alone)
     streams = [
         Stream(graph, width, dtype, chunks(sequence, llvm.CHUNK), p, plan) for p, sequence in enumerate(plan.sequences)
     ]
@@ -77,7 +77,7 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
     )
 
 
-class Plan:
+class StreamPlan:
     """What each processor does, item by item, and all messages."""
 
     def __init__(self, graph: Graph, schedule: Schedule, speller: Speller) -> None:
@@ -204,7 +204,7 @@ class Stream(Speller):
     """The instructions of one processor."""
 
     def __init__(
-        self, graph: Graph, trig_width: int, dtype: str, pieces: Sequence[Sequence[Item]], me: int, plan: Plan
+        self, graph: Graph, trig_width: int, dtype: str, pieces: Sequence[Sequence[Item]], me: int, plan: StreamPlan
     ) -> None:
         super().__init__(graph, 1, trig_width, dtype, pieces)
         self.me, self.parcels = me, plan.parcels

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from bellcrank.emit.cpu.writer import Writer
 
 
-class Format(NamedTuple):
+class Precision(NamedTuple):
     """What depends on the precision. LLVM writes single precision constants, too, as the bits of the double."""
 
     scalar: str
@@ -48,7 +48,7 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "float64": Format(
+    "float64": Precision(
         scalar="double",
         bits=64,
         functions=("sin", "cos"),
@@ -73,7 +73,7 @@ FORMATS = {
             "0xBDA8FB130F6C3515",
         ),
     ),
-    "float32": Format(
+    "float32": Precision(
         scalar="float",
         bits=32,
         functions=("sinf", "cosf"),

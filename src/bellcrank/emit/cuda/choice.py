@@ -38,7 +38,7 @@ EFFICIENCY = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TeamPlan:
     team: Team
     words: int  # of a value: 1 or 2
     states: int  # of a block; each member has as many threads
@@ -123,7 +123,7 @@ def _efficiency(warps: float) -> float:
 BEST_EFFICIENCY = _efficiency(WARPS)  # that any plan can have
 
 
-def best(units: Units, words: int, distance: int = DISTANCE) -> Plan:
+def best(units: Units, words: int, distance: int = DISTANCE) -> TeamPlan:
     """The plan with the least predicted time, of one thread and of teams."""
     sequence = order(units)
     one = team_plan(alone(sequence, distance), words, STATES[1])
@@ -133,16 +133,16 @@ def best(units: Units, words: int, distance: int = DISTANCE) -> Plan:
     return min([one, *(p for p in found if p.fits)], key=lambda p: p.cost)
 
 
-def team_plan(team: Team, words: int, states: int) -> Plan:
+def team_plan(team: Team, words: int, states: int) -> TeamPlan:
     """The number of blocks with the least predicted time. It does not fit if the mailbox alone is too large."""
     found = list(_tried(team, words, states))
-    return min(found, key=lambda p: p.cost) if found else Plan(team, words, states, 1)
+    return min(found, key=lambda p: p.cost) if found else TeamPlan(team, words, states, 1)
 
 
-def _tried(team: Team, words: int, states: int) -> Iterator[Plan]:
+def _tried(team: Team, words: int, states: int) -> Iterator[TeamPlan]:
     least = math.inf
     for blocks in range(1, min(32, WARPS * 32 // (states * len(team))) + 1):
-        p = Plan(team, words, states, blocks)
+        p = TeamPlan(team, words, states, blocks)
         if not p.fits:
             return
         yield p

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bellcrank.emit.cuda.choice import FILE, OWN_VALUES, REGISTERS, SHARED
-from bellcrank.emit.cuda.looptext import Text, kept
+from bellcrank.emit.cuda.looptext import LoopText, kept
 from bellcrank.emit.cuda.procedure import Place, Procedure, procedures, results
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.graph import Graph, Node, Program
@@ -178,7 +178,7 @@ class Loop:
     @cached_property
     def text(self) -> str:
         """The whole kernel as LLVM IR."""
-        return Text(self).module
+        return LoopText(self).module
 
     @cached_property
     def ptx(self) -> str:

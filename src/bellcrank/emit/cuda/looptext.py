@@ -22,7 +22,7 @@ START = -1  # as a number of ticks: none, but complete the state
 BEHIND = {"start": "done", "observe": "look", "renew": "tick", "locate": "top"}  # where each goes on
 
 
-class Text:
+class LoopText:
     def __init__(self, loop: Loop) -> None:
         self.loop, self.program = loop, loop.program
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, SHARED, STATES, Plan, best, team_plan
+from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, SHARED, STATES, TeamPlan, best, team_plan
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
@@ -55,7 +55,7 @@ class Straight:
         return Units(self.graph)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> TeamPlan:
         members = self.members or (1 if self.blocks else 0)
         if not members:
             return best(self.units, self.words, self.distance)
@@ -65,7 +65,7 @@ class Straight:
             made = teams(self.units, sequence, members, self.distance) or made
         states = STATES[len(made[0])]
         if self.blocks:
-            found = [Plan(team, self.words, states, self.blocks) for team in made]
+            found = [TeamPlan(team, self.words, states, self.blocks) for team in made]
         else:
             found = [team_plan(team, self.words, states) for team in made]
         return min(found, key=lambda p: (not p.fits, p.cost))
