@@ -192,7 +192,7 @@ def system(
             )
         return mechanism
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.formats(file) makes one.")
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
     own = _states(states or getattr(control, "states", ()), control)
