@@ -17,7 +17,7 @@ from bellcrank.papers import counts as papers
 
 SIZES = tuple(range(6, 14))  # one more than a cubic needs: the first may have something in common by accident
 CHOICES = {name: [m.name for m in METHODS.values() if name in m.solves] for name in QUANTITIES}
-CHOICES = {name: found for name, found in CHOICES.items() if len(found) > 1}
+CHOICES = {name: found for name, found in CHOICES.items() if len(found) > 1 or QUANTITIES[name].differentiates}
 
 
 def measured(method: str, quantity: str) -> tuple[float, ...]:

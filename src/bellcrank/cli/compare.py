@@ -101,7 +101,7 @@ def _jobs(m: Mechanism, asked: list[Quantity]) -> tuple[list[tuple[Quantity, Met
         found, tried = able(q.name, m.tree), candidates(q.name, m.tree)
         work = {by.name: estimate(by.name, q.name, m.tree) if len(found) > 1 else 0.0 for by in found}
         for by in found:
-            if by not in tried and work[by.name] > max(TRACED, 3 * min(work.values())):
+            if by not in tried and work[by.name] > max(0 if q.differentiates else TRACED, 3 * min(work.values())):
                 left_out.append(f"{q.name} by {by.name}")
             else:
                 jobs.append((q, by))
