@@ -18,7 +18,7 @@ import bellcrank as bc
 from bellcrank import cli
 from bellcrank.cli import app, screen
 from bellcrank.cli.bibtex import bibtex
-from bellcrank.dynamics import METHODS, QUANTITIES, candidates
+from bellcrank.dynamics import METHODS, QUANTITIES, able, candidates
 
 LOOPS = {"closure", "closure_jacobian", "closure_bias", "loop_forces"}  # quantities of mechanisms that have them
 SOURCE = Path(cli.__file__).parents[2]
@@ -125,12 +125,11 @@ def test_count_all() -> None:
     found = data("count", "planar3r", "--all")
     rows, left_out = found["rows"], found["left_out"]
     tree = bc.zoo.planar3r().tree
-    able_by = {name: {by.name for by in METHODS.values() if by.applies(tree, name)} for name in QUANTITIES}
-    assert {row["quantity"] for row in rows} == {name for name, able in able_by.items() if able and name not in LOOPS}
+    able_by = {name: {by.name for by in able(name, tree)} for name in QUANTITIES}
+    assert {row["quantity"] for row in rows} == {name for name, found in able_by.items() if found and name not in LOOPS}
     for name in {row["quantity"] for row in rows}:
-        able = able_by[name]
         group = [row for row in rows if row["quantity"] == name]
-        assert {row["method"] for row in group} == {by for by in able if f"{name} by {by}" not in left_out}
+        assert {row["method"] for row in group} == {by for by in able_by[name] if f"{name} by {by}" not in left_out}
         assert sum(row["choice"] for row in group) == (len(group) > 1)
         assert all(row["predicted"] > 0 and row["measured"] > 0 and row["code_size"] > 0 for row in group)
     assert "of link2 where a frame is asked for" in good("count", "planar3r", "--all", "--frame", "link2")
