@@ -64,7 +64,7 @@ def test_every_method_that_claims_a_tree_claims_its_loops(case: Closed) -> None:
     tree = case[0].tree
     assume(tree.loops)
     for name in QUANTITIES:
-        if name not in ABOUT_LOOPS:
+        if name not in ABOUT_LOOPS and not QUANTITIES[name].differentiates:  # there is a recursion for trees alone
             claims = [m.name for m in able(name, replace(tree, loops=()))]
             assert [m.name for m in able(name, tree)] == claims
     assert [m.name for m in able("loop_forces", tree)] == [m.name for m in able("forward_dynamics", tree)]

@@ -125,7 +125,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
         base = traced(mechanism, replace(request, quantity=q.differentiates), by)
-        return tangents(base, form, f"{mechanism.name}.{q.name}")
+        return tangents(base, form, mechanism.name, q.name)
     function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}
     if request.wrenches:
@@ -141,7 +141,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
 
 
-def tangents(base: Graph, form: Tree, name: str) -> Graph:
+def tangents(base: Graph, form: Tree, mechanism: str, name: str) -> Graph:
     """The derivatives of a graph's one output with respect to q (along the velocities) and its other inputs, (inputs,
     nv, nv): a tangent for each, in one sweep.
     """
@@ -155,7 +155,7 @@ def tangents(base: Graph, form: Tree, name: str) -> Graph:
             unit = [float(j == k) for j in range(n)]
             moves[x][:, i * n + k] = kinematics.rate(form, q, unit) if x == "q" else unit
     found = base.along(moves, [of])[of].reshape(output.size, len(names), n)
-    return Graph(name, base.inputs, {of: np.moveaxis(found, 1, 0)}, base.tape)
+    return Graph(f"{mechanism}.{name}", base.inputs, {name: np.moveaxis(found, 1, 0)}, base.tape)
 
 
 def graph(
