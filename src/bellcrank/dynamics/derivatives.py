@@ -113,7 +113,7 @@ def _direction(X: Transform, b: Vec) -> Vec:
 def inverse_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Rows]:
     """d tau / dq along the velocities, d tau / dv, and M."""
     dq, dv = _rigid(tree, q, v, a)
-    _passive(tree, v, dq, dv)
+    _passive(tree, q, v, dq, dv)
     return [dq, dv, mass_matrix(tree, q)]
 
 
@@ -130,9 +130,8 @@ def forward_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, tau: Vector) 
 
 
 def covered(tree: Tree) -> bool:
-    """Trees alone, and springs that pull along one coordinate each."""
-    sprung = (link.joint.stiffness and link.kind.name == "planar" for link in tree.links)
-    return not tree.loops and not tree.springs and not any(sprung)
+    """Trees alone."""
+    return not tree.loops and not tree.springs
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
@@ -199,7 +198,7 @@ def _moved(
     return X, columns, V, A
 
 
-def _passive(tree: Tree, v: Vector, dq: Rows, dv: Rows) -> None:
+def _passive(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
     """Springs, damping and friction of the joints, which inverse dynamics overcomes."""
     for link in tree.links:
         step("passive", link.name)
@@ -214,6 +213,11 @@ def _passive(tree: Tree, v: Vector, dq: Rows, dv: Rows) -> None:
                 dv[i][i] = dv[i][i] + slope * (k * k)
             if j.stiffness and link.kind.nq == link.kind.nv:
                 dq[i][i] = dq[i][i] + j.stiffness * (k * k)
+        if j.stiffness and link.kind.name == "planar":  # what pulls along the parent's axes turns against the body
+            turned = link.coordinates(q)
+            along_x, along_y, _ = link.kind.felt(turned, [(x - j.rest) * j.stiffness for x in turned])
+            x, y, turn = link.v_index
+            dq[x][turn], dq[y][turn] = dq[x][turn] + along_y, dq[y][turn] - along_x
 
 
 class AboutX(Kind):
