@@ -22,7 +22,7 @@ __all__ = [
 
 WIDTH = 100  # of the printed table
 MARGIN = 1.4  # what a rough estimate puts further behind than this is not traced by "auto" ...
-COUPLED = 2.0  # (where joints share coordinates, which the estimate does not see)
+COUPLED = 3.0  # (where joints share coordinates, which the estimate does not see)
 STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
 HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
 

@@ -62,7 +62,7 @@ LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
     derivatives.covered,
-    "loops, springs between bodies and planar joints with springs are not in it",
+    "loops and springs between bodies are not in it",
 )
 FACTORED = Topology(
     "trees, couplings",
