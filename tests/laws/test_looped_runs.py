@@ -82,7 +82,7 @@ def test_absolute_coordinates_are_the_same_motion(name: str, form: str) -> None:
         close(free.pose(run.q[-1], b.name), m.pose(joint.q[-1], b.name), 1e-8)
 
 
-@few(12)
+@few(4)
 @given(looped(most=2, springs=1, max_bodies=4), st.integers(0, 10**6))
 def test_all_forms_agree_on_random_loops(case: Closed, seed: int) -> None:
     m, q0 = case

@@ -92,6 +92,8 @@ def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, 
             continue
         frame = f"f{len(m.bodies) - 1}" if row.option == "frame" else ""
         for method in able(name, m.tree):
+            if name not in method.solves:  # by tangents of the quantity that it does solve
+                continue
             if m.parameters:
                 g = graphs.traced(m, graphs.Request(name, method.name, frame), method)
                 out[name, method.name] = g.evaluate(**{key: given[key] for key in g.inputs})[name]

@@ -122,9 +122,9 @@ def test_count() -> None:
 
 
 def test_count_all() -> None:
-    found = data("count", "planar3r", "--all")
+    found = data("count", "pendulum", "--all")
     rows, left_out = found["rows"], found["left_out"]
-    tree = bc.zoo.planar3r().tree
+    tree = bc.zoo.pendulum().tree
     able_by = {name: {by.name for by in able(name, tree)} for name in QUANTITIES}
     assert {row["quantity"] for row in rows} == {name for name, found in able_by.items() if found and name not in LOOPS}
     for name in {row["quantity"] for row in rows}:
@@ -132,7 +132,7 @@ def test_count_all() -> None:
         assert {row["method"] for row in group} == {by for by in able_by[name] if f"{name} by {by}" not in left_out}
         assert sum(row["choice"] for row in group) == (len(group) > 1)
         assert all(row["predicted"] > 0 and row["measured"] > 0 and row["code_size"] > 0 for row in group)
-    assert "of link2 where a frame is asked for" in good("count", "planar3r", "--all", "--frame", "link2")
+    assert "of bob where a frame is asked for" in good("count", "pendulum", "--all", "--frame", "bob")
 
 
 def test_count_all_of_one_quantity_and_without_measuring() -> None:
