@@ -8,7 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
-    "test_cockpit_page.py::test_the_camera_stays_where_it_was_put",  # minutes, where pictures are drawn without a GPU
+    "test_cockpit_page.py::test_the_camera_stays_*",  # minutes, where pictures are drawn without a GPU
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[][rm][oi]d*",  # rodas4, midpoint
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[]abm4]",
     "test_simulation.py::test_all_methods_give_the_same_run",
