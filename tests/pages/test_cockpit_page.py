@@ -609,7 +609,6 @@ def test_sliders_show_what_is_wanted_and_what_is(served: Any, opened: Any) -> No
     assert left == pytest.approx([50.0, 100 * (0.5 + 0.5 / (2 * 3.14159))], abs=0.5)
 
 
-@pytest.mark.xfail(strict=True, reason="a known bug of the page: the camera stays at home while the machine falls away")
 def test_what_falls_stays_in_the_picture(served: Any, opened: Any, tmp_path: Path) -> None:
     links = "".join(
         f'<link name="{name}"><inertial><mass value="1"/><origin xyz="0 0 {z}"/>'

@@ -70,10 +70,11 @@ export class Eye {
     this.own.set(this.seat, { position: own.position.clone(), target: own.target.clone() });
   }
 
-  // What floats is followed.
+  // What floats is followed, and its home goes with it: whatever has the picture fitted anew finds it there.
   follow(at: THREE.Vector3): void {
-    const move = at.clone().sub(this.orbit.target);
+    const move = at.clone().sub(this.home);
     if (move.lengthSq() === 0) return;
+    this.home.add(move);
     this.orbit.target.add(move);
     this.camera.position.add(move);
     this.moved = true;

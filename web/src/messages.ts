@@ -30,7 +30,7 @@ export interface Shape {
 export interface Scene {
   bodies: string[]; shapes: Shape[]; frames: { name: string; body: number; point: Vec3 }[];
   joints: { name: string; parent: number; body: number; point: Vec3 }[]; // point: in the parent's frame; -1: the ground
-  up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean;
+  up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean; anchor: Vec3;
 }
 export interface Lever { name: string; label: string; unit: string; low: number; high: number; neutral: number | null }
 export interface Tool { across: Vec3; mouth: Vec3; width: number; capacity: number } // in the axes of the trace's body; m and m3

@@ -33,7 +33,6 @@ export class View {
   private readonly trace: Trace;
   private readonly home: THREE.Vector3;
   private readonly size: number;
-  private off: THREE.Vector3 | null = null; // from the base of what floats to its middle, at first
   private readonly tip = new THREE.Vector3();
   private closed = 0; // how far the bucket looks up
   private bucket = { load: 0, dug: 0 }; // m3
@@ -69,7 +68,7 @@ export class View {
     this.scene.environmentIntensity = 0.28;
     this.scene.background = new THREE.Color(SKY);
     this.scene.fog = new THREE.Fog(SKY, 7 * this.size, 26 * this.size);
-    this.eye = new Eye(canvas, this.home, this.size, w.scene.follow ? null : height, this.look);
+    this.eye = new Eye(canvas, this.home.clone(), this.size, w.scene.follow ? null : height, this.look);
     new ResizeObserver(() => this.resize()).observe(canvas);
     const plainer = FORCED === "low" || (FORCED !== "high" && software(this.renderer));
     this.quality = new Quality(plainer ? LEVELS.length - 2 : 0, LEVELS.length - 1);
@@ -120,8 +119,8 @@ export class View {
     this.stale = true;
     if (this.w.scene.follow) {
       const now = new THREE.Vector3().setFromMatrixPosition(this.bodies[0]!.matrix).applyQuaternion(this.root.quaternion);
-      this.off ??= this.home.clone().sub(now);
-      this.eye.follow(now.add(this.off));
+      const anchor = new THREE.Vector3(...this.w.scene.anchor).applyQuaternion(this.root.quaternion);
+      this.eye.follow(now.sub(anchor).add(this.home));
     }
   }
 

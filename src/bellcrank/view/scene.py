@@ -44,6 +44,7 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
         "centre": centre.tolist(),
         "radius": radius,
         "follow": free,
+        "anchor": placed[0, 0, :3].tolist(),  # of the body that is followed, in what `centre` is the middle of
     }
 
 
