@@ -20,8 +20,8 @@ Array = np.ndarray[Any, Any]
 OF = {"forward_dynamics_derivatives": "crba", "inverse_dynamics_derivatives": "rnea"}
 
 
-def evaluated(m: Mechanism, name: str, method: str, state: tuple[Array, ...]) -> Array:
-    graph = graphs.graph(m, name, method)
+def evaluated(m: Mechanism, name: str, method: str, state: tuple[Array, ...], frames: tuple[str, ...] = ()) -> Array:
+    graph = graphs.graph(m, name, method, wrenches=frames)
     return np.asarray(graph.evaluate(**dict(zip(graph.inputs, state, strict=False)))[next(iter(graph.outputs))])
 
 
@@ -34,6 +34,30 @@ def test_the_recursion_is_the_tangents(m: Mechanism, name: str, seed: int) -> No
     ours, theirs = (evaluated(m, name, by, state) for by in ("derivatives", OF[name]))
     scale = max(1.0, np.abs(theirs).max())
     assert np.abs(ours - theirs).max() < 1e-9 * scale
+
+
+@few(20)
+@given(trees(), st.sampled_from(list(OF)), st.integers(0, 1000))
+def test_what_pushes_from_outside(m: Mechanism, name: str, seed: int) -> None:
+    """The same with wrenches on two frames, which do not turn with their bodies."""
+    if not derivatives.covered(m.tree):
+        return
+    rng, frames = np.random.default_rng(seed), list(m.frames)
+    pushed = tuple(sorted({frames[-1], frames[seed % len(frames)]}))
+    state = (*m.random(seed), rng.normal(size=(len(pushed), 6)) * 10.0)
+    ours, theirs = (evaluated(m, name, by, state, pushed) for by in ("derivatives", OF[name]))
+    scale = max(1.0, np.abs(theirs).max())
+    assert np.abs(ours - theirs).max() < 1e-9 * scale
+
+
+def test_a_push_by_its_name() -> None:
+    m = bc.zoo.puma600()
+    (q, v, tau), frame = m.random(1), list(m.frames)[-1]
+    push, h = {frame: [10.0, -20.0, 30.0, 1.0, 2.0, 3.0]}, 1e-6
+    found = m.forward_dynamics_derivatives(q, v, tau, wrenches=push)
+    e = h * np.eye(m.nv)[2]
+    sides = [m.forward_dynamics(q + x, v, tau, wrenches=push) for x in (e, -e)]
+    np.testing.assert_allclose(found.dq[:, 2], (sides[0] - sides[1]) / (2.0 * h), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["excavator", "torso", "stanford", "puma600"])

@@ -125,7 +125,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
         base = traced(mechanism, replace(request, quantity=q.differentiates), by)
-        return tangents(base, form, mechanism.name, q.name)
+        return tangents(base, form, mechanism.name, q)
     function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}
     if request.wrenches:
@@ -141,13 +141,13 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
 
 
-def tangents(base: Graph, form: Tree, mechanism: str, name: str) -> Graph:
+def tangents(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
     """The derivatives of a graph's one output with respect to q (along the velocities) and its other inputs, (inputs,
     nv, nv): a tangent for each, in one sweep.
     """
+    name, names = row.name, row.inputs
     (of, output), n = next(iter(base.outputs.items())), form.nv
     q = list(base.tape.inputs("q", (form.nq,)))
-    names = [x for x in base.inputs if x != "p"]
     moves = {}
     for i, x in enumerate(names):
         moves[x] = np.full((form.nq if x == "q" else n, n * len(names)), 0.0, dtype=object)

@@ -10,6 +10,7 @@ O(n^3) for the products with M^-1; span O(depth).
     Ic, f      inertia of what the joint carries, and the force that moves it so
     B          twice its momentum, and twice the sum of r p^T over its points (Flow)
     r, b       Ic Z, and what turning B answers to Z
+    E, n       of what pushes from outside and does not turn with the body: force, sum of r f^T (a Flow), and moment
 
 Departs: everything is in body coordinates. The matrix B of Singh et al. has 36 elements; over the points of a rigid
 body B x is the sum of 2 (r x (x_ang x p), x_ang x p), so twelve numbers are enough, and what stands to its left only
@@ -23,64 +24,18 @@ from dataclasses import dataclass, replace
 
 from bellcrank.dynamics.crba import forward_dynamics as accelerations
 from bellcrank.dynamics.crba import inverse_mass_matrix, mass_matrix
-from bellcrank.dynamics.sweep import Vector, along, own
+from bellcrank.dynamics.flow import NO_PUSH, Push, direction, flow, pushed
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
 from bellcrank.model.joints.revolute import Revolute
 from bellcrank.model.kind import Kind
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, cos, sin, step, where
-from bellcrank.spatial.inertia import NO_INERTIA, Inertia
+from bellcrank.spatial.inertia import NO_INERTIA
 from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
-from bellcrank.spatial.moves import STILL, Rotation, Shift, Transform, Turn
-from bellcrank.spatial.vector import AXES, ZERO, Mat, Vec
+from bellcrank.spatial.moves import STILL, Transform, Turn
+from bellcrank.spatial.vector import AXES, ZERO
 
 Rows = list[list[Scalar]]
-
-
-@dataclass(slots=True, eq=False)
-class Flow:
-    """Twice the momentum P of a body, and twice D, the sum of r p^T over its points."""
-
-    P: Vec
-    D: Mat
-
-    def __add__(self, o: Flow) -> Flow:
-        return Flow(self.P + o.P, self.D + o.D)
-
-    def up(self, X: Transform) -> Flow:
-        """Seen from the parent's frame."""
-        P, D = self.P, self.D
-        for move in reversed(X.moves):
-            if isinstance(move, Shift):
-                D = D + Mat(P * move.r.x, P * move.r.y, P * move.r.z)
-            else:
-                assert isinstance(move, Rotation)
-                P, D = move.up(P), move.up_mat(D)
-        return Flow(P, D)
-
-    @property
-    def trace(self) -> Scalar:
-        return self.D.a.x + self.D.b.y + self.D.c.z
-
-    def __matmul__(self, x: Motion) -> Force:
-        """The sum of 2 (r x (x_ang x p), x_ang x p)."""
-        return Force(x.ang * self.trace - self.D.T @ x.ang, x.ang.cross(self.P))
-
-    def row(self, Z: Motion) -> Vec:
-        """b with Z . (B x) = b . x_ang."""
-        found: Vec = Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
-        return found
-
-
-def flow(I: Inertia, V: Motion) -> Flow:
-    """Of a rigid body: the points' second moments are half the trace of I, less I."""
-    I = I + I
-    w, half = V.ang, (I.I.xx + I.I.yy + I.I.zz) * 0.5
-    a, b, c = I.I.rows
-    second = (Vec(half - a.x, -a.y, -a.z), Vec(-b.x, half - b.y, -b.z), Vec(-c.x, -c.y, half - c.z))
-    return Flow(
-        V.lin * I.m + w.cross(I.h),
-        Mat(*(V.lin * h + w.cross(row) for h, row in zip(I.h, second, strict=True))),
-    )
 
 
 @dataclass(slots=True, eq=False)
@@ -96,30 +51,28 @@ def _columns(link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Mo
     found = []
     for k, z in zip(link.v_index, Z, strict=True):
         w, x = A.w, A.w.cross(z.ang)
-        P1 = Motion(x, w.cross(z.lin) + V.lin.cross(z.ang))
+        P1 = Motion(w, V.lin).cross(z)
         P2 = Motion(A.dw.cross(z.ang) + w.cross(x), A.K @ z.lin - z.ang.cross(A.a) - (x + x).cross(V.lin))
-        turned = Motion(vJ.ang.cross(z.ang), vJ.ang.cross(z.lin) + vJ.lin.cross(z.ang)) if len(Z) > 1 else NO_MOTION
+        turned = vJ.cross(z) if len(Z) > 1 else NO_MOTION
         found.append(Column(k, z, P1, P2, P1 + P1 + turned))
     return found
 
 
-def _direction(X: Transform, b: Vec) -> Vec:
-    """A direction, as the parent sees it."""
-    for move in reversed(X.moves):
-        b = move.up(b) if isinstance(move, Rotation) else b
-    return b
-
-
-def inverse_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Rows]:
+def inverse_dynamics_derivatives(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Rows]:
     """d tau / dq along the velocities, d tau / dv, and M."""
-    dq, dv = _rigid(tree, q, v, a)
+    dq, dv = _rigid(tree, q, v, a, pushed(tree, q, frames, wrench))
     _passive(tree, q, v, dq, dv)
     return [dq, dv, mass_matrix(tree, q)]
 
 
-def forward_dynamics_derivatives(tree: Tree, q: Vector, v: Vector, tau: Vector) -> list[Rows]:
+def forward_dynamics_derivatives(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Rows]:
     """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
-    inverse = inverse_dynamics_derivatives(tree, q, v, accelerations(tree, q, v, tau))
+    a = accelerations(tree, q, v, tau, frames, wrench)
+    inverse = inverse_dynamics_derivatives(tree, q, v, a, frames, wrench)
     M1 = inverse_mass_matrix(tree, q)
     found = []
     for D in inverse[:2]:
@@ -141,39 +94,43 @@ def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector) -> tuple[Rows, Rows]:
+def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) -> tuple[Rows, Rows]:
     """Without springs and friction of the joints."""
-    tree = in_series(tree)
+    tree, place = in_series(tree)
     X, columns, V, A = _moved(tree, q, v, a)
     dq: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     dv: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     Ic = [link.inertia for link in tree.links]
-    f = [link.inertia.newton_euler(A[i]) for i, link in enumerate(tree.links)]
+    E = [NO_PUSH] * len(tree.links)
+    for i, push in enumerate(pushes):
+        E[place[i]] = push
+    f = [link.inertia.newton_euler(A[i]) - E[i].force for i, link in enumerate(tree.links)]
     B = [flow(link.inertia, V[i]) for i, link in enumerate(tree.links)]
     for i, link in reversed(list(enumerate(tree.links))):
         for c in columns[i]:
             step("u", link.name)
             Z = c.Z
             turned = Force(Z.ang.cross(f[i].ang) + Z.lin.cross(f[i].lin), Z.ang.cross(f[i].lin))
-            u1 = (B[i] @ c.P1) + (Ic[i] @ c.P2) + turned
+            u1 = (B[i] @ c.P1) + (Ic[i] @ c.P2) + turned + E[i] @ Z
             u2 = (B[i] @ Z) + (Ic[i] @ c.PV)
-            r, b = Ic[i] @ Z, B[i].row(Z)
+            r, b, e = Ic[i] @ Z, B[i].row(Z), E[i].row(Z)
             for o in columns[i]:
-                dq[c.k][o.k] = dq[c.k][o.k] + o.P2.dot(r) + o.P1.ang.dot(b)
+                dq[c.k][o.k] = dq[c.k][o.k] + o.P2.dot(r) + o.P1.ang.dot(b) + o.Z.ang.dot(e)
                 dv[c.k][o.k] = dv[c.k][o.k] + o.PV.dot(r) + o.Z.ang.dot(b)
             above = i
             while tree.links[above].parent >= 0:
                 step("u", link.name)
                 u1, u2, r = (X[above].force(g) for g in (u1, u2, r))
-                b, above = _direction(X[above], b), tree.links[above].parent
+                b, e, above = direction(X[above], b), direction(X[above], e), tree.links[above].parent
                 for o in columns[above]:
                     dq[o.k][c.k] = dq[o.k][c.k] + o.Z.dot(u1)
                     dv[o.k][c.k] = dv[o.k][c.k] + o.Z.dot(u2)
-                    dq[c.k][o.k] = dq[c.k][o.k] + o.P2.dot(r) + o.P1.ang.dot(b)
+                    dq[c.k][o.k] = dq[c.k][o.k] + o.P2.dot(r) + o.P1.ang.dot(b) + o.Z.ang.dot(e)
                     dv[c.k][o.k] = dv[c.k][o.k] + o.PV.dot(r) + o.Z.ang.dot(b)
         if (p := link.parent) >= 0:
             step("Ic", tree.links[p].name)
-            Ic[p], f[p], B[p] = Ic[p] + X[i].inertia(Ic[i]), f[p] + X[i].force(f[i]), B[p] + B[i].up(X[i])
+            Ic[p], f[p] = Ic[p] + X[i].inertia(Ic[i]), f[p] + X[i].force(f[i])
+            B[p], E[p] = B[p] + B[i].up(X[i]), E[p] + E[i].up(X[i])
     return dq, dv
 
 
@@ -233,10 +190,10 @@ class AboutX(Kind):
         return [Motion(AXES[0], ZERO)]
 
 
-def in_series(tree: Tree) -> Tree:
-    """The same tree with a body of no mass between the two hinges of every universal joint."""
+def in_series(tree: Tree) -> tuple[Tree, dict[int, int]]:
+    """The same tree with a body of no mass between the two hinges of every universal joint, and where each link is."""
     links: list[Link] = []
-    place = {-1: -1}  # of every link of the tree among the new ones
+    place = {-1: -1}
     for i, link in enumerate(tree.links):
         link = replace(link, parent=place[link.parent])
         if link.kind.name == "universal":
@@ -245,4 +202,4 @@ def in_series(tree: Tree) -> Tree:
             link = replace(link, parent=len(links) - 1, kind=AboutX(), placement=STILL, q_index=(q1,), v_index=(v1,))
         place[i] = len(links)
         links.append(link)
-    return replace(tree, links=tuple(links))
+    return replace(tree, links=tuple(links)), place

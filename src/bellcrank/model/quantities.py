@@ -86,6 +86,7 @@ class Quantities:
         tau: ArrayLike,
         p: ArrayLike | None = None,
         *,
+        wrenches: Mapping[str, ArrayLike] | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> ForwardDerivatives:
@@ -95,13 +96,14 @@ class Quantities:
         v: velocities (..., nv)
         tau: forces and moments of the joints (..., nv)
         p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
         parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
         out: an array that takes the result
 
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
         bc.kernel(mechanism, "forward_dynamics_derivatives", ...) gives other methods, float32, threads, a GPU.
         """
-        return self.forward_dynamics_derivatives(q, v, tau, p=p, parameters=parameters, out=out)
+        return self.forward_dynamics_derivatives(q, v, tau, p=p, wrenches=wrenches, parameters=parameters, out=out)
 
     @compiled
     def inverse_dynamics_derivatives(
@@ -111,6 +113,7 @@ class Quantities:
         a: ArrayLike,
         p: ArrayLike | None = None,
         *,
+        wrenches: Mapping[str, ArrayLike] | None = None,
         actuated: Sequence[str] = (),
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
@@ -121,6 +124,7 @@ class Quantities:
         v: velocities (..., nv)
         a: accelerations (..., nv)
         p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        wrenches: {"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame
         actuated: the joints that are driven, by name, where the mechanism has loops
         parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
         out: an array that takes the result
@@ -128,7 +132,9 @@ class Quantities:
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
         bc.kernel(mechanism, "inverse_dynamics_derivatives", ...) gives other methods, float32, threads, a GPU.
         """
-        return self.inverse_dynamics_derivatives(q, v, a, p=p, actuated=actuated, parameters=parameters, out=out)
+        return self.inverse_dynamics_derivatives(
+            q, v, a, p=p, wrenches=wrenches, actuated=actuated, parameters=parameters, out=out
+        )
 
     @compiled
     def mass_matrix(

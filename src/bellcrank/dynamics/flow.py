@@ -1,0 +1,120 @@
+"""Of the points of a body: momenta and forces with the places where they are, as derivatives need them.
+
+    P, D    the sum of p (a momentum, a force) and of r p^T over the points
+
+While all p turn by x_ang, each at its place, their sum changes by (x_ang x p, r x (x_ang x p)), which P and D know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.dynamics.kinematics import poses
+from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.moves import Rotation, Shift, Transform
+from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """The sum of p, and D, the sum of r p^T, over the points of a body."""
+
+    P: Vec
+    D: Mat
+
+    def __add__(self, o: Flow) -> Flow:
+        return Flow(self.P + o.P, self.D + o.D)
+
+    def up(self, X: Transform) -> Flow:
+        """Seen from the parent's frame."""
+        P, D = self.P, self.D
+        for move in reversed(X.moves):
+            if isinstance(move, Shift):
+                D = D + Mat(P * move.r.x, P * move.r.y, P * move.r.z)
+            else:
+                assert isinstance(move, Rotation)
+                P, D = move.up(P), move.up_mat(D)
+        return Flow(P, D)
+
+    @property
+    def trace(self) -> Scalar:
+        return self.D.a.x + self.D.b.y + self.D.c.z
+
+    def __matmul__(self, x: Motion) -> Force:
+        """The sum of (r x (x_ang x p), x_ang x p)."""
+        return Force(x.ang * self.trace - self.D.T @ x.ang, x.ang.cross(self.P))
+
+    def row(self, Z: Motion) -> Vec:
+        """b with Z . (B x) = b . x_ang."""
+        found: Vec = Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
+        return found
+
+
+def flow(I: Inertia, V: Motion) -> Flow:
+    """Twice that of a rigid body's momenta: its points' second moments are half the trace of I, less I."""
+    I = I + I
+    w, half = V.ang, (I.I.xx + I.I.yy + I.I.zz) * 0.5
+    a, b, c = I.I.rows
+    second = (Vec(half - a.x, -a.y, -a.z), Vec(-b.x, half - b.y, -b.z), Vec(-c.x, -c.y, half - c.z))
+    return Flow(
+        V.lin * I.m + w.cross(I.h),
+        Mat(*(V.lin * h + w.cross(row) for h, row in zip(I.h, second, strict=True))),
+    )
+
+
+def direction(X: Transform, b: Vec) -> Vec:
+    """A direction, as the parent sees it."""
+    for move in reversed(X.moves):
+        b = move.up(b) if isinstance(move, Rotation) else b
+    return b
+
+
+@dataclass(slots=True, eq=False)
+class Push:
+    """Forces from outside on a body, in its axes: they stay as they are in the world while the body moves."""
+
+    E: Flow
+    n: Vec  # moments, each at its own point
+
+    def __add__(self, o: Push) -> Push:
+        return Push(self.E + o.E, self.n + o.n)
+
+    def up(self, X: Transform) -> Push:
+        return Push(self.E.up(X), direction(X, self.n))
+
+    @property
+    def force(self) -> Force:
+        """About the frame: the sum of r x f stands in D, off its diagonal."""
+        D = self.E.D
+        return Force(self.n + Vec(D.b.z - D.c.y, D.c.x - D.a.z, D.a.y - D.b.x), self.E.P)
+
+    def __matmul__(self, Z: Motion) -> Force:
+        """How it turns against a body that is displaced along Z, the sign reversed."""
+        left = self.E @ Z
+        return Force(left.ang + Z.ang.cross(self.n), left.lin)
+
+    def row(self, Z: Motion) -> Vec:
+        """e with Z . (self @ x) = e . x_ang."""
+        found: Vec = self.E.row(Z) + self.n.cross(Z.ang)
+        return found
+
+
+NO_PUSH = Push(Flow(ZERO, Mat(ZERO, ZERO, ZERO)), ZERO)
+
+
+def pushed(tree: Tree, q: Vector, frames: Sequence[str], wrench: Wrenches) -> list[Push]:
+    """By body. A wrench is [force, moment] in world axes, at the origin of its frame."""
+    found = [NO_PUSH] * len(tree.links)
+    R = [R for R, _ in poses(tree, q)] if frames else []
+    for name, w in zip(frames, wrench if wrench is not None else (), strict=True):
+        step("wrench", name)
+        body, _, p = tree.frames[name]
+        if body >= 0:
+            f, n = R[body].T @ vec(w[:3]), R[body].T @ vec(w[3:])
+            found[body] = found[body] + Push(Flow(f, Mat(f * p.x, f * p.y, f * p.z)), n)
+    return found
