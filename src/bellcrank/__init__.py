@@ -46,6 +46,7 @@ _HOMES = {
         *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "log", "maximum", "minimum", "sin", "sqrt", "tan"),
         *("tanh", "where"),
     ),
+    "tables": ("interp",),
     "registration": ("register",),
     "errors": ("BellcrankError", "CompileError", "InputError", "ModelError", "ReadError", "TraceError"),
 }

@@ -56,6 +56,7 @@ from bellcrank.sim import Solver as Solver
 from bellcrank.sim import System as System
 from bellcrank.sim import simulate as simulate
 from bellcrank.sim import system as system
+from bellcrank.tables import interp as interp
 from bellcrank.version import __version__ as __version__
 
 @overload

@@ -89,7 +89,7 @@ print(resident() - before)
 """
 INTERRUPTED = """
 import random, signal
-from bellcrank.emit.cpu import kernel
+from bellcrank.emit.cpu.pool import pool
 
 class Interrupt(Exception):
     pass
@@ -101,7 +101,7 @@ k, states = bc.kernel(m, "forward_dynamics", threads=3), m.random(0, (20_000,))
 signal.signal(signal.SIGALRM, interrupt)
 chance, cut = random.Random(1), 0
 for _ in range(150):
-    kernel._pool.cache_clear()  # so that its threads are started anew, and that is interrupted, too
+    pool.cache_clear()  # so that its threads are started anew, and that is interrupted, too
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-2))

@@ -25,6 +25,7 @@ NEUTRAL = {
         "nodes",
         "parameters",
         "quoting",
+        "tables",
         "scalar",
         "stairs",
         "text",

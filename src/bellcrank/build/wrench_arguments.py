@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.kernel import Kernel, symbolic
 from bellcrank.errors import InputError
 
 # Of the keywords of a call: the kernel that understands them, and what is left for it; None: they say nothing of it.
@@ -41,7 +41,7 @@ def extension(name: str, make: Callable[[tuple[str, ...]], Kernel]) -> Extension
 
 def _wrench(name: str, frame: str, value: Any) -> Any:
     try:
-        array = np.asarray(value, float)
+        array = np.asarray(value, object if symbolic(value) else float)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.shape[-1:] != (6,):

@@ -88,8 +88,8 @@ def measure(
 
 
 def batch(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:
-    """Seconds for each of many states, one thread."""
-    return _call(kernel, _arguments(mechanism, kernel, (rows,))) / rows
+    """Seconds for each of many states, one thread; for tables of many kernels, so not for long."""
+    return _call(kernel, _arguments(mechanism, kernel, (rows,)), SECONDS / 5) / rows
 
 
 @contextmanager
@@ -120,9 +120,9 @@ def _arguments(mechanism: Mechanism, kernel: Kernel, batch: tuple[int, ...]) -> 
     return {name: {"q": q, "v": v}.get(name, tau) for name in kernel.signature.inputs}
 
 
-def _call(kernel: Kernel, arguments: Mapping[str, Any]) -> float:
+def _call(kernel: Kernel, arguments: Mapping[str, Any], enough: float = SECONDS) -> float:
     timer = Timer(f"kernel({', '.join(arguments)})", globals={"kernel": kernel, **arguments})
     n = 1
-    while (spent := timer.timeit(n)) < SECONDS:
-        n = max(2 * n, int(1.2 * n * SECONDS / max(spent, 1e-9)) if spent > SECONDS / 100 else 10 * n)
+    while (spent := timer.timeit(n)) < enough:
+        n = max(2 * n, int(1.2 * n * enough / max(spent, 1e-9)) if spent > enough / 100 else 10 * n)
     return min(spent, *timer.repeat(REPEATS, n)) / n

@@ -6,27 +6,25 @@ One state of plain float arrays never enters this file: the compiled module has 
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import math
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
-from queue import SimpleQueue
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.emit.cpu import pycall
 from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.pool import pool, settle
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
+from bellcrank.nodes.node import Node
 from bellcrank.stairs import above
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Future
 
 Array = np.ndarray[Any, Any]
 
@@ -120,6 +118,8 @@ class Kernel:
         if other is not None:  # keywords that ask for another kernel
             return other[0].convert(*args, out=out, **other[1])
         values = self._bind(args, named)
+        if any(map(symbolic, values.values())):
+            return self._traced(values, out)
         arrays = {name: self._array(name, values[name]) for name in self.signature.inputs}
         batch = self._batch(arrays)
         rows = math.prod(batch)
@@ -140,6 +140,14 @@ class Kernel:
         if len(results) > 1:
             return dict(zip(self.signature.outputs, results, strict=True))
         return results[0] if results[0].ndim else results[0][()]
+
+    def _traced(self, values: Mapping[str, Any], out: Array | None) -> Any:
+        """Inside a function that is being traced: the symbols of its results. The other function calls this graph."""
+        if out is not None:
+            raise InputError(f"{self.signature.name}: out takes numbers; of symbols the result is returned.")
+        results = self.graph.call(**values)
+        (only, *others) = results.values()
+        return results if others else only if only.ndim else only[()]
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         s = self.signature
@@ -246,10 +254,10 @@ class Kernel:
 
         others: list[Future[int]] = []
         try:
-            others.extend(_pool(self.threads).submit(piece, k) for k in range(1, parts))
+            others.extend(pool(self.threads).submit(piece, k) for k in range(1, parts))
             mine = piece(0)  # this thread does its share
         finally:
-            _settle(others)
+            settle(others)
         return max(mine, *(other.result() for other in others))
 
     def _explain(self, arrays: Mapping[str, Array]) -> None:
@@ -266,45 +274,10 @@ class Kernel:
                 )
 
 
-def _settle(others: Sequence[Future[int]]) -> None:
-    """Waits, come what may: the arrays must outlive those who still write to them. An interrupt comes afterwards."""
-    from concurrent.futures import wait
-
-    interrupt: BaseException | None = None
-    while True:
-        try:
-            wait(others)
-            break
-        except BaseException as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that are all there. They are started by another one, which no signal interrupts: a thread whose start was
-    cut short is one that the end of the interpreter waits for, and nobody ends.
-    """
-    from concurrent.futures import ThreadPoolExecutor, wait  # only some need it, and all would wait for its import
-
-    made: SimpleQueue[ThreadPoolExecutor | BaseException] = SimpleQueue()
-
-    def start() -> None:
-        try:
-            pool = ThreadPoolExecutor(threads, thread_name_prefix="bellcrank")
-            all_there = threading.Barrier(threads)
-            wait([pool.submit(all_there.wait) for _ in range(threads)])
-            made.put(pool)
-        except BaseException as error:
-            made.put(error)
-
-    _thread.start_new_thread(start, ())  # all of it or nothing, which threading's start() is not
-    found = made.get()
-    if isinstance(found, BaseException):
-        raise found
-    return found
-
-
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+def symbolic(value: Any) -> bool:
+    """Whether symbols are among it, as functions that are traced have them."""
+    if isinstance(value, Node):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype == object and any(map(symbolic, value.flat))
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and any(map(symbolic, value))

@@ -1,0 +1,75 @@
+"""Functions that are known at some points only, over any scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.scalar import Scalar, clip, where
+
+KINDS = ("linear", "smooth")
+
+
+def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> Scalar:
+    """The function that goes through the points (xs, ys), at x; beyond the first and the last it stays what it is
+    there. Of numbers, arrays, and what is traced.
+
+    kind="linear": straight between the points, as numpy.interp. kind="smooth": cubics whose slopes agree where they
+    meet and that never leave the range of their two points (F. N. Fritsch and J. Butland, A method for constructing
+    local monotone piecewise cubic interpolants, 1984).
+    """
+    at, value = _points(xs, ys)
+    if kind not in KINDS:
+        raise InputError(f'interp: no kind "{kind}". Known: {", ".join(KINDS)}.')
+    h = np.diff(at)
+    slope = np.diff(value) / h
+    if kind == "linear":
+        rows = np.stack([at[:-1], value[:-1], slope], axis=-1)
+    else:
+        d = _slopes(h, slope)
+        square, cube = (3.0 * slope - 2.0 * d[:-1] - d[1:]) / h, (d[:-1] + d[1:] - 2.0 * slope) / h**2
+        rows = np.stack([at[:-1], value[:-1], d[:-1], square, cube], axis=-1)
+    x = clip(x, float(at[0]), float(at[-1]))
+    origin, *coefficients = _piece(x, rows)
+    total, along = 0.0, x - origin
+    for c in reversed(coefficients):
+        total = total * along + c
+    return total
+
+
+def _piece(x: Scalar, rows: np.ndarray) -> list[Scalar]:
+    """The numbers of the piece in which x is: rows begin with where a piece begins."""
+    found: list[Scalar] = [float(number) for number in rows[0]]
+    for row in rows[1:]:
+        found = [where(x < float(row[0]), old, float(new)) for old, new in zip(found, row, strict=True)]
+    return found
+
+
+def _slopes(h: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """At every point: the harmonic mean of the slopes on both sides, none where it turns round."""
+    d = np.zeros(len(h) + 1)
+    d[0], d[-1] = slope[0], slope[-1]
+    same = slope[1:] * slope[:-1] > 0.0
+    left, right = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
+    inner = d[1:-1]
+    inner[same] = (left + right)[same] / (left[same] / slope[:-1][same] + right[same] / slope[1:][same])
+    return d
+
+
+def _points(xs: Sequence[float], ys: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        at, value = np.asarray(xs, float), np.asarray(ys, float)
+    except (TypeError, ValueError):
+        raise InputError("interp: xs and ys must be numbers.") from None
+    if at.ndim != 1 or at.shape != value.shape or at.size < 2:
+        raise InputError(
+            f"interp: xs has shape {at.shape} and ys {value.shape}; expected two rows of the same length, at least 2."
+        )
+    if not (np.isfinite(at).all() and np.isfinite(value).all()):
+        raise InputError("interp: xs and ys must be finite.")
+    if (np.diff(at) <= 0.0).any():
+        k = int(np.argmax(np.diff(at) <= 0.0))
+        raise InputError(f"interp: xs must increase; xs[{k}] is {at[k]:g} and xs[{k + 1}] is {at[k + 1]:g}.")
+    return at, value
