@@ -1,14 +1,16 @@
-"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [call] [peers] [teams]"""
+"""The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [call] [peers] [teams]
+[derivatives]
+"""
 
 from __future__ import annotations
 
 import sys
 
-from bench.gpu import call, chosen, dynamics, peers, simulation, teams
+from bench.gpu import call, chosen, derivatives, dynamics, peers, simulation, teams
 
 PARTS = {
     "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "call": call.table,
-    "peers": peers.table, "teams": teams.table,
+    "peers": peers.table, "teams": teams.table, "derivatives": derivatives.table,
 }  # fmt: skip
 
 if __name__ == "__main__":

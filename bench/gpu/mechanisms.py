@@ -9,7 +9,13 @@ import bellcrank as bc
 from bellcrank.model import Mechanism
 
 # The Panda with its fingers has eight coordinates; the arm alone has seven.
-FILES = {"panda_arm": "panda.urdf", "ur5": "ur5_robot.urdf", "panda": "panda.urdf", "talos": "talos_reduced.urdf"}
+FILES = {
+    "panda_arm": "panda.urdf",
+    "ur5": "ur5_robot.urdf",
+    "panda": "panda.urdf",
+    "talos": "talos_reduced.urdf",
+    "icub": "icub_reduced.urdf",
+}
 
 FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
 
@@ -23,7 +29,8 @@ def robot(name: str) -> Mechanism:
         from bench.baseline import robot_path
 
         path = robot_path(name.removesuffix("_arm"))
-    return bc.read(str(path), lock=FINGERS if name == "panda_arm" else ())
+    base = "floating" if name == "icub" else "fixed"  # 35 coordinates
+    return bc.read(str(path), lock=FINGERS if name == "panda_arm" else (), base=base, check="warn")
 
 
 def four_bars(n: int) -> Mechanism:

@@ -152,6 +152,25 @@ def test_wherever_it_lies(kernel: CudaKernel, how: str, rows: int) -> None:
                                wanted((given[0], given[1], given[2][0])), rtol=1e-11)  # fmt: skip
 
 
+@pytest.mark.parametrize("how", ["rows", "columns"])
+def test_matrices_lie_as_vectors_do(how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A matrix's elements of all states side by side where the inputs lie so, and where no tile would hold a row."""
+    kernels_here(monkeypatch)
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    for m in (bc.zoo.pendulum(), bc.zoo.load("chain:2"), bc.zoo.load("chain:20")):
+        q = m.random(0, (130,))[0]
+        k, packed = (bc.kernel(m, "mass_matrix", target="cuda", packed=x) for x in (False, True))
+        want, got = m.mass_matrix(q), k(lying(q, how))
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11 * np.abs(want).max())
+        assert (got.strides[0] == got.itemsize) == (how == "columns" or 1 not in k._tiles)
+        rows, columns = np.triu_indices(m.nv)
+        np.testing.assert_array_equal(packed(lying(q, how)), got[:, rows, columns])
+        out = np.full((m.nv, m.nv, 130), np.nan).view(OnGpu).transpose(2, 0, 1)
+        assert k(lying(q, how), out=out) is out
+        np.testing.assert_array_equal(out, got)
+
+
 @pytest.mark.parametrize("batch", [(), (1,), (2, 3), (0,), (3, 0)])
 @pytest.mark.parametrize("where", ["numpy", "gpu"])
 def test_any_leading_shape(kernel: CudaKernel, batch: tuple[int, ...], where: str) -> None:

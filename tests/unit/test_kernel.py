@@ -498,3 +498,14 @@ def test_an_interrupt_waits_for_the_other_threads(arm: Mechanism) -> None:
     with pytest.raises(KeyboardInterrupt):
         k.convert(*state)
     assert finished == [0]
+
+
+def test_a_symmetric_matrix_packed() -> None:
+    m = bc.zoo.puma600()
+    q = m.random(0, (5, 2))[0]
+    rows, columns = np.triu_indices(6)
+    for name in ("mass_matrix", "inverse_mass_matrix"):
+        packed, whole = bc.kernel(m, name, packed=True)(q), bc.kernel(m, name)(q)
+        np.testing.assert_allclose(packed, whole[..., rows, columns], rtol=1e-12, atol=1e-12)
+    with pytest.raises(InputError, match="mass_matrix, inverse_mass_matrix are"):
+        bc.kernel(m, "bias", packed=True)

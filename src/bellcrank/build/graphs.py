@@ -45,6 +45,7 @@ class Request:
     frame: str = ""
     wrenches: tuple[str, ...] = ()
     actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
+    packed: bool = False  # of a symmetric matrix row by row what is on the diagonal and right of it
 
 
 def check(mechanism: Mechanism, request: Request) -> None:
@@ -55,6 +56,9 @@ def check(mechanism: Mechanism, request: Request) -> None:
     if request.actuated and not (q.driven and mechanism.loops):
         what = f'"{mechanism.name}" has no loops, so that all joints can be' if q.driven else "inverse_dynamics does"
         raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
+    if request.packed and not q.symmetric:
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.symmetric)
+        raise InputError(f"{q.name} is no symmetric matrix that could be packed; {those} are.")
     if not mechanism.bodies:
         raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
     if not _solving(q.through or q.name):
@@ -136,7 +140,8 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         options: dict[str, Any] = {"frame": request.frame} if request.frame else {}
         if wrench is not None:
             options |= {"frames": request.wrenches, "wrench": wrench}
-        return {q.name: function(form, *symbols.values(), **options)}
+        found = function(form, *symbols.values(), **options)
+        return {q.name: [x for k, row in enumerate(found) for x in row[k:]] if request.packed else found}
 
     return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
 

@@ -43,15 +43,17 @@ def kernel(
     machine: Any = "",
     processors: int | None = None,
     actuated: Sequence[str] = (),
+    packed: bool = False,
 ) -> Kernel:
     """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced. (With a
     method or a joint type of your own in the tables it is traced, and the code found by what came out.)
 
     threads= shares out the states of a batch; machine="threads" shares out the work on each state. actuated= names the
-    joints that are driven, for inverse_dynamics of a mechanism with loops.
+    joints that are driven, for inverse_dynamics of a mechanism with loops. packed=True gives a symmetric matrix as a
+    vector of nv (nv + 1) / 2, row by row from the diagonal on, as numpy.triu_indices(nv) counts: half the memory.
     """
     where = Where(target, dtype, threads, machine, processors)
-    return made(mechanism, Request(name, method, frame, tuple(wrenches), _names(name, actuated)), where)
+    return made(mechanism, Request(name, method, frame, tuple(wrenches), _names(name, actuated), packed), where)
 
 
 def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:

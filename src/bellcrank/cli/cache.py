@@ -10,7 +10,12 @@ import typer
 from bellcrank.cli import JsonOpt, app, screen
 from bellcrank.cli.screen import Column
 
-WHAT = {".o": "compiled kernels", ".json": "requests and measured costs", "": "being written"}
+WHAT = {
+    ".o": "compiled kernels",
+    ".cubin": "kernels of the GPU",
+    ".json": "requests and measured costs",
+    "": "being written",
+}
 
 
 @app.command()

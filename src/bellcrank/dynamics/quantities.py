@@ -43,6 +43,7 @@ class Quantity:
     inverts: bool = False  # needs M^-1, on the way at least: dynamics/immobility.py sees to it that there is one
     through: str = ""  # the quantity that a method must give for this one (closure/layer.py does the rest)
     driven: bool = False  # of a mechanism with loops it asks which joints are driven
+    symmetric: bool = False  # a matrix that may be asked for packed: what is above its diagonal and on it
     differentiates: str = ""  # the quantity whose derivatives it is, with respect to each input
     result: type[ForwardDerivatives] | type[InverseDerivatives] | None = None  # names of what lies along its first axis
 
@@ -106,8 +107,8 @@ QUANTITIES: dict[str, Quantity] = {
             differentiates="inverse_dynamics",
             result=InverseDerivatives,
         ),
-        Quantity("mass_matrix", ("q",), "joint-space inertia M", "(..., nv, nv)"),
-        Quantity("inverse_mass_matrix", ("q",), "M^-1", "(..., nv, nv)", inverts=True),
+        Quantity("mass_matrix", ("q",), "joint-space inertia M", "(..., nv, nv)", symmetric=True),
+        Quantity("inverse_mass_matrix", ("q",), "M^-1", "(..., nv, nv)", inverts=True, symmetric=True),
         Quantity(
             "mass_matrix_factors",
             ("q",),

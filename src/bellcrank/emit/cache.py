@@ -27,7 +27,7 @@ from bellcrank.quoting import line
 MAGIC = b"bellcrank cache 2\n"
 MEGABYTES, DAYS = 1024.0, 90.0  # what it may hold, and how long what nobody uses; $BELLCRANK_CACHE_MB, ..._DAYS
 HOUR, DAY = 3600.0, 86400.0
-OUR_FILES = re.compile(r"[0-9a-f]{64}\.(o|json)|\.new-\w+")
+OUR_FILES = re.compile(r"[0-9a-f]{64}\.(o|json|cubin)|\.new-\w+")
 _saves = count()
 _said: set[str] = set()
 

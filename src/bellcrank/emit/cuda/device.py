@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit import cache as store
 from bellcrank.errors import BellcrankError, InputError
 
 CUDA_DEVICES = (2, 13)  # in DLPack's numbering: memory of a GPU, and memory that it shares
@@ -66,22 +67,41 @@ def forget() -> None:
     cupy().get_default_memory_pool().free_all_blocks()
 
 
+def machine_code(ptx: str) -> bytes:
+    """What the driver makes of a text for this GPU: for a large kernel that takes seconds, so it is kept on disk."""
+    cp = cupy()
+    gpu, driver = cp.cuda.Device().compute_capability, cp.cuda.runtime.driverGetVersion()
+    kept = f"{store.key('cubin', ptx, str(gpu), str(driver))}.cubin"
+    code = store.load(kept)
+    if code is None:
+        link = importlib.import_module("cupy.cuda.function").LinkState()
+        link.add_ptr_data(ptx.encode(), "bellcrank.ptx")
+        code = bytes(link.complete())
+        store.save(kept, code)
+    return code
+
+
+def _loaded(code: bytes, name: str) -> Any:
+    """A kernel of machine code; CuPy takes it from a file."""
+    handle, path = tempfile.mkstemp(suffix=".cubin")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(code)
+        return cupy().RawModule(path=path).get_function(name)
+    finally:
+        os.unlink(path)
+
+
 class Function:
     """A kernel of a PTX text, on the GPU."""
 
     def __init__(self, ptx: str, name: str, threads: int, shared: int, states: int = 0) -> None:
         """states: of a block, if they are not as many as its threads."""
-        cp = cupy()
-        handle, path = tempfile.mkstemp(suffix=".ptx")
         try:
-            with os.fdopen(handle, "w") as file:
-                file.write(ptx)
-            self.kernel = cp.RawModule(path=path).get_function(name)
+            self.kernel = _loaded(machine_code(ptx), name)
             self.registers, self.local = int(self.kernel.num_regs), int(self.kernel.local_size_bytes)
         except Exception as error:
             raise DeviceError(f"the GPU's driver did not accept generated PTX: {error}.") from error
-        finally:
-            os.unlink(path)
         if shared > 48 * 1024:
             try:
                 self.kernel.max_dynamic_shared_size_bytes = shared

@@ -105,13 +105,19 @@ class CudaKernel(Kernel):
         columns = _adjacent([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
         results, views = self._room(batch, rows, out, columns, flat)
         given = [*flat, *views]
-        tiled = _adjacent([a for a in given if a.shape[1] > 1], 1)
-        function = self.tiled if tiled and "tiled" in self.texts else self.strided
+        tiled = _adjacent([a for k, a in enumerate(given) if k in self._tiles and a.shape[1] > 1], 1)
+        function = self.tiled if tiled else self.strided
         function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
         if out is not None and results[0] is not out:
             out[...] = results[0]
             return [out]
         return results
+
+    @property
+    def _tiles(self) -> Sequence[int]:
+        """Which arrays, inputs first, are read and written through tiles where their rows lie side by side."""
+        found: Sequence[int] = self.texts["tiled"]["tiles"] if "tiled" in self.texts else ()
+        return found
 
     def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:
         """(rows, size), or (1, size) for all rows alike; a view wherever strides can say it."""
@@ -126,25 +132,26 @@ class CudaKernel(Kernel):
     def _room(
         self, batch: Shape, rows: int, out: Any, columns: bool, inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read."""
+        """The results, and the same as (rows, size): in `out` where it can be written while the inputs are read.
+
+        Columns side by side, where the inputs lie so, and where rows could not go through a tile.
+        """
         cp, s = cupy(), self.signature
-        shapes = [(*batch, *shape) for shape in s.outputs.values()]
         if out is not None and not any(cp.may_share_memory(out, a) for a in inputs):
-            if out.flags.c_contiguous:
-                return [out], [out.reshape(rows, -1)]
-            if out.ndim == 2 and len(batch) == 1 and all(0 <= x <= LARGEST_STRIDE for x in _strides(out)):
-                return [out], [out]
+            flat = out.reshape(rows, -1)
+            inside = cp.may_share_memory(flat, out)
+            if inside and all(0 <= x <= LARGEST_STRIDE for x in _strides(flat)):
+                return [out], [flat]
         results, views = [], []
         try:
-            for shape in shapes:
-                size = math.prod(shape[len(batch) :])
-                if columns and len(batch) == 1 and len(shape) == 2:
-                    view = cp.empty((size, rows), s.dtype).T
-                    results.append(view)
+            for k, shape in enumerate(s.outputs.values(), len(s.inputs)):
+                if columns or k not in self._tiles:
+                    base = cp.empty((*shape, *batch), s.dtype)
+                    results.append(base.transpose(*range(len(shape), base.ndim), *range(len(shape))))
+                    views.append(base.reshape(-1, rows).T)
                 else:
-                    view = cp.empty((rows, size), s.dtype)
-                    results.append(view.reshape(shape))
-                views.append(view)
+                    results.append(cp.empty((*batch, *shape), s.dtype))
+                    views.append(results[-1].reshape(rows, -1))
         except out_of_memory() as error:
             raise DeviceMemoryError(
                 f"{s.name}: the result of {rows} states does not fit the GPU's memory ({error}). Give fewer at a time, "
@@ -220,8 +227,11 @@ class CudaKernel(Kernel):
         return np.broadcast_to(a, (*batch, *shape)).reshape(rows, size)
 
     def _part(self, rows: int, arrays: Sequence[Any]) -> int:
-        """Rows that fit the memory that is free."""
-        each: int = sum(a.shape[1] for a in arrays if len(a) > 1) * np.dtype(self.signature.dtype).itemsize
+        """Rows that fit the memory that is free, where results that lie in columns are turned round."""
+        sizes = [a.shape[1] for a in arrays if len(a) > 1]
+        sizes += [math.prod(x) for k, x in enumerate(self.signature.outputs.values(), len(self.signature.inputs))
+                  if k not in self._tiles]  # fmt: skip
+        each: int = sum(sizes) * np.dtype(self.signature.dtype).itemsize
         return max(1, min(rows, int(MEMORY_SHARE * free_bytes()) // max(1, each)))
 
     def _fitting(self, name: str, array: Any) -> Any:

@@ -230,6 +230,7 @@ def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
             "ptx": made.ptx, "threads": plan.threads, "states": plan.states, "shared": made.shared,
             "registers": plan.registers, "live": made.live, "blocks": plan.blocks, "local": plan.local,
             "members": len(plan.team), "per_second": made.per_second,
+            "tiles": [k for k, array in enumerate(made.arrays.values()) if isinstance(array, Tiled)],
         }  # fmt: skip
     return found
 
