@@ -45,6 +45,7 @@ LONG = (
     "test_full_sticks.py::test_held_for_ever[[]excavator_linkage-JOINT]",
     "test_sliders.py::test_left_alone[[]bricard]",
     "test_docs.py::test_code_runs[[]excavator.md]",
+    "test_cuda_blocks.py::test_what_fits_a_thread_is_one_part",
     "test_cuda.py::test_an_arm_has_one_thread_and_a_large_tree_a_team",
     "test_threads.py::test_large_functions_are_cut_too",
 )

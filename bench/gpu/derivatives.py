@@ -22,7 +22,7 @@ WORK = [
     ("icub", "mass_matrix", False, 2**19, (3e8, 0.0)),
     ("icub", "mass_matrix", True, 2**19, (0.0, 0.0)),
 ]
-HEAD = ("per s", "must", "TB/s", "TFLOP/s", "of memory", "threads", "registers", "spilled", "made in", "error")
+HEAD = ("per s", "must", "TB/s", "TFLOP/s", "of memory", "parts", "registers", "spilled", "made in", "error")
 
 
 def table() -> None:
@@ -55,7 +55,7 @@ def _row(m: Any, quantity: str, packed: bool, count: int, dtype: str, must: floa
 
     rate = CALLS * count / clock.seconds(calls)
     moved = (sum(x.shape[1] for x in given) + want.shape[1]) * np.dtype(dtype).itemsize
-    work, f = k.graph.count().arithmetic, k.strided
+    work, has = k.graph.count().arithmetic, k.registers
     return [f"{rate:.3g}", f"{must:.3g}" if must else "", f"{moved * rate / 1e12:.2f}", f"{work * rate / 1e12:.1f}",
-            f"{moved * rate / copy:.0%}", str(k.members), str(f.registers), str(f.local), f"{made:.1f} s",
+            f"{moved * rate / copy:.0%}", str(len(k.strided)), str(has["given"]), str(has["local"]), f"{made:.1f} s",
             f"{error:.1e}"]  # fmt: skip

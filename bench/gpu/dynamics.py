@@ -59,7 +59,7 @@ def _row(m: Any, k: Any, count: int, dtype: str, rows: bool, peak: float, copy: 
 
     rate = CALLS * count / clock.seconds(calls)
     moved, work = (m.nq + 3 * m.nv) * np.dtype(dtype).itemsize, k.graph.count().arithmetic
-    f = k.tiled if rows and "tiled" in k.texts else k.strided
+    (f,) = k.tiled if rows and "tiled" in k.texts else k.strided
     share = rate / min(peak / work, copy / moved)
     return [f"{rate:.3g}", f"{moved * rate / 1e12:.2f}", f"{work * rate / 1e12:.1f}", f"{share:.0%}", str(f.registers),
-            str(k.texts["strided"]["registers"]), str(f.local), str(f.shared), f"{error:.1e}"]  # fmt: skip
+            str(k.texts["strided"][0]["registers"]), str(f.local), str(f.shared), f"{error:.1e}"]  # fmt: skip

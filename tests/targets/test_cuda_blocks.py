@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES
+from bellcrank.emit.cuda import parts
 from bellcrank.emit.cuda.choice import best
 from bellcrank.emit.cuda.device import DeviceError
 from bellcrank.emit.cuda.kernel import CudaKernel
-from bellcrank.emit.cuda.straight import Straight, texts
+from bellcrank.emit.cuda.parts import texts
+from bellcrank.emit.cuda.straight import Straight
 from bellcrank.emit.cuda.units import Units
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph
@@ -169,6 +171,34 @@ def test_matrices_lie_as_vectors_do(how: str, monkeypatch: pytest.MonkeyPatch, t
         out = np.full((m.nv, m.nv, 130), np.nan).view(OnGpu).transpose(2, 0, 1)
         assert k(lying(q, how), out=out) is out
         np.testing.assert_array_equal(out, got)
+
+
+@pytest.mark.parametrize("split", range(4))
+def test_parts_make_the_whole(split: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two or three, by columns or along the first axis: every element is written once, and where it belongs."""
+    kernels_here(monkeypatch)
+    m = bc.zoo.load("chain:3")
+    cpu = bc.kernel(m, "forward_dynamics_derivatives")
+    shared_out = list(parts._splits(cpu.graph))[split]
+    assert sorted(k for _, places in shared_out for k in places[cpu.signature.name]) == list(range(27))
+    made = [parts._facts(Straight(g, places=places)) for g, places in shared_out]
+    gpu = CudaKernel(About(cpu.signature, lambda: cpu.graph, str, "derivatives"), {"strided": made})
+    given = m.random(0, (5,))
+    want = cpu(*given)
+    np.testing.assert_allclose(gpu(*given), want, rtol=1e-11, atol=1e-11 * np.abs(want).max())
+
+
+def test_what_fits_a_thread_is_one_part() -> None:
+    """And what does not is divided, if that is predicted to be faster."""
+    small, large = (
+        graphs.graph(bc.zoo.load(name), "forward_dynamics_derivatives", "derivatives")
+        for name in ("chain:4", "chain:7")
+    )
+    assert len(parts.parts(small, "float64")) == 1
+    whole, found = Straight(large), parts.parts(large, "float64")
+    assert whole.plan.local > 0
+    assert len(found) > 1
+    assert sum(part.cost for part in found) < whole.cost
 
 
 @pytest.mark.parametrize("batch", [(), (1,), (2, 3), (0,), (3, 0)])

@@ -33,7 +33,7 @@ def from_gpu(x: Any) -> Array:
 
 def test_a_team() -> None:
     m = bc.zoo.load("chain:32")
-    k = bc.kernel(m, "forward_dynamics", target="cuda")
+    k = bc.kernel(m, "forward_dynamics", method="aba", target="cuda")
     assert isinstance(k, CudaKernel)
     assert k.members > 1
     given = m.random(0, (1000,))
@@ -199,7 +199,7 @@ def test_a_batch_that_does_not_fit_is_done_in_parts(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(dtype: str) -> None:
-    from bellcrank.emit.cuda.straight import texts
+    from bellcrank.emit.cuda.parts import texts
     from bellcrank.emit.target import About, Signature
 
     def operations(x: Any) -> dict[str, Any]:

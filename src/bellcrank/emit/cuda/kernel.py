@@ -37,41 +37,46 @@ class CudaKernel(Kernel):
 
     target = "cuda"
 
-    def __init__(self, about: About, texts: Mapping[str, Mapping[str, Any]]) -> None:
-        """texts: for each layout ("strided", "tiled") its PTX, threads, shared bytes and predicted registers."""
+    def __init__(self, about: About, texts: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """texts: for each layout ("strided", "tiled") of each part its PTX, threads, shared bytes and the like."""
         self._know(about)
         self.threads, self.texts, self.code_size = 1, texts, 0
-        self._source = lambda: str(texts["strided"]["ptx"])
+        self._source = lambda: "\n".join(t["ptx"] for t in texts["strided"])
         self.function = self.convert
         cupy()
 
     @cached_property
-    def strided(self) -> Function:
+    def strided(self) -> list[Function]:
         return self._loaded("strided")
 
     @cached_property
-    def tiled(self) -> Function:
+    def tiled(self) -> list[Function]:
         return self._loaded("tiled")
 
-    def _loaded(self, layout: str) -> Function:
-        t = self.texts[layout]
-        return Function(t["ptx"], "many", t["threads"], t["shared"], t["states"])
+    def _loaded(self, layout: str) -> list[Function]:
+        """The parts, each of which gives some of the outputs; mostly there is one."""
+        return [Function(t["ptx"], "many", t["threads"], t["shared"], t["states"]) for t in self.texts[layout]]
 
     @property
     def registers(self) -> dict[str, int]:
-        """Of a thread: as predicted from the graph, and as the driver gave them; local: bytes that it spilled."""
-        t = self.texts["strided"]
-        return {"predicted": t["registers"], "given": self.strided.registers, "local": self.strided.local}
+        """Of a thread, in the part that has most: as predicted from the graph, and as the driver gave them; local:
+        bytes that it spilled.
+        """
+        return {
+            "predicted": max(t["registers"] for t in self.texts["strided"]),
+            "given": max(f.registers for f in self.strided),
+            "local": max(f.local for f in self.strided),
+        }
 
     @property
     def predicted(self) -> float:
         """Seconds of a state in a large batch with its columns side by side, on an H200."""
-        return 1.0 / float(self.texts["strided"]["per_second"])
+        return sum(1.0 / float(t["per_second"]) for t in self.texts["strided"])
 
     @property
     def members(self) -> int:
         """Threads that compute a state together."""
-        return int(self.texts["strided"]["members"])
+        return max(int(t["members"]) for t in self.texts["strided"])
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature.name} by {self.method}, {self.signature.dtype}, on the GPU>"
@@ -106,8 +111,8 @@ class CudaKernel(Kernel):
         results, views = self._room(batch, rows, out, columns, flat)
         given = [*flat, *views]
         tiled = _adjacent([a for k, a in enumerate(given) if k in self._tiles and a.shape[1] > 1], 1)
-        function = self.tiled if tiled else self.strided
-        function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
+        for function in self.tiled if tiled else self.strided:
+            function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
         if out is not None and results[0] is not out:
             out[...] = results[0]
             return [out]
@@ -116,7 +121,7 @@ class CudaKernel(Kernel):
     @property
     def _tiles(self) -> Sequence[int]:
         """Which arrays, inputs first, are read and written through tiles where their rows lie side by side."""
-        found: Sequence[int] = self.texts["tiled"]["tiles"] if "tiled" in self.texts else ()
+        found: Sequence[int] = self.texts["tiled"][0]["tiles"] if "tiled" in self.texts else ()
         return found
 
     def _flat(self, a: Any, shape: Shape, batch: Shape, rows: int) -> Any:

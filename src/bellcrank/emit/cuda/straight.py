@@ -8,7 +8,7 @@ Tiled, it expects columns side by side in memory (a column stride of 1); see acc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
-from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, SHARED, STATES, TeamPlan, best, team_plan
+from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, STATES, TeamPlan, best, team_plan
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
@@ -45,6 +45,7 @@ class Straight:
     distance: int = DISTANCE
     blocks: int = 0  # on a multiprocessor at once; 0: chosen
     members: int = 0  # of a team; 0: chosen
+    places: Mapping[str, Sequence[int]] | None = None  # of each output's elements in its array, where it is a part
 
     @property
     def words(self) -> int:
@@ -142,10 +143,9 @@ class Straight:
         plan, arrays, mailbox = self.plan, self.arrays, self.plan.team.mailbox
         row = f"[{plan.states} x {w.type}]"
         stores: dict[int, list[tuple[str, int]]] = {}
-        for name, array in self.graph.outputs.items():
-            for k, x in enumerate(array.flat):
-                if isinstance(x, Node):
-                    stores.setdefault(x.serial, []).append((f"out_{symbol(name)}", k))
+        for name, k, x in self._results():
+            if isinstance(x, Node):
+                stores.setdefault(x.serial, []).append((name, k))
 
         def mail(node: Node) -> str:
             return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
@@ -171,10 +171,16 @@ class Straight:
         body = Body(self.units, w, read, write, plan.states, first, plan.near[member])
         body.spelled(plan.parkings[member].steps)
         if not member:
-            for name, array in self.graph.outputs.items():
-                for k, x in enumerate(array.flat):
-                    if not isinstance(x, Node) or x.op == "input":
-                        put(f"out_{symbol(name)}", k, body.value(x))
+            for name, k, x in self._results():
+                if not isinstance(x, Node) or x.op == "input":
+                    put(name, k, body.value(x))
+
+    def _results(self) -> Iterator[tuple[str, int, Any]]:
+        """Every element of the outputs: its array, its place there, and what it is."""
+        for name, array in self.graph.outputs.items():
+            at = self.places[name] if self.places else range(array.size)
+            for k, x in zip(at, array.flat, strict=True):
+                yield f"out_{symbol(name)}", k, x
 
     @property
     def _bounds(self) -> str:
@@ -213,26 +219,6 @@ done:
     @cached_property
     def ptx(self) -> str:
         return ptx(self.text)
-
-
-def texts(graph: Graph, dtype: str) -> dict[str, dict[str, Any]]:
-    """PTX for each way in which a batch may lie in memory, with what is to be known to start it.
-
-    Tiles that leave room for fewer blocks on a multiprocessor cost more than they bring.
-    """
-    found = {}
-    for layout in ("strided", "tiled"):
-        made = Straight(graph, dtype, layout == "tiled")
-        plan = made.plan
-        if made.tiled and (len(plan.team) > 1 or (made.shared + 1024) * plan.blocks > SHARED):
-            continue
-        found[layout] = {
-            "ptx": made.ptx, "threads": plan.threads, "states": plan.states, "shared": made.shared,
-            "registers": plan.registers, "live": made.live, "blocks": plan.blocks, "local": plan.local,
-            "members": len(plan.team), "per_second": made.per_second,
-            "tiles": [k for k, array in enumerate(made.arrays.values()) if isinstance(array, Tiled)],
-        }  # fmt: skip
-    return found
 
 
 def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str) -> tuple[By, Graph]:

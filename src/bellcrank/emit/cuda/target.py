@@ -27,16 +27,16 @@ class Cuda:
 
     def source(self, graph: Graph) -> str:
         """PTX, for arrays that lie in any way."""
-        from bellcrank.emit.cuda.straight import Straight
+        from bellcrank.emit.cuda.parts import parts
 
-        return Straight(graph, self.dtype).ptx
+        return "\n".join(part.ptx for part in parts(graph, self.dtype))
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], Any, bool]:
-        """The driver makes machine code of PTX, and has a cache of its own."""
-        from bellcrank.emit.cuda import straight
+        """The driver makes machine code of PTX when it is loaded (device.py), which is kept, too."""
+        from bellcrank.emit.cuda.parts import texts
 
-        texts = straight.texts(graph, self.dtype)
-        return {"texts": texts}, texts, False
+        made = texts(graph, self.dtype)
+        return {"texts": made}, made, False
 
     def recall(self, facts: Mapping[str, Any]) -> Any:
         return facts["texts"]

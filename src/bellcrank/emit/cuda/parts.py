@@ -1,0 +1,72 @@
+"""A batch's kernels: one for each way in which arrays may lie, and several where one thread cannot hold all.
+
+Where matrices need more values at once than registers and shared memory hold, some go to memory far away, and that is
+slow. Kernels that each compute some columns do part of the work again, but keep what they need near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cuda.access import Tiled
+from bellcrank.emit.cuda.choice import SHARED
+from bellcrank.emit.cuda.straight import Straight
+from bellcrank.graph import Graph
+
+MOST = 3  # parts
+
+
+def parts(graph: Graph, dtype: str) -> list[Straight]:
+    """The kernels that give all outputs in the least predicted time."""
+    best = [Straight(graph, dtype)]
+    if not best[0].plan.local:
+        return best
+    cost = best[0].cost
+    for split in _splits(graph):
+        made = [Straight(part, dtype, places=places) for part, places in split]
+        if sum(part.least for part in made) < cost and (total := sum(part.cost for part in made)) < cost:
+            best, cost = made, total
+    return best
+
+
+def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
+    """Ways to share out matrices, by columns and by what lies along their first axis."""
+    if any(array.ndim < 2 for array in graph.outputs.values()):
+        return
+    for count in range(2, MOST + 1):
+        for axis in (-1, 0):
+            if all(array.shape[axis] >= count for array in graph.outputs.values()):
+                yield [_part(graph, count, axis, k) for k in range(count)]
+
+
+def _part(graph: Graph, count: int, axis: int, k: int) -> tuple[Graph, dict[str, list[int]]]:
+    outputs, places = {}, {}
+    for name, array in graph.outputs.items():
+        at = np.array_split(np.arange(array.size).reshape(array.shape), count, axis=axis)[k].ravel()
+        outputs[name], places[name] = array.ravel()[at], at.tolist()
+    return Graph(graph.name, graph.inputs, outputs, graph.tape), places
+
+
+def texts(graph: Graph, dtype: str) -> dict[str, list[dict[str, Any]]]:
+    """PTX of the kernels for each way in which a batch may lie in memory, with what is to be known to start them.
+
+    Tiles that leave room for fewer blocks on a multiprocessor cost more than they bring.
+    """
+    found = {"strided": [_facts(made) for made in parts(graph, dtype)]}
+    tiled = Straight(graph, dtype, tiled=True)
+    if len(tiled.plan.team) == 1 and (tiled.shared + 1024) * tiled.plan.blocks <= SHARED:
+        found["tiled"] = [_facts(tiled)]
+    return found
+
+
+def _facts(made: Straight) -> dict[str, Any]:
+    plan = made.plan
+    return {
+        "ptx": made.ptx, "threads": plan.threads, "states": plan.states, "shared": made.shared,
+        "registers": plan.registers, "live": made.live, "blocks": plan.blocks, "local": plan.local,
+        "members": len(plan.team), "per_second": made.per_second,
+        "tiles": [k for k, array in enumerate(made.arrays.values()) if isinstance(array, Tiled)],
+    }  # fmt: skip
