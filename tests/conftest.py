@@ -18,7 +18,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("deep", parent=settings.get_profile("fixed"), derandomize=False, max_examples=500)

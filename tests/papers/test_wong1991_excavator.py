@@ -20,6 +20,7 @@ from bellcrank.excavators.rotary.modes import SpoolControl
 
 CAB, BOOM, STICK, BUCKET = range(4)
 EXCAVATOR = bc.zoo.excavator()
+ARM = wong.arm()
 DEGREE = np.pi / 180
 
 
@@ -47,12 +48,18 @@ def simulate(control: SpoolControl, drives: Sequence[RotaryHydraulics], h: float
     names = [s.name for s in control.states]
     low, high = (np.repeat([d.limits()[0][i] for d in drives], 2) for i in (0, 1))  # type: ignore[index]
 
-    def f(t: float, y: Any) -> tuple[Any, Any]:
+    def rate(t: Any, y: Any) -> dict[str, Any]:
         q, v, p = y[:4], y[4:8], y[8:16]
         commands, rates = control(t, q, v, dict(zip(names, y[16:], strict=True)))
         driven = [d(t, q[i], v[i], p[2 * i : 2 * i + 2], commands[i]) for i, d in enumerate(drives)]
-        a = EXCAVATOR.forward_dynamics(q, v, np.array([tau for tau, _ in driven], dtype=float))
-        return np.array([*v, *a, *(x for _, dp in driven for x in dp), *rates], dtype=float), commands
+        a = EXCAVATOR.forward_dynamics(q, v, [tau for tau, _ in driven])
+        return {"f": [*v, *a, *(x for _, dp in driven for x in dp), *rates], "commands": list(commands)}
+
+    compiled = bc.compile(rate, inputs={"t": (), "y": 16 + len(names)})
+
+    def f(t: float, y: Any) -> tuple[Any, Any]:
+        found = compiled(t, y)
+        return found["f"], found["commands"]
 
     y = np.array([*control.start, *[0.0] * 12, *control.start])
     rows = []
@@ -68,7 +75,7 @@ def simulate(control: SpoolControl, drives: Sequence[RotaryHydraulics], h: float
         y[8:16] = np.clip(y[8:16], low, high)  # "the previous time step's pressures are limited"
     Y, volts = np.array([y for _, y, _ in rows]), np.array([c for _, _, c in rows], dtype=float)
     spool = np.array([[float(d.spool(x)) for d, x in zip(drives, c, strict=True)] for c in volts])
-    tip = np.array([[float(x) for x in wong.arm().forward(q)] for q in Y[:, :4]])
+    tip = np.array([[float(x) for x in ARM.forward(q)] for q in Y[:, :4]])
     t = np.array([t for t, _, _ in rows])
     return Run(t, Y[:, :4], Y[:, 4:8], Y[:, 8:16].reshape(-1, 4, 2), Y[:, 16:], volts, spool, tip)
 
@@ -91,7 +98,7 @@ def test_the_desired_motion_is_the_printed_one() -> None:
     while maintaining its original height. The bucket was required to maintain its angle."
     """
     r = run("RESOLVED")
-    desired = np.array([[float(x) for x in wong.arm().forward(q)] for q in r.q_d])
+    desired = np.array([[float(x) for x in ARM.forward(q)] for q in r.q_d])
     moving = np.clip(r.t - 5.0, 0.0, 5.0) / 5.0
     # The stick jumps at 5 s and at 10 s, between the stages of a step: that costs h/6 of its rate, at most.
     np.testing.assert_allclose(desired[:, 0], 5.0 + 1.5 * moving, atol=0.3 * 0.01)
