@@ -29,7 +29,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.scheduling import Machine
-from bellcrank.scheduling.machine import complete
+from bellcrank.scheduling.machines import complete
 
 THREADS = 8
 EVERY = 2.0  # seconds between reports

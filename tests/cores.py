@@ -14,7 +14,7 @@ from bellcrank.emit.cores import crew as crews
 from bellcrank.emit.cores.kernel import ParallelKernel
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine
-from bellcrank.scheduling.machine import complete
+from bellcrank.scheduling.machines import complete
 
 EVER = 2**60
 COST = {**Machine("", complete(1)).cost, "neg": 0.0}

@@ -20,7 +20,7 @@ from bellcrank.scheduling import Machine, Schedule, ScheduleError, machine, sche
 from bellcrank.scheduling.critical import Link
 from bellcrank.scheduling.divide import divided
 from bellcrank.scheduling.listing import alone
-from bellcrank.scheduling.schedule import Hop
+from bellcrank.scheduling.timetable import Hop
 from trees import few, trees
 
 MACHINES = (

@@ -15,7 +15,7 @@ from bellcrank.scheduling import Schedule, ScheduleError, laid_out, machine, sch
 from bellcrank.scheduling.listing import alone
 from bellcrank.scheduling.lockstep import shuffles
 from bellcrank.scheduling.placing import Placement, Plan, Timetable
-from bellcrank.scheduling.schedule import Hop
+from bellcrank.scheduling.timetable import Hop
 
 
 def dynamics(name: str, method: str = "aba") -> Graph:

@@ -39,7 +39,7 @@ from bellcrank.papers.wong.compared import (
     solver,
     total,
 )
-from bellcrank.scheduling.machine import KINDS
+from bellcrank.scheduling.machines import KINDS
 
 SIZES = range(2, 17)
 WONG = published()["parallel"]["wong"]

@@ -155,7 +155,7 @@ def test_the_interpreter_ends_in_the_middle_of_it() -> None:
     code = """
 import bellcrank as bc
 from bellcrank.scheduling import Machine
-from bellcrank.scheduling.machine import complete
+from bellcrank.scheduling.machines import complete
 m = bc.zoo.load("tree(7)")
 k = bc.kernel(m, "forward_dynamics", machine=Machine("x", complete(2), start=2.0))
 if k.crew: k.crew.on([0])

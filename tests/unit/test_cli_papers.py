@@ -13,7 +13,7 @@ from test_cli import data, good, run
 from bellcrank.build.schedules import PROGRAMS
 from bellcrank.cli.schedule import NAMES
 from bellcrank.papers import EXPERIMENTS
-from bellcrank.scheduling.machine import LAYOUTS
+from bellcrank.scheduling.machines import LAYOUTS
 
 FIGURES = Path(__file__).parents[2] / "docs/figures"
 

@@ -28,7 +28,7 @@ from bellcrank.integrate.tableaus import Tableau
 from bellcrank.model.joint_laws import check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, shift_z, turn_z
-from bellcrank.scheduling.machine import complete, ideal, pipeline
+from bellcrank.scheduling.machines import complete, ideal, pipeline
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
 

@@ -18,7 +18,7 @@ from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
 from bellcrank.scheduling import machine as by_name
-from bellcrank.scheduling.machine import LAYOUTS
+from bellcrank.scheduling.machines import LAYOUTS
 
 MOST_PROCESSORS = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
 WARP = 32  # lanes, as graphics processors have them

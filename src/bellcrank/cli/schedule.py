@@ -25,8 +25,8 @@ from bellcrank.cli import (
 from bellcrank.cli.screen import Column
 from bellcrank.cli.write import write
 from bellcrank.scheduling import Schedule
-from bellcrank.scheduling.machine import KINDS, LAYOUTS
-from bellcrank.scheduling.tasks import LEVELS
+from bellcrank.scheduling.machines import KINDS, LAYOUTS
+from bellcrank.scheduling.task import LEVELS
 
 LISTED = 4  # processors whose tasks are listed one by one
 SHOWN = 64  # processors in the table

@@ -1,9 +1,9 @@
 """A graph laid out on the processors of a machine: graph + machine -> Schedule. Knows nothing of mechanics."""
 
 from bellcrank.scheduling.listing import followed, laid_out, schedule
-from bellcrank.scheduling.machine import Machine, machine
-from bellcrank.scheduling.schedule import Schedule, ScheduleError
-from bellcrank.scheduling.tasks import Task, Tasks, grouped, tasks
+from bellcrank.scheduling.machines import Machine, machine
+from bellcrank.scheduling.task import Task, Tasks, grouped, tasks
+from bellcrank.scheduling.timetable import Schedule, ScheduleError
 
 __all__ = [
     "Machine",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from bellcrank.graph import Graph, Node
-from bellcrank.scheduling.tasks import Task, Tasks, grouped, tasks
+from bellcrank.scheduling.task import Task, Tasks, grouped, tasks
 
 CALL, RESULT = "call", "result"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bellcrank.scheduling.schedule import Schedule
+    from bellcrank.scheduling.timetable import Schedule
 
 
 @dataclass(frozen=True)

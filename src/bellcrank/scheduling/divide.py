@@ -14,10 +14,10 @@ from itertools import product
 from bellcrank.graph import Graph
 from bellcrank.scheduling.coarse import Key, coarse, fine, slices
 from bellcrank.scheduling.listing import urgency
-from bellcrank.scheduling.machine import Machine
+from bellcrank.scheduling.machines import Machine
 from bellcrank.scheduling.placing import Placement, Plan
-from bellcrank.scheduling.schedule import Schedule
-from bellcrank.scheduling.tasks import Tasks
+from bellcrank.scheduling.task import Tasks
+from bellcrank.scheduling.timetable import Schedule
 
 TRUNKS = 24  # how often a branch is split in two
 STEPS = 6  # so many steps of a method are assigned in all ways

@@ -15,10 +15,10 @@ from itertools import groupby
 
 from bellcrank.graph import Graph
 from bellcrank.scheduling.lockstep import in_step
-from bellcrank.scheduling.machine import Machine
+from bellcrank.scheduling.machines import Machine
 from bellcrank.scheduling.placing import MANY_PROCESSORS, Placement, Plan, Timetable
-from bellcrank.scheduling.schedule import Schedule
-from bellcrank.scheduling.tasks import Tasks, tasks
+from bellcrank.scheduling.task import Tasks, tasks
+from bellcrank.scheduling.timetable import Schedule
 
 EFFORT = 300_000  # values that are looked up, in all: a second or two
 EFFORT_ONCE = 1_000_000  # as many for a single round, or to find out how many processors to use: some seconds

@@ -16,9 +16,9 @@ from heapq import heappop, heappush
 from itertools import product
 
 from bellcrank.errors import InputError
-from bellcrank.scheduling.machine import Machine
-from bellcrank.scheduling.schedule import Hop, Message, Schedule
-from bellcrank.scheduling.tasks import Tasks
+from bellcrank.scheduling.machines import Machine
+from bellcrank.scheduling.task import Tasks
+from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
 PASSED = 256  # operations that a step may leave for later, because their arguments are elsewhere
 Transfer = tuple[int, int, int]  # task, from, to

@@ -7,9 +7,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from bellcrank.scheduling.machine import Channel, Machine
-from bellcrank.scheduling.schedule import Hop, Message, Schedule
-from bellcrank.scheduling.tasks import Tasks
+from bellcrank.scheduling.machines import Channel, Machine
+from bellcrank.scheduling.task import Tasks
+from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
 MANY_PROCESSORS = 32  # processors: of more, only those near the values are looked at
 

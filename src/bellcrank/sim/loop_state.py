@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.loops.analysis import Analysis
 from bellcrank.dynamics.loops.assembly import assembled, summary
+from bellcrank.dynamics.loops.equation_analysis import Analysis
 from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellcrank.scheduling.schedule import Schedule
+from bellcrank.scheduling.timetable import Schedule
 
 
 def diagram(s: Schedule, width: int = 72) -> str:

@@ -14,7 +14,7 @@ from bellcrank.version import __version__
 from bellcrank.view import palette
 
 if TYPE_CHECKING:
-    from bellcrank.scheduling.schedule import Schedule
+    from bellcrank.scheduling.timetable import Schedule
 
 GENERATOR = "bellcrank schedule"  # how our files are told from others
 SCRIPTS = ("data.js", "chart.js", "page.js")

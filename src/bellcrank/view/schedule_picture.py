@@ -10,7 +10,7 @@ from bellcrank.quoting import xml
 from bellcrank.view import palette
 
 if TYPE_CHECKING:
-    from bellcrank.scheduling.schedule import Message, Schedule
+    from bellcrank.scheduling.timetable import Message, Schedule
 
 WIDTH, LEFT, RIGHT, ROW, BOX, HEAD = 1200, 64, 24, 34, 22, 92
 LETTER = 6.1  # width of one at the size of a task's name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellcrank.dynamics.loops.analysis import Analysis, analysis
+from bellcrank.dynamics.loops.equation_analysis import Analysis, analysis
 from bellcrank.dynamics.loops.from_guess import assemble
 
 __all__ = ["Analysis", "analysis", "assemble"]

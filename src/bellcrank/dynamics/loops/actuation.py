@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.dynamics.loops.analysis import EXACT_ZERO, Analysis
+from bellcrank.dynamics.loops.equation_analysis import EXACT_ZERO, Analysis
 from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.analysis import analysis
 from bellcrank.dynamics.loops.assembly import (
     CLOSED,
     OPEN,
@@ -20,6 +19,7 @@ from bellcrank.dynamics.loops.assembly import (
     searched,
     summary,
 )
+from bellcrank.dynamics.loops.equation_analysis import analysis
 from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.dynamics.loops.rows import names
 from bellcrank.errors import InputError, ModelError, unknown

@@ -41,7 +41,7 @@ class By(Protocol):
 @dataclass(frozen=True)
 class Layer:
     by: By
-    rank: Rank  # which equations there are (analysis.py)
+    rank: Rank  # which equations there are (equation_analysis.py)
     active: tuple[int, ...] = ()  # elements of v that are driven
 
     def function(self, name: str) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, grouped
 from bellcrank.scheduling.coarse import framed
 from bellcrank.scheduling.divide import timed
-from bellcrank.scheduling.machine import complete
+from bellcrank.scheduling.machines import complete
 
 REPEATS = 200
 SECONDS = 2.0  # that a ping-pong may take where other cores are busy

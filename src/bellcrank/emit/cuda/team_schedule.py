@@ -9,8 +9,8 @@ from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule
 from bellcrank.scheduling.coarse import leading
 from bellcrank.scheduling.listing import followed
-from bellcrank.scheduling.machine import complete
-from bellcrank.scheduling.tasks import grouped
+from bellcrank.scheduling.machines import complete
+from bellcrank.scheduling.task import grouped
 
 
 def schedule(graph: Graph, members: int = 0, dtype: str = "float64") -> Schedule:

@@ -24,7 +24,7 @@ from bellcrank.papers import counts as papers
 from bellcrank.papers.results import Result
 from bellcrank.scheduling import Machine, Schedule, machine, schedule, tasks
 from bellcrank.scheduling.listing import urgency
-from bellcrank.scheduling.machine import STEPS
+from bellcrank.scheduling.machines import STEPS
 from bellcrank.scheduling.placing import Placement, Plan
 from bellcrank.text import Table
 

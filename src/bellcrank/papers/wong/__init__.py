@@ -9,7 +9,7 @@ counted, scheduled and run.
     compared.curves("total")             figure 4.9
 """
 
-from bellcrank.papers.wong.mesh import Mesh, mesh, wong_mesh
+from bellcrank.papers.wong.mesh_program import Mesh, mesh, wong_mesh
 from bellcrank.papers.wong.tracing import Cost
 
 __all__ = ["Cost", "Mesh", "mesh", "wong_mesh"]

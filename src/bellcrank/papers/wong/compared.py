@@ -17,7 +17,7 @@ from functools import cache
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.papers.counts import published
-from bellcrank.papers.wong.mesh import mesh
+from bellcrank.papers.wong.mesh_program import mesh
 from bellcrank.papers.wong.solvers import feed_forward
 from bellcrank.papers.wong.tracing import Cost
 from bellcrank.zoo import excavator as caterpillar

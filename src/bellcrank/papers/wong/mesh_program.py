@@ -25,7 +25,7 @@ from bellcrank.papers.wong.program import program
 from bellcrank.papers.wong.solving import solution
 from bellcrank.papers.wong.tracing import NOTHING, Apart, Cost, cost, flat, traced
 from bellcrank.scheduling import Schedule, Task, Tasks, followed
-from bellcrank.scheduling.machine import Topology, cone, cone_cells, made
+from bellcrank.scheduling.machines import Topology, cone, cone_cells, made
 from bellcrank.text import Table
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from bellcrank.errors import BellcrankError
 from bellcrank.scheduling.critical import Link, chain
-from bellcrank.scheduling.machine import Channel, Machine
-from bellcrank.scheduling.tasks import Tasks
+from bellcrank.scheduling.machines import Channel, Machine
+from bellcrank.scheduling.task import Tasks
 from bellcrank.stairs import view
 from bellcrank.text import table
 
