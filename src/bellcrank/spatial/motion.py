@@ -39,6 +39,10 @@ class Motion(Pair):
         """Power of a force along this motion."""
         return self.ang.dot(f.ang) + self.lin.dot(f.lin)
 
+    def cross(self, o: Motion) -> Motion:
+        """How o changes in space while it is carried along with this velocity."""
+        return Motion(self.ang.cross(o.ang), self.ang.cross(o.lin) + self.lin.cross(o.ang))
+
 
 class Force(Pair):
     """Moment about the frame's origin, and force."""
