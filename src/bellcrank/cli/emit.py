@@ -22,6 +22,7 @@ from bellcrank.cli import (
     mechanism,
     screen,
 )
+from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
@@ -112,7 +113,7 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
             from bellcrank.emit.c import c99
 
             q, v = m.columns
-            return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
+            return dict(c99.source(graph, dtype, stem, {x: q if x in POSITIONS else v for x in INPUTS}))
         case "llvm":
             return {f"{stem}.ll": Cpu(dtype).source(graph)}
         case "cuda":

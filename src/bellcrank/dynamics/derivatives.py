@@ -103,7 +103,7 @@ def _columns(link: Link, Z: Sequence[Motion], V: Motion, A: Acceleration, vJ: Mo
     return found
 
 
-def _direction(X: Transform, b: Vec) -> Vec:
+def direction(X: Transform, b: Vec) -> Vec:
     """A direction, as the parent sees it."""
     for move in reversed(X.moves):
         b = move.up(b) if isinstance(move, Rotation) else b
@@ -165,7 +165,7 @@ def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector) -> tuple[Rows, Rows]:
             while tree.links[above].parent >= 0:
                 step("u", link.name)
                 u1, u2, r = (X[above].force(g) for g in (u1, u2, r))
-                b, above = _direction(X[above], b), tree.links[above].parent
+                b, above = direction(X[above], b), tree.links[above].parent
                 for o in columns[above]:
                     dq[o.k][c.k] = dq[o.k][c.k] + o.Z.dot(u1)
                     dv[o.k][c.k] = dv[o.k][c.k] + o.Z.dot(u2)
