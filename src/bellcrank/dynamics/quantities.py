@@ -206,7 +206,7 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("momentum_matrix_rate", ("q", "v"), "d momentum_matrix / dt", "(..., 6, nv)", regrouped=False),
         Quantity("rate", ("q", "v"), "dq/dt", "(..., nq)"),
         Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold", "(..., nq)"),
-        Quantity("difference", ("q0", "q1"), "dv that leads from q0 to q1: integrate undone", "(..., nv)"),
+        Quantity("difference", ("q0", "q1"), "the dv that leads from q0 to q1: integrate undone", "(..., nv)"),
     )
 }
 SHIPPED = dict(QUANTITIES)  # what the table was before anybody added to it

@@ -920,7 +920,7 @@ class Quantities:
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """Dv that leads from q0 to q1: integrate undone: (..., nv).
+        """The dv that leads from q0 to q1: integrate undone: (..., nv).
 
         q0: positions to start from (..., nq)
         q1: positions to arrive at (..., nq)
