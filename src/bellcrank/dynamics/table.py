@@ -65,7 +65,7 @@ LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
     derivatives.covered,
-    "loops and springs between bodies are not in it",
+    "loops, springs between bodies and joints of your own whose axes turn in their bodies are not in it",
 )
 FACTORED = Topology(
     "trees, couplings",
