@@ -17,6 +17,7 @@ PACKAGE = Path(bellcrank.__file__).resolve().parent
 WIDTH = 120
 TYPES = {
     "frame": "str",
+    "reference": "str",
     "p": "ArrayLike | None",
     "wrenches": "Mapping[str, ArrayLike] | None",
     "actuated": "Sequence[str]",

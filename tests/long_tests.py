@@ -33,6 +33,7 @@ LONG = (
     "test_experiment_figures.py::test_there_is_a_page_with_all_plots_and_no_others[[]nikravesh-7]",
     "test_pinocchio_robots.py::test_robot_compiled[[]talos_data*-floating]",
     "test_pinocchio_robots.py::test_robot_compiled[[]anymal_b*-floating]",
+    "test_pinocchio_motion.py::test_robot_compiled[[]anymal_b*-floating]",
     "test_threads.py::test_random_trees[[][23]-[234]]",
     "test_handover.py::test_every_order[[]3-1]",
     "test_forks.py::test_a_child_compiles_and_calls[[]properties]",

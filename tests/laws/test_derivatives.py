@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
+import tables
 from bellcrank.build import graphs
 from bellcrank.dynamics import derivatives, kinematics
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
+from bellcrank.model.joints.universal import Universal
 from trees import few, trees
 
 Array = np.ndarray[Any, Any]
@@ -58,6 +60,34 @@ def test_a_push_by_its_name() -> None:
     e = h * np.eye(m.nv)[2]
     sides = [m.forward_dynamics(q + x, v, tau, wrenches=push) for x in (e, -e)]
     np.testing.assert_allclose(found.dq[:, 2], (sides[0] - sides[1]) / (2.0 * h), rtol=1e-6, atol=1e-6)
+
+
+class Cardan(Universal):
+    """As somebody might write it: its axes turn, and nobody knows that it is two hinges."""
+
+    name = "cardan"
+
+
+def test_joints_of_ones_own_whose_axes_turn() -> None:
+    """The recursion does not know them and says so; auto takes tangents."""
+    with tables.restored():
+        bc.register("joint", "cardan", Cardan)
+        both = []
+        for kind in ("cardan", "universal"):
+            b = bc.Builder("shaft")
+            b.body("cross", mass=1.0, com=(0.1, 0.2, 0.3), inertia=(1, 2, 3))
+            b.joint(
+                "u", kind, "ground", "cross", axis=(0, 0, 1), second_axis=(1, 0, 0) if kind == "universal" else None
+            )
+            b.body("end", mass=1.0, com=(0.1, 0.2, 0.3), inertia=(1, 2, 3))
+            b.joint("hinge", "revolute", "cross", "end", axis=(0, 1, 0))
+            both.append(b.build())
+        q, v, tau = both[0].random(0)
+        ours, theirs = (m.forward_dynamics_derivatives(q, v, tau) for m in both)
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+        np.testing.assert_allclose(both[0].coriolis_matrix(q, v), both[1].coriolis_matrix(q, v), atol=1e-14)
+        with pytest.raises(InputError, match="joints of your own whose axes turn"):
+            bc.kernel(both[0], "forward_dynamics_derivatives", method="derivatives")
 
 
 @pytest.mark.parametrize("name", ["excavator", "torso", "stanford", "puma600"])

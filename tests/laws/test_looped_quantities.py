@@ -139,7 +139,7 @@ def test_every_quantity_by_every_method_has_a_graph(name: str) -> None:
     """What a user asks for, by the way a user takes: of each quantity all methods agree."""
     m, _, (q, v, tau) = moving(name)
     a = reference(m, q, v, tau).tolist()
-    values = {"q": q, "v": v, "tau": tau, "a": a, "dv": v}
+    values = {"q": q, "v": v, "tau": tau, "a": a, "dv": v, "q0": q, "q1": q}
     seen = 0
     for row in QUANTITIES.values():
         first = None

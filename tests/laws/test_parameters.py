@@ -85,7 +85,7 @@ def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, 
     """Every quantity by every method: of plain numbers by running it, of free ones by its graph."""
     q, v, tau = m.random(seed)
     free = np.array([p.get(name, x) for name, x in m.parameters.items()])  # not judged: arithmetic holds of any number
-    given = {"q": q, "v": v, "tau": tau, "a": tau, "dv": v, "p": free}
+    given = {"q": q, "v": v, "tau": tau, "a": tau, "dv": v, "q0": q, "q1": m.random(seed + 1)[0], "p": free}
     out: dict[tuple[str, str], Array] = {}
     for name, row in QUANTITIES.items():
         if name == "multipliers":  # in axes that follow from the numbers, where nobody minds

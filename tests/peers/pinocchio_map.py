@@ -17,6 +17,7 @@ from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 
 Array = np.ndarray[Any, Any]
+REFERENCES = {"aligned": pin.LOCAL_WORLD_ALIGNED, "local": pin.LOCAL, "world": pin.WORLD}
 
 
 class Peer:
@@ -31,13 +32,22 @@ class Peer:
 
     def at(self, q: Array, v: Array) -> Peer:
         """All that follows is at this state."""
-        self.q, self.v = pin.neutral(self.model), self.G @ v
+        self.q, self.v = self.positions(q), self.G @ v
+        return self
+
+    def positions(self, q: Array) -> Array:
+        """Theirs of ours."""
+        found = pin.neutral(self.model)
         for j, link in zip(self.mechanism.joints, self.mechanism.tree.links):
             theirs, x = self.model.joints[self.model.getJointId(j.name)], link.coordinates(q)
             if theirs.nq == KINDS[j.kind].nq + 1:  # an angle as a point on the circle; it stands last
                 x = [*x[:-1], np.cos(x[-1]), np.sin(x[-1])]
-            self.q[theirs.idx_q : theirs.idx_q + theirs.nq] = x
-        return self
+            found[theirs.idx_q : theirs.idx_q + theirs.nq] = x
+        return found
+
+    def difference(self, q1: Array) -> Array:
+        """Theirs of the joints that follow others is some multiple of those that they follow: any will do."""
+        return np.linalg.lstsq(self.G, pin.difference(self.model, self.q, self.positions(q1)), rcond=None)[0]
 
     def inverse_dynamics(self, a: Array) -> Array:
         return self.G.T @ pin.rnea(self.model, self.data, self.q, self.v, self.G @ a)
@@ -83,8 +93,28 @@ class Peer:
     def potential_energy(self) -> float:
         return float(pin.computePotentialEnergy(self.model, self.data, self.q))
 
+    def coriolis_matrix(self) -> Array:
+        return self.G.T @ pin.computeCoriolisMatrix(self.model, self.data, self.q, self.v) @ self.G
+
     def com(self) -> Array:
         return pin.centerOfMass(self.model, self.data, self.q).copy()
+
+    def com_jacobian(self) -> Array:
+        return pin.jacobianCenterOfMass(self.model, self.data, self.q).reshape(3, -1) @ self.G
+
+    def com_motion(self, a: Array) -> tuple[Array, Array]:
+        """Velocity and acceleration."""
+        pin.centerOfMass(self.model, self.data, self.q, self.v, self.G @ a)
+        return self.data.vcom[0].copy(), self.data.acom[0].copy()
+
+    def momentum_matrices(self) -> tuple[Array, Array]:
+        """The centroidal momentum matrix and its rate."""
+        pin.computeCentroidalMapTimeVariation(self.model, self.data, self.q, self.v)
+        return self.data.Ag.reshape(6, -1) @ self.G, self.data.dAg.reshape(6, -1) @ self.G
+
+    def momentum_rate(self, a: Array) -> Array:
+        pin.computeCentroidalMomentumTimeVariation(self.model, self.data, self.q, self.v, self.G @ a)
+        return self.data.dhg.vector.copy()
 
     def momentum(self) -> Array:
         return pin.computeCentroidalMomentum(self.model, self.data, self.q, self.v).vector.copy()
@@ -97,13 +127,28 @@ class Peer:
         pin.framesForwardKinematics(self.model, self.data, self.q)
         return self.data.oMf[self._id(frame)].homogeneous.copy()
 
-    def velocity(self, frame: str) -> Array:
+    def velocity(self, frame: str, reference: str = "aligned") -> Array:
         pin.forwardKinematics(self.model, self.data, self.q, self.v)
-        return pin.getFrameVelocity(self.model, self.data, self._id(frame), pin.LOCAL_WORLD_ALIGNED).vector.copy()
+        return pin.getFrameVelocity(self.model, self.data, self._id(frame), REFERENCES[reference]).vector.copy()
 
-    def jacobian(self, frame: str) -> Array:
-        J = pin.computeFrameJacobian(self.model, self.data, self.q, self._id(frame), pin.LOCAL_WORLD_ALIGNED)
+    def jacobian(self, frame: str, reference: str = "aligned") -> Array:
+        J = pin.computeFrameJacobian(self.model, self.data, self.q, self._id(frame), REFERENCES[reference])
         return J.reshape(6, -1) @ self.G  # one column comes as a vector
+
+    def acceleration(self, a: Array, frame: str, reference: str) -> Array:
+        pin.forwardKinematics(self.model, self.data, self.q, self.v, self.G @ a)
+        found = pin.getFrameClassicalAcceleration(self.model, self.data, self._id(frame), REFERENCES[reference])
+        return found.vector.copy()
+
+    def spatial_acceleration(self, a: Array, frame: str, reference: str) -> Array:
+        pin.forwardKinematics(self.model, self.data, self.q, self.v, self.G @ a)
+        return pin.getFrameAcceleration(self.model, self.data, self._id(frame), REFERENCES[reference]).vector.copy()
+
+    def jacobian_rate(self, frame: str, reference: str) -> Array:
+        pin.computeJointJacobiansTimeVariation(self.model, self.data, self.q, self.v)
+        pin.updateFramePlacements(self.model, self.data)
+        dJ = pin.getFrameJacobianTimeVariation(self.model, self.data, self._id(frame), REFERENCES[reference])
+        return dJ.reshape(6, -1) @ self.G
 
     def _id(self, frame: str) -> int:
         return self.model.getFrameId(frame, pin.FrameType.BODY)

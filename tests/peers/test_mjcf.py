@@ -51,6 +51,21 @@ def floats(rows: Any) -> Array:
     return np.array([[float(x) for x in row] for row in rows])
 
 
+def test_limits_are_vectors() -> None:
+    hand = """<mujoco><worldbody><body><freejoint name="free"/><geom size=".1" mass="1"/>
+      <body><joint name="a" range="-90 45" limited="true" actuatorfrcrange="-7 7"/><geom size=".1" mass="1"/></body>
+      <body><joint name="b" type="slide" actuatorfrcrange="-2 3"/><geom size=".1" mass="1"/></body>
+      <body><joint name="c" type="ball"/><geom size=".1" mass="1"/></body></body></worldbody></mujoco>"""
+    m = bc.read(hand)
+    inf = np.inf
+    assert m.columns[1][6:8] == ("a", "b")
+    np.testing.assert_allclose(m.limits.lower, [*[-inf] * 7, -np.pi / 2, -inf, *[-inf] * 4])
+    np.testing.assert_allclose(m.limits.upper, [*[inf] * 7, np.pi / 4, inf, *[inf] * 4])
+    assert m.limits.effort.tolist() == [*[inf] * 6, 7.0, 3.0, *[inf] * 3]
+    assert np.isinf(m.limits.velocity).all()
+    assert any("actuatorfrcrange -2 3: its effort is 3 either way" in line.outcome for line in m.report.lines)
+
+
 def test_the_same_mechanism() -> None:
     xml = text()
     ours = bc.read(xml)

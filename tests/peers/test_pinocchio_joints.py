@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.dynamics import aba, crba, kinematics, rnea
-from bellcrank.model import Joint, Mechanism, mechanism_of
+from bellcrank.model import Body, Joint, Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
 from trees import ALL, close, few, random_tree, trees
 
@@ -37,7 +39,7 @@ def peer_of(m: Mechanism) -> Peer:
     model = pin.Model()
     model.gravity.linear = np.array(m.gravity)
     at = {m.ground: 0}
-    for j, b in zip(m.joints, m.bodies):
+    for j, b in in_depth(m, m.ground):
         X = pin.SE3(np.array(j.rotation), np.array(j.point))
         at[b.name] = model.addJoint(at[j.parent], joint_model(j), X, j.name)
         model.appendBodyToJoint(
@@ -48,6 +50,14 @@ def peer_of(m: Mechanism) -> Peer:
     model.armature = peer.G @ np.array([link.armature for link in m.tree.links for _ in link.v_index])
     peer.data = model.createData()
     return peer
+
+
+def in_depth(m: Mechanism, parent: str) -> Iterator[tuple[Joint, Body]]:
+    """Joints with what they carry behind them: in any other order some of Pinocchio's results are wrong."""
+    for j, b in zip(m.joints, m.bodies):
+        if j.parent == parent:
+            yield j, b
+            yield from in_depth(m, b.name)
 
 
 def with_plane_along_z(m: Mechanism) -> Mechanism:

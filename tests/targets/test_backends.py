@@ -195,7 +195,7 @@ def test_quantity(quantity: str, dtype: str) -> None:
     option = {"frame": {"frame": "f5"}}.get(QUANTITIES[quantity].option, {})
     k = bc.kernel(m, quantity, dtype=dtype, **option)
     q, v, tau = (x.astype(dtype) for x in m.random(0, (40,)))
-    x = {"q": q, "v": v, "tau": tau, "a": tau, "dv": v}
+    x = {"q": q, "v": v, "tau": tau, "a": tau, "dv": v, "q0": q, "q1": m.random(1, (40,))[0].astype(dtype)}
     inputs = {name: x[name] for name in k.signature.inputs}
     exact = k.graph.evaluate(**{name: a.astype(float) for name, a in inputs.items()})[quantity]
     # float32: M of this tree has a condition number of about 1e2

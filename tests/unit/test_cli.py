@@ -220,6 +220,8 @@ def test_a_folder_keeps_quantities_apart(tmp_path: Path) -> None:
             ("bias",),
             ("pose", "--frame", "link1"),
             ("pose", "--frame", "ground"),
+            ("jacobian", "--frame", "link1"),
+            ("jacobian", "--frame", "link1", "--reference", "local"),
         ]
         ways += [("mass_matrix", "--dtype", "float32"), ("mass_matrix", "--method", "denoc")]
         for way in ways:
@@ -227,6 +229,13 @@ def test_a_folder_keeps_quantities_apart(tmp_path: Path) -> None:
         assert len(list(folder.iterdir())) == len(ways)
         done = run("emit", "chain:2", "-t", "graph", "-q", "bias", "--out", str(folder))
         assert "replaced" in done.stderr + done.stdout
+
+
+def test_a_frame_is_seen_from_a_reference() -> None:
+    how = ("-q", "jacobian", "--frame", "link2", "--reference", "local")
+    assert "planar3r: jacobian of link2, local, printed" in good("emit", "planar3r", "-t", "python", *how)
+    assert "planar3r_jacobian_link2_local(" in good("emit", "planar3r", "-t", "c", *how)
+    assert "q0: joint1, joint2, joint3" in good("emit", "planar3r", "-t", "c", "-q", "difference")
 
 
 def test_emitted_c_names_the_columns() -> None:
@@ -322,6 +331,8 @@ def test_every_reference_has_a_form_of_bibtex() -> None:
         (["emit", "excavator", "-t", "fortran"], ['no target "fortran"', "llvm"]),
         (["emit", "excavator", "-t", "c", "--dtype", "float16"], ['no dtype "float16"']),
         (["emit", "excavator", "-t", "latex", "--method", "aba"], ["take no --method"]),
+        (["emit", "excavator", "-t", "latex", "--reference", "local"], ["no --reference"]),
+        (["emit", "excavator", "-t", "c", "-q", "com", "--reference", "local"], ["com takes no reference"]),
         (["emit", "excavator", "-t", "latex", "--digits", "99"], ["digits is 99", "from 1 to 17"]),
         (["emit", "pendulum", "-t", "dot", "--out", "/proc/none/x.dot"], ["cannot be written"]),
         (["emit", "chain:9", "-t", "svg"], ["a picture of more than 400 shows nothing", "--target dot"]),

@@ -126,6 +126,48 @@ def test_integrate_is_the_motion_under_a_constant_velocity(name: str, size: floa
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e-3, 0.06, 0.07, 1.0, 1.7])
+def test_difference_is_integrate_undone(name: str, size: float) -> None:
+    """The sizes cross the switch to the series near zero, and go nearly half a turn far."""
+    kind = make(name)
+    q, v, _ = state(kind)
+    dv = [size * x for x in v]
+    there = kind.integrate(q, dv)
+    close(kind.difference(q, there), dv, 4e-15)
+    close(kind.difference(there, q), [-x for x in dv], 4e-15)
+    if name in ("spherical", "floating"):  # a quaternion and its negative are the same place
+        close(kind.difference(q, [*there[:-4], *(-x for x in there[-4:])]), dv, 4e-15)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("size", [0.0, 1e-6, 0.06, 0.07, 1.7])
+def test_difference_has_the_derivative_of_what_it_undoes(name: str, size: float) -> None:
+    """To nearly as many digits as itself, on both sides of the switch to the series."""
+    kind = make(name)
+    q, v, w = state(kind)
+    dv = [size * x for x in v]
+    found = derivative(lambda x: kind.difference(q, kind.integrate(q, x)), dv, w)
+    close(found, w, 1e-13)
+
+
+def test_half_a_turn_is_the_farthest() -> None:
+    kind = make("spherical")
+    q, _, _ = state(kind)
+    there = kind.integrate(q, [3.5, 0.0, 0.0])  # by the other way round, it is nearer
+    close(kind.difference(q, there), [3.5 - 2 * np.pi, 0.0, 0.0], 1e-15)
+    close(kind.difference(q, kind.integrate(q, [0.0, 3.14159, 0.0])), [0.0, 3.14159, 0.0], 1e-15)
+
+
+@pytest.mark.parametrize(("name", "angle0"), VARIANTS)
+def test_subspace_rate_is_the_change_of_each_column(name: str, angle0: float) -> None:
+    kind = make(name, angle0)
+    q, v, _ = state(kind)
+    columns = [[*m.ang, *m.lin] for m in kind.subspace_rate(q, v)]
+    found = derivative(lambda x: [[*m.ang, *m.lin] for m in kind.subspace(x)], q, kind.rate(q, v))
+    close(np.reshape(columns, (kind.nv, 6)), np.reshape(found, (kind.nv, 6)), 1e-14)
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_integrate_against_small_steps(name: str) -> None:
     """Runge-Kutta on dq/dt = rate(q, v) with constant v gets to the same place."""
     kind = make(name)

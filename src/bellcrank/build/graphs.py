@@ -26,8 +26,9 @@ from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
+from bellcrank.dynamics.quantities import REFERENCES
 from bellcrank.emit.cpu.choice import cheapest
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, regrouped
 
@@ -46,6 +47,7 @@ class Request:
     wrenches: tuple[str, ...] = ()
     actuated: tuple[str, ...] = ()  # joints that are driven; the others of a mechanism with loops are not
     packed: bool = False  # of a symmetric matrix row by row what is on the diagonal and right of it
+    reference: str = "aligned"  # from where the motion of the frame is seen
 
 
 def check(mechanism: Mechanism, request: Request) -> None:
@@ -83,6 +85,11 @@ def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
         mechanism.frame(request.frame)
     elif request.frame:
         raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
+    if request.reference not in REFERENCES:
+        raise InputError(f"{q.name}: {unknown('reference', request.reference, REFERENCES)}")
+    if request.reference != "aligned" and not q.referred:
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.referred)
+        raise InputError(f'{q.name} takes no reference; got "{request.reference}". {those} do.')
     if request.wrenches and q.option != "frames":
         those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
         raise InputError(f"{q.name} takes no wrenches; {those} do.")
@@ -138,6 +145,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     def body(**symbols: Any) -> dict[str, Any]:
         wrench = symbols.pop("wrench", None)
         options: dict[str, Any] = {"frame": request.frame} if request.frame else {}
+        options |= {"reference": request.reference} if request.reference != "aligned" else {}
         if wrench is not None:
             options |= {"frames": request.wrenches, "wrench": wrench}
         found = function(form, *symbols.values(), **options)
@@ -170,9 +178,10 @@ def graph(
     frame: str = "",
     wrenches: tuple[str, ...] = (),
     actuated: Sequence[str] = (),
+    reference: str = "aligned",
 ) -> Graph:
     """The data-flow graph of a quantity."""
-    return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated)))[1]
+    return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated), reference=reference))[1]
 
 
 def chosen(mechanism: Mechanism, request: Request, choose: Choose = cheapest) -> tuple[Method, Graph]:

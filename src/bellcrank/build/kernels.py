@@ -21,6 +21,7 @@ from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
 from bellcrank.build.wrench_arguments import extension
 from bellcrank.dynamics import Quantity, quantity
+from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
@@ -44,6 +45,7 @@ def kernel(
     processors: int | None = None,
     actuated: Sequence[str] = (),
     packed: bool = False,
+    reference: str = "aligned",
 ) -> Kernel:
     """A compiled quantity. From the cache where this mechanism was compiled before: then nothing is traced. (With a
     method or a joint type of your own in the tables it is traced, and the code found by what came out.)
@@ -51,9 +53,11 @@ def kernel(
     threads= shares out the states of a batch; machine="threads" shares out the work on each state. actuated= names the
     joints that are driven, for inverse_dynamics of a mechanism with loops. packed=True gives a symmetric matrix as a
     vector of nv (nv + 1) / 2, row by row from the diagonal on, as numpy.triu_indices(nv) counts: half the memory.
+    reference= says from where a frame's motion is seen: "aligned", "local" or "world" (docs/conventions.md).
     """
     where = Where(target, dtype, threads, machine, processors)
-    return made(mechanism, Request(name, method, frame, tuple(wrenches), _names(name, actuated), packed), where)
+    driven = _names(name, actuated)
+    return made(mechanism, Request(name, method, frame, tuple(wrenches), driven, packed, reference), where)
 
 
 def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
@@ -87,7 +91,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 def _columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
     """What the elements of inputs are called."""
     q, v = mechanism.columns
-    return {"q": q, "v": v, "tau": v, "a": v, "dv": v, "p": tuple(mechanism.parameters)}
+    return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(mechanism.parameters)}
 
 
 # -- quantities as attributes of a mechanism
@@ -109,13 +113,13 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
 
 def _of_frame(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     @cache
-    def made(frame: str) -> Callable[..., Any]:
-        return kernel(mechanism, q.name, frame=frame).function
+    def made(frame: str, reference: str) -> Callable[..., Any]:
+        return kernel(mechanism, q.name, frame=frame, reference=reference).function
 
-    def of_frame(*args: Any, frame: str = "", **named: Any) -> Any:
+    def of_frame(*args: Any, frame: str = "", reference: str = "aligned", **named: Any) -> Any:
         if not frame and args and isinstance(args[-1], str):
             args, frame = args[:-1], args[-1]
-        return made(frame)(*args, **named)
+        return made(frame, reference)(*args, **named)
 
     return of_frame
 

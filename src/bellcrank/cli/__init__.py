@@ -72,7 +72,7 @@ CheckOpt = Annotated[str, typer.Option("--check", metavar="warn|error", help="On
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuantityOpt = Annotated[str, typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.")]
 MethodOpt = Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="How; auto takes the cheapest.")]
-FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="For pose, velocity, jacobian.")]
+FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="For pose, jacobian and the like.")]
 DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", help="Numbers of the generated code.")]
 
 

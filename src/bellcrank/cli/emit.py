@@ -39,6 +39,9 @@ def emit(
     ] = "",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
+    reference: Annotated[
+        str, typer.Option("--reference", metavar="aligned|local|world", help="From where a frame is seen.")
+    ] = "aligned",
     dtype: DtypeOpt = "float64",
     digits: Annotated[int, typer.Option(metavar="N", help="Of numbers to read.", show_default=False)] = 0,
     terms: Annotated[int, typer.Option(metavar="N", help="Longest entry to write out.")] = 60,
@@ -66,19 +69,20 @@ def emit(
         raise InputError(unknown("dtype", dtype, DTYPES))
     m = mechanism(name, base, check)
     quantity_name = quantity_name or ("equations" if target in (*TO_READ, "c") else "forward_dynamics")
-    stem = _stem([m.name, quantity_name], [frame, method_name, dtype], out)
+    stem = _stem([m.name, quantity_name], [frame, reference, method_name, dtype], out)
     with screen.working(f"tracing {quantity_name} of {m.name}") as say:
         if quantity_name == "equations":
-            if method_name != "auto" or frame:
-                raise InputError("the equations of motion take no --method and no --frame; a --quantity does.")
+            _check_equations(method_name, frame, reference)
             by, graph = "crba, rnea", printed.graph(m)
         else:
             on = Cuda(dtype) if target == "cuda" else Cpu(dtype)
-            chosen, graph = graphs.chosen(m, graphs.Request(quantity_name, method_name, frame), on.choose)
+            request = graphs.Request(quantity_name, method_name, frame, reference=reference)
+            chosen, graph = graphs.chosen(m, request, on.choose)
             by = chosen.name
         say(f"writing {target}")
         if target in TO_READ or (target, quantity_name) == ("c", "equations"):
-            text = printed.text(m, graph, target, digits, terms, frame, alone=out is not None)
+            seen = ", ".join([frame, reference]).removesuffix(", aligned")
+            text = printed.text(m, graph, target, digits, terms, seen, alone=out is not None)
             files = {stem + TO_READ.get(target, ".c"): text}
         else:
             files = _texts(m, graph, target, dtype, stem)
@@ -95,11 +99,16 @@ def emit(
         print(_one_text(files))
 
 
+def _check_equations(method_name: str, frame: str, reference: str) -> None:
+    if method_name != "auto" or frame or reference != "aligned":
+        raise InputError("the equations of motion take no --method, no --frame and no --reference; a --quantity does.")
+
+
 def _stem(what: list[str], how: list[str], out: Path | None) -> str:
     """What files and functions are called: in a folder, or linked together, every request has names of its own."""
     if out is not None and out.suffix and not out.is_dir():  # a folder may have a dot in its name, too
         return quoting.stem(out.stem)
-    asked = [x for x in how if x not in ("", "auto", "float64")]
+    asked = [x for x in how if x not in ("", "auto", "float64", "aligned")]
     return quoting.stem("_".join([*what, *asked]))
 
 
@@ -109,10 +118,11 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
 
     match target:
         case "c":
+            from bellcrank.dynamics.quantities import INPUTS, POSITIONS
             from bellcrank.emit.c import c99
 
             q, v = m.columns
-            return dict(c99.source(graph, dtype, stem, {"q": q, "v": v, "tau": v, "a": v, "dv": v}))
+            return dict(c99.source(graph, dtype, stem, {x: q if x in POSITIONS else v for x in INPUTS}))
         case "llvm":
             return {f"{stem}.ll": Cpu(dtype).source(graph)}
         case "cuda":

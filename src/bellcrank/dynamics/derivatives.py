@@ -83,8 +83,9 @@ def forward_dynamics_derivatives(
 
 
 def covered(tree: Tree) -> bool:
-    """Trees alone."""
-    return not tree.loops and not tree.springs
+    """Trees alone, of joints whose axes stand still in their bodies, or that are taken apart."""
+    kinds = {type(link.kind) for link in tree.links if link.kind.name != "universal"}
+    return not (tree.loops or tree.springs or any(k.subspace_rate is not Kind.subspace_rate for k in kinds))
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

@@ -1,6 +1,7 @@
 """Where things are and how they move: poses, velocities, Jacobians, centre of mass, energies, momentum.
 
-Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, passive_torque.
+Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, difference,
+passive_torque.
 Any tree. Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's
 origin.
 
@@ -10,17 +11,19 @@ origin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from bellcrank.dynamics import springs
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import NO_MOTION, Motion
-from bellcrank.spatial.moves import Shift
+from bellcrank.spatial.moves import Rotation, Shift
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 Vector = Sequence[Scalar]
+NO_MASS = "the moving bodies have no mass, so there is no centre of mass. Give one of them a mass."
 
 
 def poses(tree: Tree, q: Vector) -> list[tuple[Mat, Vec]]:
@@ -56,32 +59,79 @@ def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
 def pose(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
     """X_WB as a 4x4 matrix."""
     _, R, p, _ = _frame_pose(tree, q, frame)
+    return four_by_four(R, p)
+
+
+def four_by_four(R: Mat, p: Vec) -> list[list[Scalar]]:
     return [*([*row, t] for row, t in zip(R.rows, p, strict=True)), [0.0, 0.0, 0.0, 1.0]]
 
 
-def velocity(tree: Tree, q: Vector, v: Vector, frame: str) -> list[Scalar]:
-    body, _, _, R_WF = _frame_pose(tree, q, frame)
+def velocity(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "aligned") -> list[Scalar]:
+    body, R, p = tree.frames[frame]
     if body < 0:
         return [0.0] * 6
-    V = velocities(tree, q, v)[body]
+    V, (R_WF, p_WF) = velocities(tree, q, v)[body], poses(tree, q)[body]
     step("velocity", frame)
-    V = Shift(tree.frames[frame][2]).motion(V).turned(R_WF)
-    return [*V.lin, *V.ang]
+    there = Shift(p).motion(V)
+    seen = {
+        "aligned": lambda: there.turned(R_WF),
+        "local": lambda: there.turned(R.T),
+        "world": lambda: Shift(-p_WF).motion(V.turned(R_WF)),
+    }[reference]()
+    return [*seen.lin, *seen.ang]
 
 
-def jacobian(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
-    """6 x nv: d(velocity)/dv. Each column carries one joint's axis into the world."""
-    body, _, p_WB, _ = _frame_pose(tree, q, frame)
-    X = poses(tree, q)
+def jacobian(tree: Tree, q: Vector, frame: str, reference: str = "aligned") -> list[list[Scalar]]:
+    """6 x nv: d(velocity)/dv. Each column is one joint's axis, as it is seen from the reference."""
+    seen = seen_from(tree, q, frame, reference)
     J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
-    for i in tree.path(body):
-        link, (R, p) = tree.links[i], X[i]
+    for i in tree.path(tree.frames[frame][0]):
+        link = tree.links[i]
         step("J", link.name)
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            column = Shift(p_WB - p).motion(s.turned(R))
+            column = seen(i, s)
             for row, x in enumerate((*column.lin, *column.ang)):
                 J[row][k] = J[row][k] + x
     return J
+
+
+def seen_from(tree: Tree, q: Vector, frame: str, reference: str) -> Callable[[int, Motion], Motion]:
+    """Of a body that carries the frame, and a motion about its F, that motion as the reference sees it: "aligned" at
+    the frame's origin in world axes, "local" there in the frame's own axes, "world" at the world's origin.
+    """
+    if reference == "local":
+        return partial(_into_frame, _in_bodies(tree, q, frame))
+    X = poses(tree, q)
+    point = {"aligned": _frame_pose(tree, q, frame)[2], "world": ZERO}[reference]
+
+    def seen(i: int, m: Motion) -> Motion:
+        R, p = X[i]
+        return Shift(point - p).motion(m.turned(R))
+
+    return seen
+
+
+def _into_frame(places: dict[int, tuple[Mat, Vec]], i: int, m: Motion) -> Motion:
+    R, p = places[i]
+    return Shift(p).motion(m).turned(R.T)
+
+
+def _in_bodies(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
+    """Pose of the frame in F of every body that carries it: up the tree from the frame, so that no joint is in it
+    that does not move the frame against the body.
+    """
+    body, R, p = tree.frames[frame]
+    found = {}
+    for i in tree.path(body):
+        found[i] = R, p
+        step("pose", frame)
+        for move in reversed(tree.links[i].transform(q).moves):
+            if isinstance(move, Shift):
+                p = p + move.r
+            else:
+                assert isinstance(move, Rotation)
+                R, p = Mat(*(move.up(column) for column in R.T.rows)).T, move.up(p)
+    return found
 
 
 def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
@@ -95,9 +145,9 @@ def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
 
 def _centre(m: Scalar, h: Vec) -> Vec:
     if is_zero(m):
-        raise ModelError("the moving bodies have no mass, so there is no centre of mass. Give one of them a mass.")
-    centre: Vec = h * (1.0 / m)
-    return centre
+        raise ModelError(NO_MASS)
+    found: Vec = h * (1.0 / m)
+    return found
 
 
 def com(tree: Tree, q: Vector) -> list[Scalar]:
@@ -151,6 +201,16 @@ def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
     """q moved by dv on its manifold: quaternions stay unit."""
     return _of_each_joint(tree, "integrate", q, dv)
+
+
+def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:
+    """dv that leads from q0 to q1: `integrate` undone, quaternions the shorter way round."""
+    out: list[Scalar] = []
+    for link in tree.links:
+        if link.joint.mimic is None:
+            step("difference", link.name)
+            out += link.kind.difference([q0[i] for i in link.q_index], [q1[i] for i in link.q_index])
+    return out
 
 
 def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:

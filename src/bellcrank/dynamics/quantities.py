@@ -17,15 +17,21 @@ ARGUMENTS = {
     "a": "accelerations (..., nv)",
     "tau": "forces and moments of the joints (..., nv)",
     "dv": "how far along each velocity (..., nv)",
+    "q0": "positions to start from (..., nq)",
+    "q1": "positions to arrive at (..., nq)",
     "frame": "a body, a joint or a link, by its name in mechanism.frames",
+    "reference": '"aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame; '
+    '"world": at the origin of the world, in world axes',
     "p": "the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out",
     "wrenches": '{"frame": [force, moment]}, forces from outside, in world axes at the origin of the frame',
     "actuated": "the joints that are driven, by name, where the mechanism has loops",
     "parameters": 'free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal',
     "out": "an array that takes the result",
 }
-INPUTS = ("q", "v", "a", "tau", "dv")  # of those, what a quantity may be a function of
-DEFAULTS = {"p": None, "wrenches": None, "actuated": (), "parameters": None, "out": None}
+REFERENCES = ("aligned", "local", "world")
+INPUTS = ("q", "v", "a", "tau", "dv", "q0", "q1")  # of those, what a quantity may be a function of
+POSITIONS = ("q", "q0", "q1")  # of those, what has nq elements and moves along v
+DEFAULTS = {"reference": "aligned", "p": None, "wrenches": None, "actuated": (), "parameters": None, "out": None}
 BATCHES = (
     "Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians."
 )
@@ -39,6 +45,7 @@ class Quantity:
     what: str
     shape: str = ""  # of the result, in words
     option: str = ""  # "frame": needs one; "frames": takes wrenches on any
+    referred: bool = False  # of a frame: as it is seen from one of REFERENCES
     regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
     inverts: bool = False  # needs M^-1, on the way at least: dynamics/immobility.py sees to it that there is one
     through: str = ""  # the quantity that a method must give for this one (closure/layer.py does the rest)
@@ -51,8 +58,9 @@ class Quantity:
     def arguments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Of a call: in their order, and by name only."""
         first = (*self.inputs, "frame") if self.option == "frame" else (*self.inputs, "p")
+        seen = ("reference",) if self.referred else ()
         named = {"frame": ("p",), "frames": ("wrenches",)}.get(self.option, ())
-        return first, (*named, *(("actuated",) if self.driven else ()), "parameters", "out")
+        return first, (*seen, *named, *(("actuated",) if self.driven else ()), "parameters", "out")
 
     def signature(self, without: Collection[str] = ()) -> Signature:
         """(q, v, tau, p=None, *, wrenches=None, parameters=None, out=None), without what a mechanism has no use for."""
@@ -119,6 +127,7 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces", "(..., nv)"),
         Quantity("gravity_torque", ("q",), "forces that hold it still", "(..., nv)"),
         Quantity("coriolis_torque", ("q", "v"), "Coriolis and centrifugal forces", "(..., nv)"),
+        Quantity("coriolis_matrix", ("q", "v"), "C with C v = coriolis_torque and C + C^T = dM/dt", "(..., nv, nv)"),
         Quantity(
             "reactions",
             ("q", "v", "tau"),
@@ -156,13 +165,51 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity("potential_energy", ("q",), "energy of height and of springs", "(...)", regrouped=False),
         Quantity("pose", ("q",), "a frame in the world, as a matrix", "(..., 4, 4)", option="frame"),
         Quantity(
-            "velocity", ("q", "v"), "a frame's [linear, angular] velocity in world axes", "(..., 6)", option="frame"
+            "velocity",
+            ("q", "v"),
+            "a frame's [linear, angular] velocity, in world axes or as reference says",
+            "(..., 6)",
+            option="frame",
+            referred=True,
         ),
-        Quantity("jacobian", ("q",), "d velocity / d v of a frame", "(..., 6, nv)", option="frame"),
+        Quantity("jacobian", ("q",), "d velocity / d v of a frame", "(..., 6, nv)", option="frame", referred=True),
+        Quantity("poses", ("q",), "every body in the world, as matrices", "(..., bodies, 4, 4)"),
+        Quantity(
+            "acceleration",
+            ("q", "v", "a"),
+            "a frame's [linear, angular] acceleration without gravity, in world axes or as reference says",
+            "(..., 6)",
+            option="frame",
+            referred=True,
+        ),
+        Quantity(
+            "spatial_acceleration",
+            ("q", "v", "a"),
+            "acceleration less angular x linear velocity of a frame, as spatial vectors have it",
+            "(..., 6)",
+            option="frame",
+            referred=True,
+        ),
+        Quantity(
+            "jacobian_rate", ("q", "v"), "d jacobian / dt of a frame", "(..., 6, nv)", option="frame", referred=True
+        ),
         Quantity("com", ("q",), "centre of mass", "(..., 3)", regrouped=False),
+        Quantity("com_velocity", ("q", "v"), "velocity of the centre of mass", "(..., 3)", regrouped=False),
+        Quantity(
+            "com_acceleration",
+            ("q", "v", "a"),
+            "acceleration of the centre of mass, without gravity",
+            "(..., 3)",
+            regrouped=False,
+        ),
+        Quantity("com_jacobian", ("q",), "d com_velocity / d v", "(..., 3, nv)", regrouped=False),
         Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", "(..., 6)", regrouped=False),
+        Quantity("momentum_rate", ("q", "v", "a"), "d momentum / dt", "(..., 6)", regrouped=False),
+        Quantity("momentum_matrix", ("q",), "A with momentum = A v", "(..., 6, nv)", regrouped=False),
+        Quantity("momentum_matrix_rate", ("q", "v"), "d momentum_matrix / dt", "(..., 6, nv)", regrouped=False),
         Quantity("rate", ("q", "v"), "dq/dt", "(..., nq)"),
         Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold", "(..., nq)"),
+        Quantity("difference", ("q0", "q1"), "the dv that leads from q0 to q1: integrate undone", "(..., nv)"),
     )
 }
 SHIPPED = dict(QUANTITIES)  # what the table was before anybody added to it
@@ -176,5 +223,5 @@ def quantity(name: str) -> Quantity:
 
 def shape_of(name: str, tree: Tree, frames: tuple[str, ...] = ()) -> tuple[int, ...]:
     """Shape of an input by its name."""
-    shapes: Mapping[str, tuple[int, ...]] = {"q": (tree.nq,), "wrench": (len(frames), 6)}
+    shapes: Mapping[str, tuple[int, ...]] = {**dict.fromkeys(POSITIONS, (tree.nq,)), "wrench": (len(frames), 6)}
     return shapes.get(name, (tree.nv,))

@@ -9,6 +9,8 @@ SOURCES: dict[str, str] = {
     "Advances in Design Automation, ASME DE-Vol. 14, 1988.",
     "bejczy1989": "A. Fijany, A. Bejczy. A class of parallel algorithms for the computation of the manipulator inertia "
     "matrix. IEEE Transactions on Robotics and Automation 5(5), 600-615, 1989.",
+    "echeandia2021": "S. Echeandia, P. M. Wensing. Numerical methods to compute the Coriolis matrix and Christoffel "
+    "symbols for rigid-body systems. Journal of Computational and Nonlinear Dynamics 16(9), 091004, 2021.",
     "featherstone1983": "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
     "The International Journal of Robotics Research 2(1), 13-30, 1983.",
     "featherstone2008": "R. Featherstone. Rigid Body Dynamics Algorithms. Springer, 2008.",
@@ -23,6 +25,8 @@ SOURCES: dict[str, str] = {
     "nikravesh1988": "P. E. Nikravesh. Computer-Aided Analysis of Mechanical Systems. Prentice Hall, 1988.",
     "nikravesh1989": "P. E. Nikravesh, G. Gim, A. Arabyan, U. Rein. Systematic generation of multibody equations of "
     "motion suitable for recursive and parallel manipulation. University of Arizona, NASA N90-22992, 1989.",
+    "orin2013": "D. E. Orin, A. Goswami, S.-H. Lee. Centroidal dynamics of a humanoid robot. "
+    "Autonomous Robots 35(2-3), 161-176, 2013.",
     "saha2003": "S. K. Saha. Simulation of industrial manipulators based on the UDU^T decomposition of inertia matrix. "
     "Multibody System Dynamics 9(1), 63-85, 2003.",
     "schaefer1992": "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "

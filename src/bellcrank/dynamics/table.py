@@ -16,10 +16,13 @@ from bellcrank.dynamics import (
     absolute,
     angeles,
     bae_hwang,
+    centroidal,
+    coriolis,
     crba,
     denoc,
     derivatives,
     featherstone,
+    frame_motion,
     hemami,
     joint_coordinates,
     joint_coordinates_recursive,
@@ -62,7 +65,7 @@ LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
     derivatives.covered,
-    "loops and springs between bodies are not in it",
+    "loops, springs between bodies and joints of your own whose axes turn in their bodies are not in it",
 )
 FACTORED = Topology(
     "trees, couplings",
@@ -114,7 +117,13 @@ MFB = ("forward_dynamics", "mass_matrix", "bias")
 MFU = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
 REST = (
     "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum", "rate",
-    "integrate",
+    "integrate", "difference",
+)  # fmt: skip
+
+FRAMES = ("poses", "acceleration", "spatial_acceleration", "jacobian_rate")
+CENTRE = (
+    "com", "com_velocity", "com_acceleration", "com_jacobian", "momentum", "momentum_rate", "momentum_matrix",
+    "momentum_matrix_rate",
 )  # fmt: skip
 
 _ROWS = (
@@ -163,6 +172,10 @@ _ROWS = (
     ),
     # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
     Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
+    # what control of robots asks for
+    Method("coriolis", coriolis, ("coriolis_matrix",), ANY, "echeandia2021"),
+    Method("centroidal", centroidal, CENTRE, ANY, "orin2013", regrouped=False),
+    Method("frame_motion", frame_motion, FRAMES, ANY, "featherstone2008"),
     # everything that has no dynamics in it
     Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
 )  # fmt: skip

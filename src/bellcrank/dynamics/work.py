@@ -102,4 +102,12 @@ WORK: dict[str, dict[str, Rates]] = {
         "absolute": (-999.0, 1204.0, 0.0, 0.0),
         "newton_euler_symbolic": (-985.0, 1196.0, 0.0, 0.0),
     },
+    "com": {
+        "centroidal": (-14.0, 15.0, 0.0, 0.0),
+        "kinematics": (-116.0, 72.0, 0.0, 0.0),
+    },
+    "momentum": {
+        "centroidal": (-207.0, 167.0, 0.0, 0.0),
+        "kinematics": (-230.0, 195.0, 0.0, 0.0),
+    },
 }

@@ -9,6 +9,7 @@ MuJoCo's give way a little. Contacts, tendons and actuators are not read, and th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -132,8 +133,18 @@ class _Reader:
             self.lines.append(Line(f'joint "{name}"', f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}", "note"))
         low, high = m.jnt_range[k] - ref if m.jnt_limited[k] else (-np.inf, np.inf)
         rest = float(m.qpos_spring[at]) - ref
-        limits = Limits(float(low), float(high))
+        limits = Limits(float(low), float(high), effort=self.effort(k, name))
         return Joint(name, kind, "", "", axis=triple(m.jnt_axis[k]), rest=rest, limits=limits, **forces)
+
+    def effort(self, k: int, name: str) -> float:
+        """What the joint's actuators may give together, actuatorfrcrange; ours is the same either way."""
+        if not self.m.jnt_actfrclimited[k]:
+            return math.inf
+        low, high = map(float, self.m.jnt_actfrcrange[k])
+        if low != -high:
+            told = f"actuatorfrcrange {low:g} {high:g}: its effort is {max(abs(low), abs(high)):g} either way"
+            self.lines.append(Line(f'joint "{name}"', told, "note"))
+        return max(abs(low), abs(high))
 
     def loops(self) -> Iterator[Loop]:
         m = self.m

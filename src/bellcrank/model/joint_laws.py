@@ -5,6 +5,7 @@ people add. (Of ours the tests ask it, and more closely.)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,13 @@ def check(joint: type[Kind]) -> None:
         twist = np.linalg.inv(X) @ moved  # velocity of F against G, seen in F
         seen = [twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]]
         _law(kind, f"subspace(q)[{i}] is how transform(q) changes", [*S.ang, *S.lin], seen)
-    change = _slope(kind, lambda x: _along(kind.subspace(x), v), q, v)
+    there = kind.integrate(q, v)
+    _law(kind, "difference(q, integrate(q, dv)) is dv", kind.difference(q, there), v)
+    for i, dS in enumerate(kind.subspace_rate(q, v)):
+        unit = [float(k == i) for k in range(kind.nv)]
+        change = _slope(kind, partial(_swept, kind, unit), q, v)
+        _law(kind, f"subspace_rate(q, v)[{i}] is how subspace(q)[{i}] changes", _along([dS], [1.0]), change)
+    change = _slope(kind, partial(_swept, kind, v), q, v)
     _law(kind, "bias(q, v) is how subspace(q) v changes", _along([kind.bias(q, v)], [1.0]), change)
     _forces(kind, q)
     if joint.has_axis:
@@ -54,6 +61,8 @@ def _sizes(kind: Kind) -> None:
         ("coordinates", lambda: kind.coordinates, kind.nq),
         ("neutral()", lambda: q, kind.nq),
         ("subspace(q)", lambda: kind.subspace(q), kind.nv),
+        ("subspace_rate(q, v)", lambda: kind.subspace_rate(q, still), kind.nv),
+        ("difference(q0, q1)", lambda: kind.difference(q, q), kind.nv),
         ("rate(q, v)", lambda: kind.rate(q, still), kind.nq),
         ("integrate(q, dv)", lambda: kind.integrate(q, still), kind.nq),
     )
@@ -90,6 +99,11 @@ def _pose(moves: Transform) -> Array:
 
 def _along(columns: Sequence[Motion], v: Sequence[float]) -> Array:
     return sum((x * np.array([*s.ang, *s.lin], float) for s, x in zip(columns, v, strict=True)), np.zeros(6))
+
+
+def _swept(kind: Kind, v: Sequence[float], q: Sequence[float]) -> Array:
+    """S v."""
+    return _along(kind.subspace(q), v)
 
 
 def _law(kind: Kind, law: str, got: Any, expected: Any) -> None:

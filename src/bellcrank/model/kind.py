@@ -55,6 +55,10 @@ class Kind(ABC):
         """(dS/dt) v; zero where S is constant."""
         return NO_MOTION
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
+        """Columns of dS/dt, of which `bias` is the sum along v; zero where S is constant."""
+        return [NO_MOTION] * self.nv
+
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """dq/dt; a joint whose q is more than the sum of its v has its own."""
         return list(v)
@@ -66,6 +70,10 @@ class Kind(ABC):
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         """q after moving with the constant velocity dv for one unit of time, exactly on the joint's manifold."""
         return [a + b for a, b in zip(q, dv, strict=True)]
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+        """The dv that leads from q0 to q1: `integrate` undone. A joint with an `integrate` of its own has one, too."""
+        return [b - a for a, b in zip(q0, q1, strict=True)]
 
     def neutral(self) -> list[float]:
         """The coordinates at which F is on G (up to angle0 and distance0)."""

@@ -23,6 +23,7 @@ from bellcrank.model.given import possible
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.quantities import Quantities
+from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
@@ -113,6 +114,25 @@ class Mechanism(Quantities):
             q += [j.name if kind.nq == 1 else f"{j.name}.{c}" for c in kind.coordinates]
             v += [j.name if kind.nv == 1 else f"{j.name}.{k}" for k in range(kind.nv)]
         return tuple(q), tuple(v)
+
+    @cached_property
+    def limits(self) -> LimitVectors:
+        """Limits of the joints as arrays: lower and upper as q is ordered, velocity and effort as v. Infinite where
+        nothing is said, and for quaternions; nominal where a limit is free. They are data and do not act. Those of a
+        joint that follows another are its own business, and not in here.
+        """
+        found = LimitVectors(np.empty(self.nq), np.empty(self.nq), np.empty(self.nv), np.empty(self.nv))
+        i = k = 0
+        for j in self.own_joints:
+            kind, limits = KINDS[j.kind], nominal(j.limits)
+            found.lower[i : i + kind.nq], found.upper[i : i + kind.nq] = limits.lower, limits.upper
+            found.velocity[k : k + kind.nv], found.effort[k : k + kind.nv] = limits.velocity, limits.effort
+            i, k = i + kind.nq, k + kind.nv
+            if kind.nq > kind.nv:
+                found.lower[i - 4 : i], found.upper[i - 4 : i] = -np.inf, np.inf
+        for x in found:
+            x.setflags(write=False)
+        return found
 
     def neutral(self) -> Array:
         """The zero configuration: zeros, and unit quaternions."""

@@ -267,6 +267,29 @@ class Quantities:
         return self.coriolis_torque(q, v, p=p, parameters=parameters, out=out)
 
     @compiled
+    def coriolis_matrix(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """C with C v = coriolis_torque and C + C^T = dM/dt: (..., nv, nv).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "coriolis_matrix", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.coriolis_matrix(q, v, p=p, parameters=parameters, out=out)
+
+    @compiled
     def reactions(
         self,
         q: ArrayLike,
@@ -509,15 +532,18 @@ class Quantities:
         v: ArrayLike,
         frame: str,
         *,
+        reference: str = "aligned",
         p: ArrayLike | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
     ) -> Array:
-        """A frame's [linear, angular] velocity in world axes: (..., 6).
+        """A frame's [linear, angular] velocity, in world axes or as reference says: (..., 6).
 
         q: positions (..., nq)
         v: velocities (..., nv)
         frame: a body, a joint or a link, by its name in mechanism.frames
+        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
+          "world": at the origin of the world, in world axes
         p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
         parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
         out: an array that takes the result
@@ -525,7 +551,7 @@ class Quantities:
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
         bc.kernel(mechanism, "velocity", ...) gives other methods, float32, threads, a GPU.
         """
-        return self.velocity(q, v, frame, p=p, parameters=parameters, out=out)
+        return self.velocity(q, v, frame, reference=reference, p=p, parameters=parameters, out=out)
 
     @compiled
     def jacobian(
@@ -533,6 +559,7 @@ class Quantities:
         q: ArrayLike,
         frame: str,
         *,
+        reference: str = "aligned",
         p: ArrayLike | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         out: Array | None = None,
@@ -541,6 +568,8 @@ class Quantities:
 
         q: positions (..., nq)
         frame: a body, a joint or a link, by its name in mechanism.frames
+        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
+          "world": at the origin of the world, in world axes
         p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
         parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
         out: an array that takes the result
@@ -548,7 +577,116 @@ class Quantities:
         Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
         bc.kernel(mechanism, "jacobian", ...) gives other methods, float32, threads, a GPU.
         """
-        return self.jacobian(q, frame, p=p, parameters=parameters, out=out)
+        return self.jacobian(q, frame, reference=reference, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def poses(
+        self,
+        q: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Every body in the world, as matrices: (..., bodies, 4, 4).
+
+        q: positions (..., nq)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "poses", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.poses(q, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def acceleration(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        frame: str,
+        *,
+        reference: str = "aligned",
+        p: ArrayLike | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """A frame's [linear, angular] acceleration without gravity, in world axes or as reference says: (..., 6).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        a: accelerations (..., nv)
+        frame: a body, a joint or a link, by its name in mechanism.frames
+        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
+          "world": at the origin of the world, in world axes
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "acceleration", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.acceleration(q, v, a, frame, reference=reference, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def spatial_acceleration(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        frame: str,
+        *,
+        reference: str = "aligned",
+        p: ArrayLike | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Acceleration less angular x linear velocity of a frame, as spatial vectors have it: (..., 6).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        a: accelerations (..., nv)
+        frame: a body, a joint or a link, by its name in mechanism.frames
+        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
+          "world": at the origin of the world, in world axes
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "spatial_acceleration", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.spatial_acceleration(q, v, a, frame, reference=reference, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def jacobian_rate(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        frame: str,
+        *,
+        reference: str = "aligned",
+        p: ArrayLike | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """D jacobian / dt of a frame: (..., 6, nv).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        frame: a body, a joint or a link, by its name in mechanism.frames
+        reference: "aligned": at the origin of the frame, in world axes; "local": there, in the axes of the frame;
+          "world": at the origin of the world, in world axes
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "jacobian_rate", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.jacobian_rate(q, v, frame, reference=reference, p=p, parameters=parameters, out=out)
 
     @compiled
     def com(
@@ -572,6 +710,75 @@ class Quantities:
         return self.com(q, p=p, parameters=parameters, out=out)
 
     @compiled
+    def com_velocity(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Velocity of the centre of mass: (..., 3).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "com_velocity", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.com_velocity(q, v, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def com_acceleration(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Acceleration of the centre of mass, without gravity: (..., 3).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        a: accelerations (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "com_acceleration", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.com_acceleration(q, v, a, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def com_jacobian(
+        self,
+        q: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """D com_velocity / d v: (..., 3, nv).
+
+        q: positions (..., nq)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "com_jacobian", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.com_jacobian(q, p=p, parameters=parameters, out=out)
+
+    @compiled
     def momentum(
         self,
         q: ArrayLike,
@@ -593,6 +800,75 @@ class Quantities:
         bc.kernel(mechanism, "momentum", ...) gives other methods, float32, threads, a GPU.
         """
         return self.momentum(q, v, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def momentum_rate(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """D momentum / dt: (..., 6).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        a: accelerations (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "momentum_rate", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.momentum_rate(q, v, a, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def momentum_matrix(
+        self,
+        q: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """A with momentum = A v: (..., 6, nv).
+
+        q: positions (..., nq)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "momentum_matrix", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.momentum_matrix(q, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def momentum_matrix_rate(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """D momentum_matrix / dt: (..., 6, nv).
+
+        q: positions (..., nq)
+        v: velocities (..., nv)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "momentum_matrix_rate", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.momentum_matrix_rate(q, v, p=p, parameters=parameters, out=out)
 
     @compiled
     def rate(
@@ -639,3 +915,26 @@ class Quantities:
         bc.kernel(mechanism, "integrate", ...) gives other methods, float32, threads, a GPU.
         """
         return self.integrate(q, dv, p=p, parameters=parameters, out=out)
+
+    @compiled
+    def difference(
+        self,
+        q0: ArrayLike,
+        q1: ArrayLike,
+        p: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """The dv that leads from q0 to q1: integrate undone: (..., nv).
+
+        q0: positions to start from (..., nq)
+        q1: positions to arrive at (..., nq)
+        p: the mechanism's free numbers as an array (..., len(mechanism.parameters)); nominal ones where it is left out
+        parameters: free numbers by name instead of p, {"boom.mass": 1900.0}; the others are nominal
+        out: an array that takes the result
+
+        Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians.
+        bc.kernel(mechanism, "difference", ...) gives other methods, float32, threads, a GPU.
+        """
+        return self.difference(q0, q1, p=p, parameters=parameters, out=out)

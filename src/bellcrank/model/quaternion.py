@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.scalar import Scalar, cos, sin, sqrt, where
+from bellcrank.scalar import Scalar, atan2, cos, sin, sqrt, where
 from bellcrank.spatial.vector import Mat, Vec
 
 
@@ -64,6 +64,29 @@ def arc(v: Vec, w: Vec) -> Vec:
     wv = w.cross(v)
     moved: Vec = v + wv * a + w.cross(wv) * b
     return moved
+
+
+def between(q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Vec, Scalar]:
+    """(w, k): the turn w that leads from q0 to q1, by no more than pi, and k with which `arc` along w is undone:
+    1 - [w]/2 + k [w]^2, k = (1 - t/2 cot(t/2)) / t^2.
+
+    Near zero both are series, as wide as their derivatives need: the closed forms lose digits there.
+    """
+    x, y, z, s = product([-q0[0], -q0[1], -q0[2], q0[3]], q1)
+    sign = where(s < 0.0, -1.0, 1.0)  # q1 and -q1 are the same place
+    x, y, z, c = x * sign, y * sign, z * sign, s * sign
+    s2, c2 = x * x + y * y + z * z, c * c
+    small = s2 < c2 * 1e-3
+    s = sqrt(where(small, 1.0, s2))
+    half = atan2(s, c)
+    u = where(small, s2, 0.0) / where(small, c2, 1.0)  # the tangent of half the angle, squared
+    by = where(
+        small, (2.0 - u * (2 / 3 - u * (2 / 5 - u * (2 / 7 - u * (2 / 9))))) / where(small, c, 1.0), half / s * 2.0
+    )
+    w = Vec(x * by, y * by, z * by)
+    t2 = w.dot(w)
+    near = 1 / 12 + t2 * (1 / 720 + t2 * (1 / 30240 + t2 * (1 / 1209600 + t2 * (1 / 47900160))))
+    return w, where(small, near, (1.0 - half * c / s) / where(small, 1.0, t2))
 
 
 def sinc_pair(t: Scalar) -> tuple[Scalar, Scalar]:

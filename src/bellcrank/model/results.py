@@ -9,6 +9,15 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+class LimitVectors(NamedTuple):
+    """What joints are allowed: positions (nq) from lower to upper, and how fast and how strong (nv) either way."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    effort: Array
+
+
 class ForwardDerivatives(NamedTuple):
     """Of accelerations, (..., nv, nv) each: along q, along v, along tau."""
 

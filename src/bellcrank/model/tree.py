@@ -49,6 +49,12 @@ class Link:
         S = self.kind.subspace(self.coordinates(q))
         return S if m is None else [S[0] * m.multiplier]
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
+        """Columns of dS/dt."""
+        m = self.joint.mimic
+        dS = self.kind.subspace_rate(self.coordinates(q), self.velocities(v))
+        return dS if m is None else [dS[0] * m.multiplier]
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         return self.kind.bias(self.coordinates(q), self.velocities(v))
 

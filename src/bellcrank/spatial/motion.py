@@ -40,7 +40,7 @@ class Motion(Pair):
         return self.ang.dot(f.ang) + self.lin.dot(f.lin)
 
     def cross(self, o: Motion) -> Motion:
-        """How o changes when it is carried along with this motion."""
+        """How o changes in space while it is carried along with this velocity."""
         return Motion(self.ang.cross(o.ang), self.ang.cross(o.lin) + self.lin.cross(o.ang))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.model.kind import Kind
-from bellcrank.model.quaternion import arc, quaternion_rate, rotation_matrix, turned
+from bellcrank.model.quaternion import arc, between, quaternion_rate, rotation_matrix, turned
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Shift, Transform
@@ -28,6 +28,12 @@ class Floating(Kind):
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         moved = vec(q[:3]) + rotation_matrix(q[3:]) @ arc(vec(dv[:3]), vec(dv[3:]))
         return [*moved, *turned(q[3:], vec(dv[3:]))]
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+        w, k = between(q0[3:], q1[3:])
+        p = rotation_matrix(q0[3:]).T @ (vec(q1[:3]) - vec(q0[:3]))
+        turned = w.cross(p)
+        return [*(p - turned * 0.5 + w.cross(turned) * k), *w]  # `arc` undone
 
     def neutral(self) -> list[float]:
         return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]

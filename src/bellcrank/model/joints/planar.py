@@ -37,5 +37,14 @@ class Planar(Kind):
         c, s = cos(q[2]), sin(q[2])
         return [q[0] + c * dx - s * dy, q[1] + s * dx + c * dy, q[2] + dv[2]]
 
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+        """None leads to another place by a whole turn."""
+        turn, x, y = q1[2] - q0[2], q1[0] - q0[0], q1[1] - q0[1]
+        a, b = sinc_pair(turn)
+        c, s = cos(q0[2]), sin(q0[2])
+        k = 1.0 / (a * a + b * b)
+        x, y = (c * x + s * y) * k, (c * y - s * x) * k
+        return [a * x + b * y, a * y - b * x, turn]
+
     def unfelt(self, inertia: Inertia) -> Inertia:
         return moved_along_alike(inertia)

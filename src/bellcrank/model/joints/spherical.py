@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.model.kind import Kind, point_mass
-from bellcrank.model.quaternion import quaternion_rate, rotation_matrix, turned
+from bellcrank.model.quaternion import between, quaternion_rate, rotation_matrix, turned
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion
@@ -28,6 +28,9 @@ class Spherical(Kind):
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         return turned(q, vec(dv))
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+        return list(between(q0, q1)[0])
 
     def neutral(self) -> list[float]:
         return [0.0, 0.0, 0.0, 1.0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bellcrank.model.kind import FORCES, Kind, point_mass, turn_z
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Transform, Turn
 from bellcrank.spatial.vector import AXES, ZERO, Vec
 
@@ -25,6 +25,9 @@ class Universal(Kind):
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         k = v[0] * v[1]
         return Motion(Vec(0.0, cos(q[1]) * k, -(sin(q[1]) * k)), ZERO)
+
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
+        return [Motion(Vec(0.0, cos(q[1]) * v[1], -(sin(q[1]) * v[1])), ZERO), NO_MOTION]
 
     def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
         c, s = cos(q[1]), sin(q[1])

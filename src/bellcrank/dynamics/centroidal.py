@@ -1,0 +1,169 @@
+"""The mechanism as one thing: how its centre of mass moves, and its momentum about it. D. E. Orin, A. Goswami and
+S.-H. Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013.
+
+Solves: com, com_velocity, com_acceleration, com_jacobian, momentum, momentum_rate, momentum_matrix,
+momentum_matrix_rate. Any tree, coupled joints too. Work O(n), span O(depth). World axes; six-vectors are [linear,
+angular about the centre of mass].
+
+    Ic_i   inertia of body i and all it carries, about F     Z, dZ   a joint's axis, and how it changes in space
+    B_i    twice their momentum, and twice the sum of r p^T over their points (derivatives.py)
+    c      centre of mass                                    f       momentum that a unit of velocity gives
+
+Departs: composite inertias are summed joint by joint in body coordinates, and each column is then carried into the
+world by itself; the paper multiplies system matrices. Rotors (armature) have no momentum of their own here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bellcrank.dynamics.flow import Flow, flow
+from bellcrank.dynamics.frame_motion import axes_in_space
+from bellcrank.dynamics.kinematics import NO_MASS, Vector, poses, velocities
+from bellcrank.dynamics.rnea import joint_forces
+from bellcrank.errors import ModelError
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
+
+Rows = list[list[Scalar]]
+
+
+def com(tree: Tree, q: Vector) -> list[Scalar]:
+    """c."""
+    return list(_centre(tree, poses(tree, q), composites(tree, q)))
+
+
+def com_velocity(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    return _times(com_jacobian(tree, q), v)
+
+
+def com_acceleration(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
+    """The sum of all forces over the mass."""
+    k = 1.0 / _mass(tree)
+    step("com")
+    return [x * k for x in momentum_rate(tree, q, v, a)[:3]]
+
+
+def com_jacobian(tree: Tree, q: Vector) -> Rows:
+    """3 x nv, with com_velocity = com_jacobian v."""
+    A, k = momentum_matrix(tree, q)[:3], 1.0 / _mass(tree)
+    step("com")
+    return [[x * k for x in row] for row in A]
+
+
+def _times(A: Rows, v: Vector) -> list[Scalar]:
+    step("A v")
+    return [_dot(row, v) for row in A]
+
+
+def _dot(a: Vector, b: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
+
+
+def _mass(tree: Tree) -> Scalar:
+    m: Scalar = 0.0
+    step("m")
+    for link in tree.links:
+        m = m + link.inertia.m
+    if is_zero(m):
+        raise ModelError(NO_MASS)
+    return m
+
+
+def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> Vec:
+    """c, from what stands on the ground and all that it carries."""
+    k, h = 1.0 / _mass(tree), ZERO
+    for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
+        if link.parent < 0:
+            step("com", link.name)
+            h = h + (p * I.m + R @ I.h)
+    found: Vec = h * k
+    return found
+
+
+def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    return _times(momentum_matrix(tree, q), v)
+
+
+def momentum_matrix(tree: Tree, q: Vector) -> Rows:
+    """6 x nv, with momentum = momentum_matrix v."""
+    X, Ic = poses(tree, q), composites(tree, q)
+    c, found = _centre(tree, X, Ic), _Columns(tree.nv)
+    for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
+        step("f", link.name)
+        for k, Z in zip(link.v_index, link.subspace(q), strict=True):
+            found.add(k, _about(c - p, (I @ Z).turned(R)))
+    return found.rows
+
+
+def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
+    """6 x nv: how momentum_matrix changes, which it does with the axes, the inertias and the centre of mass."""
+    X, Ic, B, V = poses(tree, q), composites(tree, q), flows(tree, q, v), velocities(tree, q, v)
+    c, dc, found = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), _Columns(tree.nv)
+    for i, link in enumerate(tree.links):
+        step("df", link.name)
+        R, p = X[i]
+        for k, Z, dZ in axes_in_space(link, q, v, V[i]):
+            turning = (B[i] @ Z + Force(B[i].row(Z), ZERO)) * 0.5  # (dIc/dt) Z
+            f, df = (Ic[i] @ Z).turned(R), (Ic[i] @ dZ + turning).turned(R)
+            found.add(k, _about(c - p, df) + Force(f.lin.cross(dc), ZERO))
+    return found.rows
+
+
+def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
+    """d momentum / dt: the sum of all forces on the bodies, gravity among them, and their moment about the centre."""
+    X = poses(tree, q)
+    c = _centre(tree, X, composites(tree, q))
+    f = joint_forces(replace(tree, gravity=ZERO), q, v, a)
+    total = Force(ZERO, ZERO)
+    for link, (R, p), passed in zip(tree.links, X, f, strict=True):
+        if link.parent < 0:
+            step("momentum", link.name)
+            total = total + _about(c - p, passed.turned(R))
+    return [*total.lin, *total.ang]
+
+
+def composites(tree: Tree, q: Vector) -> list[Inertia]:
+    """Ic of every body."""
+    Ic = [link.inertia for link in tree.links]
+    for i, link in reversed(list(enumerate(tree.links))):
+        if link.parent >= 0:
+            step("Ic", tree.links[link.parent].name)
+            Ic[link.parent] = Ic[link.parent] + link.transform(q).inertia(Ic[i])
+    return Ic
+
+
+def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
+    """B of every body and all it carries."""
+    B = []
+    for link, V in zip(tree.links, velocities(tree, q, v), strict=True):
+        step("B", link.name)
+        B.append(flow(link.inertia, V))
+    for i, link in reversed(list(enumerate(tree.links))):
+        if link.parent >= 0:
+            step("B", tree.links[link.parent].name)
+            B[link.parent] = B[link.parent] + B[i].up(link.transform(q))
+    return B
+
+
+def _about(r: Vec, f: Force) -> Force:
+    """The same about a point that is r away."""
+    return Force(f.ang - r.cross(f.lin), f.lin)
+
+
+class _Columns:
+    """Six rows of zeros that forces are added to, [linear, angular]."""
+
+    def __init__(self, width: int) -> None:
+        self.rows: Rows = [[0.0] * width for _ in range(6)]
+
+    def add(self, k: int, f: Force) -> None:
+        for row, x in zip(self.rows, (*f.lin, *f.ang), strict=True):
+            row[k] = row[k] + x
