@@ -165,6 +165,28 @@ def test_with_loops_it_is_the_difference_of_states_that_close_them(example: Clos
         close(lin.A[k:, k + j], (rate(zero, unit) - rate(zero, -unit)) / (2 * e), 1e-4)
 
 
+@pytest.mark.parametrize("name", ["rk4", "rodas4", "midpoint"])
+def test_a_step_with_loops_is_what_a_run_does(name: str) -> None:
+    """Of a linkage that moves: both ends of a central difference close the loops."""
+    m = bc.zoo.four_bar()
+    q, v = m.assemble({"A": 0.7}, {"A": 3.0}, fixed=["A"])
+    step = bc.linearize(m, at={"q": q, "v": v, "A.tau": 0.4}, step=0.01, integrator=name)
+    joint = step.states[0].removesuffix(".q")
+    run = bc.Simulator(bc.system(m, control=lambda t, q, v, x, u: {"A": u["push"]}, inputs=["push"]), name)
+
+    def after(angle: float, speed: float, push: float) -> Array:
+        near = dict(zip(m.columns[0], q, strict=True)) | {joint: angle}
+        there, fast = m.assemble(near, {joint: speed}, fixed=[joint])
+        end = run.run(0.01, q0=there, v0=fast, inputs={"push": push}, step=0.01)
+        return np.array([end[f"{joint}.q"][-1], end[f"{joint}.v"][-1]])
+
+    k = m.columns[0].index(joint)
+    at, e = np.array([q[k], v[k], 0.4]), 1e-5
+    found = np.stack([(after(*(at + d)) - after(*(at - d))) / (2 * e) for d in e * np.eye(3)], axis=1)
+    close(step.A, found[:, :2], 1e-7)
+    close(step.B[:, [0]], found[:, 2:], 1e-7)
+
+
 def test_actuators_and_control_are_in_it() -> None:
     """A servo's A is the open one's, closed by hand; its states are there with their names."""
     m = double_pendulum()
