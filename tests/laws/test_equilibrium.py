@@ -74,6 +74,21 @@ def test_any_joint_of_a_linkage_can_be_held_by_any_torque() -> None:
             assert sum(x != 0.0 for x in tau) == 1
 
 
+def test_a_ball_hangs_too() -> None:
+    """Three displacements, whatever the quaternion has."""
+    b = bc.Builder("bell")
+    b.body("bell", mass=2.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    b.joint("ball", "spherical", "ground", "bell")
+    m = b.build()
+    start = np.array([0.3, -0.2, 0.1, 0.0])
+    start[3] = np.sqrt(1.0 - start @ start)
+    rest = bc.equilibrium(m, at=start)
+    close(m.com(rest.q), [0.0, 0.0, -0.5], 1e-9)
+    assert rest.solved == ("ball.0.q", "ball.1.q", "ball.2.q")
+    held = bc.equilibrium(m, at=start, hold="q")
+    close(m.forward_dynamics(start, [0.0] * 3, list(held.inputs.values())), np.zeros(3), 1e-9)
+
+
 def test_columns_of_a_record_can_be_held() -> None:
     rest = bc.equilibrium(pendulum(), at={"hinge.q": 0.5}, hold={"end.z": -0.25}, free=["hinge.tau"])
     close(rest.q, [np.pi / 3], 1e-9)

@@ -46,8 +46,8 @@ class Closure(ABC):
         """The graphs that suit all of these states at once, by these joints as independent coordinates if asked."""
 
     @abstractmethod
-    def singular(self, y: Array, parameters: Array) -> Array:
-        """Which of these states determine no motion."""
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        """Many states as starts, and which are singular and stay as they are; or an error where one cannot be."""
 
     @abstractmethod
     def polished(self, y: Array, parameters: Array) -> Array:
@@ -93,8 +93,8 @@ class NoLoops(Closure):
                 raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
         return self.by
 
-    def singular(self, y: Array, parameters: Array) -> Array:
-        return np.zeros(len(y), bool)
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        return y, np.zeros(len(y), bool)
 
     def polished(self, y: Array, parameters: Array) -> Array:
         return y

@@ -21,7 +21,7 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.open_system import Open, command_name, forces_in, opened, where_of
 from bellcrank.sim.operating_point import Point, point
 from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.systems import Control, System
+from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tangents import Slopes, Tangents, motions
 from bellcrank.text import table
 
@@ -216,11 +216,11 @@ def linearize(
         raise InputError(f'integrator is "{integrator}", and no step is given; say step=0.001, or leave it out.')
     h = 0.0 if step is None else positive("step", step)
     asked = None if inputs is None else listed("inputs", inputs, "names")
+    system(plant)  # or an error, before it is looked for among those that are kept
     given = where_of(plant, at)
     made = prepared(plant, asked, forces_in(given), None if step is None else integrator or "rk4")
     where = point(made.open.system, given)
-    bad = made.dynamics.closure.singular(where.y, where.p)
-    where = _closed(made.dynamics, where, bad)
+    where, bad = _closed(made.dynamics, where)
     by = made.dynamics.closure.common(where.y, where.p, listed("independent", independent, "joints"))
     states = made.tangents(by, ()).names
     names = _outputs(made.open.system, states, outputs)
@@ -230,14 +230,13 @@ def linearize(
     return _linear(made.open, where, tangents, found, names, step, bad)
 
 
-def _closed(dynamics: Dynamics, at: Point, bad: Array) -> Point:
-    """The point with its loops closed; what is singular stays as it is."""
-    y = np.array(at.y)
+def _closed(dynamics: Dynamics, at: Point) -> tuple[Point, Array]:
+    """The points with their loops closed, and which of them are singular."""
     try:
-        y[~bad] = dynamics.closure.checked(at.y[~bad], at.p[~bad])
+        y, bad = dynamics.closure.surveyed(at.y, at.p)
     except InputError as error:
         raise InputError(f"at: {error}") from None
-    return replace(at, y=y)
+    return replace(at, y=y), bad
 
 
 def _outputs(s: System, states: tuple[str, ...], asked: Sequence[str] | None) -> tuple[str, ...]:

@@ -116,11 +116,32 @@ class LoopClosure(Closure):
             kept[names.index(name)] = 0.0
         return kept
 
-    def singular(self, y: Array, parameters: Array) -> Array:
-        if not self.by.rank.rank:
-            return np.zeros(len(y), bool)
-        number = [self.condition(y[k], parameters[k]).number for k in range(len(y))]
-        return np.array(number) > closing.SINGULAR
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        """Those with the same free numbers at once."""
+        m, y, bad = self.by.system.mechanism, np.array(y), np.zeros(len(y), bool)
+        free = parameters if m.parameters else parameters[:, :0]
+        for p in np.unique(free, axis=0):
+            some = np.flatnonzero((free == p).all(axis=1))
+            y[some, : m.nq], bad[some] = self._surveyed(y[some], parameters[some[0]], some)
+        return y, bad
+
+    def _surveyed(self, y: Array, p: Array, which: Array) -> tuple[Array, Array]:
+        m, rank, loops, tree = self.by.system.mechanism, self.by.rank, self.by.analysis, self._plain_tree(p)
+        q, v = y[:, : m.nq], y[:, m.nq : m.nq + m.nv]
+        now = closed(tree, q)
+        sizes = np.linalg.svd(now.C[:, list(rank.rows)] / np.array(rank.scale)[:, None], compute_uv=False)
+        bad = np.zeros(len(y), bool)
+        if rank.rank:
+            bad = sizes[:, 0] > closing.SINGULAR * sizes[:, rank.rank - 1]
+        gaps = (
+            np.abs(now.value).max(axis=1, initial=0.0),
+            np.abs(np.einsum("rmv,rv->rm", now.C, v)).max(axis=1, initial=0.0),
+        )
+        for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:  # the worst speak for all
+            closing.started(m, tree, loops, q[k], v[k], f" (point {which[k]})" if len(y) > 1 else "")
+        out = np.array(q)
+        out[~bad] = assembled(tree, q[~bad], rough=loops.rough)[0]
+        return out, bad
 
     def _suited(self, C: Array) -> LoopedDynamics:
         """The dynamics by the best partition there, or by one that is compiled already and nearly as good."""

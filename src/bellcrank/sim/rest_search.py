@@ -134,7 +134,7 @@ class Search:
         pinned = [f"{n}.q" for n in self.held if f"{n}.q" in own[:k]]
         loose = [n for n in self.held if f"{n}.q" not in own[:k]]
         elsewhere = set(_groups(s)["x"]) | set(s.inputs)
-        watched = tuple(n for n in self.hold if n not in pinned and n not in elsewhere and self._open(n, loose))
+        watched = tuple(n for n in self.hold if n not in pinned and n not in elsewhere and self._watched(n, loose))
         tangents = self.made.tangents(by, watched)
         found = tangents(at)
         free = [j for j, n in enumerate(own) if not k <= j < 2 * k and n not in pinned and n not in self.hold]
@@ -150,11 +150,13 @@ class Search:
             np.array(slight),
         )
 
-    def _open(self, name: str, loose: Sequence[str]) -> bool:
-        """Whether what is held must be watched: columns, and joints that depend on others."""
-        joint = name.removesuffix(".q")
-        columns = self.system.mechanism.columns[0]
-        return not (name.endswith(".q") and joint in columns) or any(joint == n for n in loose)
+    def _watched(self, name: str, loose: Sequence[str]) -> bool:
+        """Whether what is held is an equation: columns, and joints that depend on others."""
+        m, element = self.system.mechanism, name.removesuffix(".q")
+        if not name.endswith(".q") or element not in m.columns[0]:
+            return True
+        joint = next(j.name for j in m.own_joints if element in _columns(m, j.name, 0))
+        return any(n in loose for n in _columns(m, joint, 1))
 
     def moved(self, now: Equations[Place], step: Array) -> Equations[Place]:
         """The equations where the unknowns have changed by a step, or by as much of it as joints may go at once."""

@@ -28,7 +28,7 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.operating_point import Point
 
 Array = np.ndarray[Any, Any]
-ROOM = 4_000_000  # numbers of one argument of the kernel at a time
+ROOM = 100_000  # numbers of one argument of the kernel at a time: more would leave the cache
 
 
 @dataclass(frozen=True, eq=False)
