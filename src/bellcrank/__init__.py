@@ -10,6 +10,7 @@
     plant = bc.system(arm, actuators=..., control=...)
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
     bc.drive(plant)                                 in real time
+    A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
 
     bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
 
@@ -39,6 +40,8 @@ _HOMES = {
     "scheduling": ("Machine", "Schedule"),
     # runs
     "sim": ("Drive", "Event", "Saving", "Simulator", "Solver", "System", "drive", "simulate", "system"),
+    "sim.linear": ("Linear", "linearize"),
+    "sim.equilibrium": ("Equilibrium", "EquilibriumError", "equilibrium"),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes

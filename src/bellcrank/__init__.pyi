@@ -56,6 +56,11 @@ from bellcrank.sim import Solver as Solver
 from bellcrank.sim import System as System
 from bellcrank.sim import simulate as simulate
 from bellcrank.sim import system as system
+from bellcrank.sim.equilibrium import Equilibrium as Equilibrium
+from bellcrank.sim.equilibrium import EquilibriumError as EquilibriumError
+from bellcrank.sim.equilibrium import equilibrium as equilibrium
+from bellcrank.sim.linear import Linear as Linear
+from bellcrank.sim.linear import linearize as linearize
 from bellcrank.tables import interp as interp
 from bellcrank.version import __version__ as __version__
 

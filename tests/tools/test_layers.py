@@ -78,7 +78,7 @@ CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is neede
 EXTRAS = {"cockpit": {"starlette", "uvicorn"}}  # parts that only work with an extra; others ask for one when needed
 HEAVY = (
     "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
-    "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets",
+    "control", "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets",
 )  # fmt: skip
 
 

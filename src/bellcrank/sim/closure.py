@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+
+from bellcrank.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from bellcrank.sim.dynamics import Dynamics
@@ -37,6 +40,14 @@ class Closure(ABC):
     @abstractmethod
     def grouped(self, y: Array, parameters: Array) -> list[Group]:
         """Which of the runs go by which graphs from here."""
+
+    @abstractmethod
+    def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
+        """The graphs that suit all of these states at once, by these joints as independent coordinates if asked."""
+
+    @abstractmethod
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        """Many states as starts, and which are singular and stay as they are; or an error where one cannot be."""
 
     @abstractmethod
     def polished(self, y: Array, parameters: Array) -> Array:
@@ -74,6 +85,16 @@ class NoLoops(Closure):
 
     def grouped(self, y: Array, parameters: Array) -> list[Group]:
         return [Group(self.by, np.arange(len(y)))]
+
+    def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
+        m = self.by.system.mechanism
+        for name in independent:
+            if name not in m.columns[1]:
+                raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
+        return self.by
+
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        return y, np.zeros(len(y), bool)
 
     def polished(self, y: Array, parameters: Array) -> Array:
         return y

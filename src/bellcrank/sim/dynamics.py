@@ -148,6 +148,17 @@ class Dynamics(ABC):
     def staged(self, y: State) -> State:
         """A state inside a step, as the rate sees it."""
 
+    @property
+    @abstractmethod
+    def independent(self) -> list[int]:
+        """The elements of v, and as displacements those of q, that determine all others."""
+
+    @abstractmethod
+    def determined(self, y: State) -> State:
+        """The state that follows from its independent elements: as it was, if it was a possible one, and its
+        derivatives are those along possible ones.
+        """
+
     @abstractmethod
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """The state that a step ends with, trouble (a status, or 0), and new values of what is measured."""

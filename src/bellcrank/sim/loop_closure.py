@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -10,6 +11,7 @@ from bellcrank.dynamics.loops import assemble
 from bellcrank.dynamics.loops.assembly import assembled, consistent
 from bellcrank.dynamics.loops.numbers import closed, moved
 from bellcrank.dynamics.loops.partition import least_pivot, pivots, size_of_E, stable
+from bellcrank.errors import InputError, unknown
 from bellcrank.model import Tree
 from bellcrank.sim import loop_state as closing
 from bellcrank.sim.closure import Array, Closure, Group
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 CLOSED = 1e-10  # metres, or radians: a step that ends with more has failed
 BLURRED = 1e-3  # singular values of a row that is too near to a singular configuration
 PATIENCE = 10
+TRIED = 32  # states that are asked which coordinates suit them, where one choice is for many
 WEAK = 0.1  # of a pivot: other equations would be better where it is a third of that, or of what it was
 BOUND = 3.0  # of E: where it grows larger, other coordinates would be better
 GROWTH = 3.0  # of E, where it was larger to begin with
@@ -85,6 +88,60 @@ class LoopClosure(Closure):
             ((by, ((_, bound),)),) = found.items()
             return [Group(by, np.arange(len(y)), np.broadcast_to(bound, len(y)))]
         return [Group(by, np.array([k for k, _ in some]), np.array([b for _, b in some])) for by, some in found.items()]
+
+    def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> LoopedDynamics:
+        """By the partition whose largest E is least. Of many states some are asked, which lie apart."""
+        m, rank = self.by.system.mechanism, self.by.rank
+        some = np.unique(np.linspace(0, len(y) - 1, min(len(y), TRIED)).astype(int))
+        trees = [self._plain_tree(parameters[k]) for k in some]
+        Cs = [closed(tree, y[k, : m.nq]).C[list(rank.rows)] for tree, k in zip(trees, some, strict=True)]
+        Cs = [C for C in Cs if np.isfinite(C).all()]
+        kept = self._kept(independent)
+        orders = {tuple(pivots(C * kept, self.by.analysis.pattern, rank)[0]) for C in Cs}
+        whole = sorted(order for order in orders if len(order) == rank.rank)
+        if not whole:
+            raise InputError(
+                f'independent, of "{m.name}": {", ".join(independent)} do not determine how it moves, or depend on '
+                f"each other; it has {m.nv - rank.rank} independent coordinates (mechanism.loop_analysis)."
+            )
+        return self.by.by(min(whole, key=lambda order: max(self._size(C, order) for C in Cs)))
+
+    def _kept(self, independent: Sequence[str]) -> Array:
+        """0 for elements of v that must not depend on others."""
+        names = list(self.by.system.mechanism.columns[1])
+        kept = np.ones(len(names))
+        for name in independent:
+            if name not in names:
+                raise InputError(f'independent, of "{self.by.system.mechanism.name}": {unknown("joint", name, names)}')
+            kept[names.index(name)] = 0.0
+        return kept
+
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        """Those with the same free numbers at once."""
+        m, y, bad = self.by.system.mechanism, np.array(y), np.zeros(len(y), bool)
+        free = parameters if m.parameters else parameters[:, :0]
+        for p in np.unique(free, axis=0):
+            some = np.flatnonzero((free == p).all(axis=1))
+            y[some, : m.nq], bad[some] = self._surveyed(y[some], parameters[some[0]], some)
+        return y, bad
+
+    def _surveyed(self, y: Array, p: Array, which: Array) -> tuple[Array, Array]:
+        m, rank, loops, tree = self.by.system.mechanism, self.by.rank, self.by.analysis, self._plain_tree(p)
+        q, v = y[:, : m.nq], y[:, m.nq : m.nq + m.nv]
+        now = closed(tree, q)
+        sizes = np.linalg.svd(now.C[:, list(rank.rows)] / np.array(rank.scale)[:, None], compute_uv=False)
+        bad = np.zeros(len(y), bool)
+        if rank.rank:
+            bad = sizes[:, 0] > closing.SINGULAR * sizes[:, rank.rank - 1]
+        gaps = (
+            np.abs(now.value).max(axis=1, initial=0.0),
+            np.abs(np.einsum("rmv,rv->rm", now.C, v)).max(axis=1, initial=0.0),
+        )
+        for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:  # the worst speak for all
+            closing.started(m, tree, loops, q[k], v[k], f" (point {which[k]})" if len(y) > 1 else "")
+        out = np.array(q)
+        out[~bad] = assembled(tree, q[~bad], rough=loops.rough)[0]
+        return out, bad
 
     def _suited(self, C: Array) -> LoopedDynamics:
         """The dynamics by the best partition there, or by one that is compiled already and nearly as good."""

@@ -89,6 +89,18 @@ class LoopedDynamics(Dynamics):
         y = turned(self.system, y)
         return self._closed(y, self.rounds)[0] if self.form == "minimal" else y
 
+    @property
+    def independent(self) -> list[int]:
+        return self.part.independent(self.system.mechanism.nv)
+
+    def determined(self, y: State) -> State:
+        """One round of Newton's method has the derivatives of the solution, where it begins there."""
+        s = self.system
+        q, v, x = s.split(y)
+        moved = forms.corrected(self.tree, self.part, list(q), 1)
+        found = forms.reduced(self.tree, self.mass, self.part, moved)
+        return [*moved, *found.moved([v[i] for i in self.independent], [0.0] * len(v)), *x, *y[s.size :]]
+
     def _closed(self, y: State, rounds: int) -> tuple[State, forms.Reduced]:
         """The state with its dependent coordinates solved for."""
         s = self.system

@@ -41,6 +41,13 @@ class TreeDynamics(Dynamics):
     def staged(self, y: State) -> State:
         return y
 
+    @property
+    def independent(self) -> list[int]:
+        return list(range(self.system.mechanism.nv))
+
+    def determined(self, y: State) -> State:
+        return y
+
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         return made.y, 0.0, {}
 

@@ -1,0 +1,188 @@
+"""Modes of a linearised system: natural frequencies, damping, and which joints move how. Each can be watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.dynamics.loops.assembly import consistent
+from bellcrank.errors import InputError
+from bellcrank.record import Record, state_columns
+from bellcrank.sim.operating_point import dependent, displaced, plain_tree
+from bellcrank.text import Table
+
+if TYPE_CHECKING:
+    from bellcrank.sim.linear import Linear
+
+Array = np.ndarray[Any, Any]
+NOTHING = float(np.sqrt(np.finfo(float).eps))  # of the fastest eigenvalue: what a double zero is known to
+RESTS = 1e-6  # rad/s2 or m/s2: no motion to speak of
+NAMED = 5  # joints of a mode in its row of the table
+SHARE = 0.1  # of the joint that moves most: what is named
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """z(t) = Re(states exp(eigenvalue t)): an oscillation, or where the eigenvalue is real a motion that dies or grows.
+
+    shape: how each element of v moves along, complex (amount and phase), the largest being 1.
+    """
+
+    eigenvalue: complex  # 1/s
+    shape: Array  # (nv,)
+    states: Array  # (n,)
+    linear: Linear = field(repr=False)
+
+    @property
+    def oscillates(self) -> bool:
+        return self.eigenvalue.imag > 0.0
+
+    @property
+    def frequency(self) -> float:
+        """The natural frequency in Hz, as if it were not damped; 0 where nothing oscillates."""
+        return abs(self.eigenvalue) / (2.0 * np.pi) if self.oscillates else 0.0
+
+    @property
+    def damping(self) -> float:
+        """The damping ratio: below 0 it grows, 1 where nothing oscillates; NaN where nothing happens."""
+        return 0.0 - self.eigenvalue.real / abs(self.eigenvalue) if self.eigenvalue else np.nan
+
+    @property
+    def moves(self) -> dict[str, complex]:
+        """The joints that move by a tenth of the largest, or more, the largest first."""
+        names = self.linear.plant.system.mechanism.columns[1]
+        order = np.argsort(-np.abs(self.shape), kind="stable")
+        return {names[i]: complex(self.shape[i]) for i in order if abs(self.shape[i]) >= SHARE}
+
+    def record(self, amplitude: float = 0.2, periods: float = 3.0, rows: int = 60) -> Record:
+        """The mechanism moved along the mode, to be looked at: mode.record().report("mode.html").
+
+        amplitude: of the joint that moves most, rad or m. An oscillation goes on without damping for so many periods;
+        what does not oscillate dies away (or grows) for so many time constants. rows: of each. Loops stay closed.
+        """
+        if not np.abs(self.shape).max(initial=0.0):
+            raise InputError(f"record: no joint moves in this mode; it is one of {self._named}.")
+        rate = 1j * self.eigenvalue.imag if self.oscillates else self.eigenvalue
+        each = 2.0 * np.pi / rate.imag if self.oscillates else 1.0 / (abs(rate) or 1.0)
+        t = np.linspace(0.0, periods * each, round(periods * rows) + 1)
+        growth = t / t[-1] if not rate else np.exp(rate * t - max(0.0, rate.real) * t[-1])
+        speed = np.full_like(t, 1.0 / t[-1]) if not rate else rate * growth
+        q, v = self._closed(*(amplitude * (x[:, None] * self.shape).real for x in (growth, speed)))
+        m = self.linear.plant.system.mechanism
+        return Record(state_columns(m, t, q=q, v=v), mechanism=m, provenance={"mechanism": m.name, "mode": str(self)})
+
+    def _closed(self, xi: Array, v: Array) -> tuple[Array, Array]:
+        """Displacements and velocities, with what depends on others as the loops have it."""
+        s, at = self.linear.plant.system, self.linear.at
+        free = [i for i, n in enumerate(s.mechanism.columns[1]) if f"{n}.q" in self.linear.states]
+        q = displaced(s, at["p"], at["q"], xi, free)
+        tree = plain_tree(s, at["p"])
+        return q, consistent(tree, q, v, free=dependent(s, free)) if tree.loops else v
+
+    @property
+    def _named(self) -> str:
+        """What moves, in words."""
+        if self.moves:
+            words = [f"{n} {_phased(x)}" for n, x in self.moves.items()]
+            return ", ".join(words[:NAMED]) + (", ..." if len(words) > NAMED else "")
+        return self.linear.states[int(np.argmax(np.abs(self.states)))]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        real = self.eigenvalue.real
+        time = f"{1.0 / abs(real):.4g}" if real else ""
+        grows = " grows" if real > 0.0 else ""
+        if self.oscillates:
+            return f"{self.frequency:.5g}", f"{self.damping:.4g}", f"{time}{grows}", self._named
+        return "", "", f"{time}{grows}" if real else "rests anywhere", self._named
+
+    def __str__(self) -> str:
+        kind = f"{self.frequency:.4g} Hz, damping {self.damping:.3g}" if self.oscillates else f"{self.row[2]} s"
+        return f"{kind}: {self._named}"
+
+
+@dataclass(frozen=True, eq=False)
+class Modes(Sequence[Mode]):
+    """The modes, the slowest first. Prints as a table."""
+
+    all: tuple[Mode, ...]
+    linear: Linear
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.all[k]
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __iter__(self) -> Iterator[Mode]:
+        return iter(self.all)
+
+    @property
+    def oscillating(self) -> list[Mode]:
+        """Those with a frequency."""
+        return [mode for mode in self.all if mode.oscillates]
+
+    @property
+    def frequencies(self) -> Array:
+        """Natural frequencies in Hz of those that oscillate, the slowest first."""
+        return np.array([mode.frequency for mode in self.oscillating])
+
+    @property
+    def dampings(self) -> Array:
+        """Their damping ratios."""
+        return np.array([mode.damping for mode in self.oscillating])
+
+    def __str__(self) -> str:
+        rows = [(str(k), *mode.row) for k, mode in enumerate(self.all)]
+        head = ("#", "frequency Hz", "damping", "time s", "moves")
+        title = f"{self.linear.plant.system.mechanism.name}: {len(self.oscillating)} oscillations"
+        return str(Table(title, head, rows, (0, 1, 2, 3), self._unrest))
+
+    @property
+    def _unrest(self) -> str:
+        """A word where the point is no equilibrium."""
+        k = (len(self.linear.states) - self.linear.plant.system.nx) // 2
+        a = np.abs(self.linear.rate[: 2 * k])
+        if not a.max(initial=0.0) > RESTS:
+            return ""
+        name = self.linear.states[int(np.argmax(a))]
+        return (
+            f"The point is not at rest ({name} changes by {self.linear.rate[np.argmax(a)]:.3g} a second), where modes "
+            "depend on the choice of coordinates. bc.equilibrium finds where it rests."
+        )
+
+
+def modes(linear: Linear) -> Modes:
+    """Of a linearisation at one point. Of a step: those of the rate that would do the same."""
+    values, vectors = np.linalg.eig(linear.A)
+    if linear.step is not None:
+        values = np.log(values.astype(complex)) / linear.step
+    fastest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    found = []
+    for value, z in zip(values.astype(complex), vectors.T.astype(complex), strict=True):
+        value = 0j if abs(value) <= NOTHING * fastest else value
+        value = complex(value.real, 0.0) if abs(value.imag) <= NOTHING * abs(value) else value
+        if value.imag < 0.0:  # the same motion as its partner
+            continue
+        found.append(_mode(linear, value, z))
+    return Modes(tuple(sorted(found, key=lambda mode: abs(mode.eigenvalue))), linear)
+
+
+def _mode(linear: Linear, value: complex, z: Array) -> Mode:
+    shape = linear.shapes @ z
+    largest = int(np.argmax(np.abs(shape))) if len(shape) else 0
+    scale = shape[largest] if len(shape) and abs(shape[largest]) > 1e-12 * np.abs(z).max() else 0.0
+    if not scale:  # no joint moves
+        return Mode(value, np.zeros(len(shape), complex), z / z[np.argmax(np.abs(z))], linear)
+    return Mode(value, shape / scale, z / scale, linear)
+
+
+def _phased(x: complex) -> str:
+    """An amount, and its phase where that is not simply with or against."""
+    turn = np.degrees(np.angle(x))
+    if min(abs(turn), 180.0 - abs(turn)) < 5.0:
+        return f"{x.real:.2f}"
+    return f"{abs(x):.2f} at {turn:.0f} deg"

@@ -1,0 +1,111 @@
+"""Where a system is looked at: a state, inputs, free numbers and a time, of one point or of many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.loops.assembly import assembled
+from bellcrank.dynamics.loops.numbers import moved
+from bellcrank.errors import InputError, unknown
+from bellcrank.model import Tree
+from bellcrank.sim.arguments import numbers
+from bellcrank.sim.initial import Given, part
+from bellcrank.sim.systems import System
+
+Array = np.ndarray[Any, Any]
+GROUPS = ("q", "v", "x", "u", "p")
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """y (points, size), u (points, nu), p (points, np) and t (points,); shape: of the batch, () for one point."""
+
+    system: System
+    y: Array
+    u: Array
+    p: Array
+    t: Array
+    shape: tuple[int, ...]
+
+    @property
+    def named(self) -> dict[str, Array]:
+        """q, v, x, u and p in the shape of the batch: what `at` takes."""
+        m = self.system.mechanism
+        q, v, x = np.split(self.y, [m.nq, m.nq + m.nv], axis=-1)
+        found = {"q": q, "v": v, "x": x, "u": self.u, "p": self.p}
+        return {key: a.reshape((*self.shape, a.shape[-1])) for key, a in found.items()} | {
+            "t": self.t.reshape(self.shape)
+        }
+
+
+def elements(s: System) -> dict[str, tuple[str, int]]:
+    """Every name that a point may be given by, with its group and its place there. Those of records too."""
+    q, v = s.mechanism.columns
+    own = {"u": list(s.inputs), "p": list(s.parameters)}
+    names = {"q": [f"{n}.q" for n in q], "v": [f"{n}.v" for n in v], "x": [z.name for z in s.states], **own}
+    found = {name: (key, i) for key, some in names.items() for i, name in enumerate(some)}
+    spelled = {"u": "input", "p": "parameter"}
+    return found | {f"{spelled[key]}.{name}": (key, i) for key, some in own.items() for i, name in enumerate(some)}
+
+
+def point(s: System, given: Mapping[str, Any]) -> Point:
+    """A point from a mapping: {"q": [...], "elbow.v": 0.3, "target": 1.0}.
+
+    Whole vectors are q, v, x, u (inputs) and p (free numbers), t is the time; everything else is the name of an
+    element. What is not said: neutral, at rest, as the system says.
+    """
+    known = elements(s)
+    for name in given:
+        if name not in known and name not in (*GROUPS, "t"):
+            raise InputError(f'at, of "{s.mechanism.name}": {unknown("element", name, [*GROUPS, "t", *known])}')
+    m, free = s.mechanism, s.parameters
+    q = _group("q", given, known, m.columns[0], m.neutral())
+    v = _group("v", given, known, m.columns[1], np.zeros(m.nv))
+    x = _group("x", given, known, [z.name for z in s.states], [z.initial for z in s.states])
+    u = _group("u", given, known, s.inputs, [s.defaults.get(n, np.nan) for n in s.inputs])
+    p = _group("p", given, known, list(free), list(free.values()))
+    said = {n: u[..., i] for i, n in enumerate(s.inputs) if not np.isnan(u[..., i]).any()}
+    t = numbers("at: t", given.get("t", 0.0))
+    q, v, x = (np.broadcast_to(a, (*np.broadcast_shapes(a.shape[:-1], t.shape), a.shape[-1])) for a in (q, v, x))
+    found = Given(s, q, v, x, said, None, {n: p[..., i] for i, n in enumerate(free)}, None)
+    times = np.broadcast_to(t, found.shape).reshape(-1)
+    return Point(s, found.y, found.table[:, 0], found.parameters, times, found.shape)
+
+
+def plain_tree(s: System, p: Array) -> Tree:
+    """The tree of the mechanism, with the free numbers p of the system in it."""
+    m, names = s.mechanism, list(s.parameters)
+    return m.at({n: float(p[names.index(n)]) for n in m.parameters}).tree if m.parameters else m.tree
+
+
+def displaced(s: System, p: Array, q: Array, xi: Array, independent: Sequence[int]) -> Array:
+    """q (..., nq) moved by xi (..., nv), and then whatever depends on the independent joints until the loops close."""
+    tree = plain_tree(s, p)
+    moved_there = moved(tree, np.broadcast_to(q, (*xi.shape[:-1], q.shape[-1])), xi)
+    if not tree.loops:
+        return moved_there
+    return assembled(tree, moved_there, free=dependent(s, independent))[0]
+
+
+def dependent(s: System, independent: Sequence[int]) -> Array:
+    """1 for each element of v that depends on others."""
+    return np.array([0.0 if i in independent else 1.0 for i in range(s.mechanism.nv)])
+
+
+def _group(key: str, given: Mapping[str, Any], known: Mapping[str, tuple[str, int]], names: Any, usual: Any) -> Array:
+    """One of the vectors: as a whole, and then element by element."""
+    whole = part(f"at: {key}", given.get(key), list(names), usual)
+    some = {known[n][1]: numbers(f'at: "{n}"', x) for n, x in given.items() if n in known and known[n][0] == key}
+    try:
+        shape = np.broadcast_shapes(whole.shape[:-1], *(x.shape for x in some.values()))
+    except ValueError:
+        shapes = ", ".join(f"{names[i]} {x.shape}" for i, x in some.items())
+        raise InputError(f"at: elements of {key} do not broadcast: {shapes}, with {whole.shape[:-1]}.") from None
+    out = np.array(np.broadcast_to(whole, (*shape, len(names))))
+    for i, x in some.items():
+        out[..., i] = x
+    return out

@@ -1,0 +1,162 @@
+"""How a system answers to small changes: derivatives of its rate, or of a step, along possible displacements.
+
+One kernel moves one direction, y and inputs at once (the jvp of the traced graph), and runs over all directions and
+all points as lanes: its code is three times that of the rate, however many directions there are. z, the coordinates
+of a displacement, are those of independent joints (along v: a quaternion has three), then speeds, then all of x:
+
+    q = q0 (+) xi,   dxi/dt = N^+ (d(N v) - dN xi),   dq/dt = N v,   N^+ N = 1
+
+d(N v) is what the rate answers to the displacement, dN how N itself turns along the motion of the point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.compiling import of_graph
+from bellcrank.dynamics import kinematics
+from bellcrank.graph import Graph, Node, trace
+from bellcrank.integrate import Integrator
+from bellcrank.model import Mechanism
+from bellcrank.scalar import Scalar
+from bellcrank.sim.columns import Columns
+from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.operating_point import Point
+
+Array = np.ndarray[Any, Any]
+ROOM = 100_000  # numbers of one argument of the kernel at a time: more would leave the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """At each point: what there is, and how it answers to z and to the inputs (points, directions, ...)."""
+
+    rate: Array  # (points, n) of z; of a step nothing
+    seen: Array  # (points, outputs)
+    by: Array  # of the rate, or of z after the step, (points, directions, n)
+    seen_by: Array  # (points, directions, outputs)
+    moved: Array  # displacements of all joints, along v, (points, directions, nv)
+
+
+@dataclass(frozen=True, eq=False)
+class Tangents:
+    """Kernels of one system by one choice of independent coordinates."""
+
+    by: Dynamics
+    inputs: tuple[tuple[str, int], ...]  # directions beside those of z: elements of u and of p
+    outputs: tuple[str, ...]
+    integrator: Integrator | None = None  # of a step; None: of the rate
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the elements of z."""
+        s, v = self.by.system, self.by.system.mechanism.columns[1]
+        moving = [v[i] for i in self.by.independent]
+        return (*(f"{n}.q" for n in moving), *(f"{n}.v" for n in moving), *(x.name for x in s.states))
+
+    @cached_property
+    def graph(self) -> Graph:
+        by, method = self.by, self.integrator
+
+        def parts(t: Scalar, y: Any, u: Any = (), h: Scalar = 0.0) -> dict[str, Any]:
+            now = by.determined(list(y))
+            found: dict[str, Any] = {"state": now}
+            if self.outputs:
+                columns = Columns(by.system, by.accelerations, t, now, u)
+                found["seen"] = [columns[name] for name in self.outputs]
+            if method is None:
+                return found | {"after": by.rate(t, now, u)}
+            problem = by.problem(u)
+            memory = list(method.begin(problem, t, now, h)) if method.memory(problem) else []
+            return found | {"after": by.rejoined(method.step(problem, t, now, h, memory).y)}
+
+        shapes = by.arguments | ({"h": ()} if method else {})
+        return by.trace(f"{method.name}.tangents" if method else "tangents", parts, shapes)
+
+    @cached_property
+    def _kernel(self) -> Any:
+        moving = {"y": None} | {key: None for key, _ in self.inputs}
+        return of_graph(self.graph.jvp(list(moving)))
+
+    @cached_property
+    def _turning(self) -> Any:
+        """(q, xi, dq) -> how N xi changes along dq; None where it never does."""
+        m = self.by.system.mechanism
+        shapes = {"q": (m.nq,), "xi": (m.nv,)}
+        found = trace("turning", lambda q, xi: {"dq": kinematics.rate(m.tree, q, xi)}, shapes).jvp(["q"])
+        answers = found.outputs["d_dq"]
+        if not any(isinstance(x, Node) for x in answers.flat):
+            return None
+        return of_graph(Graph("turning", found.inputs, {"turn": answers}, found.tape))
+
+    def __call__(self, at: Point, h: float = 0.0) -> Slopes:
+        """The slopes at all points."""
+        some = max(1, ROOM // (self.by.size * max(1, len(self.names) + len(self.inputs))))
+        parts = [
+            self._some(at.y[k : k + some], at.u[k : k + some], at.p[k : k + some], at.t[k : k + some], h)
+            for k in range(0, len(at.y), some)
+        ]
+        return Slopes(*(np.concatenate([getattr(x, name) for x in parts]) for name in Slopes.__annotations__))
+
+    def _some(self, y: Array, u: Array, p: Array, t: Array, h: float) -> Slopes:
+        s, m, free = self.by.system, self.by.system.mechanism, self.by.independent
+        n, k, every = len(self.names), len(free), len(self.names) + len(self.inputs)
+        N = motions(m, y[:, : m.nq])
+        d: dict[str, Array] = {"y": np.zeros((len(y), every, self.by.size))}
+        d["y"][:, :k, : m.nq] = N[:, free]
+        for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)], k):
+            d["y"][:, j, i] = 1.0
+        given: dict[str, Array] = {"t": t[:, None], "y": y[:, None], "u": u[:, None], "p": p[:, None], "h": np.array(h)}
+        for j, (key, i) in enumerate(self.inputs, n):
+            d.setdefault(key, np.zeros((every, given[key].shape[-1])))[j, i] = 1.0
+        wanted = {key: x for key, x in given.items() if key in self.graph.inputs}
+        with np.errstate(all="ignore"):
+            found = self._kernel(**wanted, **{f"d_{key}": x for key, x in d.items()})
+        state, after, d_after = (found[key] for key in ("state", "after", "d_after"))
+        moved = displacement(N[:, None], found["d_state"][..., : m.nq])
+        if self.integrator is None:
+            turn = self._turn(y, moved)
+            shift = displacement(N[:, None], d_after[..., : m.nq] - turn)
+            speed = state[:, 0, m.nq :][:, free]
+            rate = np.concatenate([speed, after[:, 0, m.nq :][:, self._rest]], axis=-1)
+        else:
+            shift = displacement(motions(m, after[:, 0, : m.nq])[:, None], d_after[..., : m.nq])
+            rate = np.zeros((len(y), 0))
+        answers = np.concatenate([shift[..., free], d_after[..., m.nq :][..., self._rest]], axis=-1)
+        seen, seen_by = (found[key] if self.outputs else np.zeros((len(y), every, 0)) for key in ("seen", "d_seen"))
+        return Slopes(rate, seen[:, 0], answers, seen_by, moved)
+
+    @property
+    def _rest(self) -> list[int]:
+        """Independent speeds and x, behind q."""
+        nv, nx = self.by.system.mechanism.nv, self.by.system.nx
+        return [*self.by.independent, *range(nv, nv + nx)]
+
+    def _turn(self, y: Array, moved: Array) -> Array:
+        """dN xi along the motion of each point."""
+        m = self.by.system.mechanism
+        q, v = y[:, : m.nq], y[:, m.nq : m.nq + m.nv]
+        if self._turning is None or not v.any():
+            return np.zeros((*moved.shape[:-1], m.nq))
+        along = np.einsum("rv,rvq->rq", v, motions(m, q))
+        found: Array = self._turning(q=q[:, None], xi=moved, d_q=along[:, None])
+        return found
+
+
+def motions(m: Mechanism, q: Array) -> Array:
+    """N at each q, by rows: how q moves for a unit of each element of v, (..., nv, nq)."""
+    rows = []
+    for i in range(m.nv):
+        unit = [1.0 if j == i else 0.0 for j in range(m.nv)]
+        row = kinematics.rate(m.tree, list(np.moveaxis(q, -1, 0)), unit)
+        rows.append(np.stack([np.broadcast_to(np.asarray(x, float), q.shape[:-1]) for x in row], axis=-1))
+    return np.stack(rows, axis=-2) if rows else np.zeros((*q.shape[:-1], 0, m.nq))
+
+
+def displacement(N: Array, dq: Array) -> Array:
+    """xi of dq = N xi: the motions of a joint are square to each other."""
+    return np.asarray(np.einsum("...vq,...q->...v", N / (N * N).sum(axis=-1, keepdims=True), dq))
