@@ -264,6 +264,11 @@ class Graph:
         """For weights w_y of the outputs y, the gradient g_x of their weighted sum with respect to each input x."""
         return above("graph.variations").vjp(self, wrt)  # type: ignore[no-any-return]
 
+    @cached_property
+    def pullback(self) -> Graph:
+        """Its vjp with respect to all inputs, made once: what the vjp of a graph that calls this one calls."""
+        return self.vjp()
+
     def sparsity(self, of: str, wrt: str) -> Array:
         """Where d(of)/d(wrt) may be other than zero: an array of truths, (*of, *wrt)."""
         return above("graph.variations").sparsity(self, of, wrt)  # type: ignore[no-any-return]
