@@ -9,6 +9,7 @@
 
     plant = bc.system(arm, actuators=..., control=...)
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
+    bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     bc.drive(plant)                                 in real time
 
     bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
@@ -38,7 +39,10 @@ _HOMES = {
     "graph": ("Graph",),
     "scheduling": ("Machine", "Schedule"),
     # runs
-    "sim": ("Drive", "Event", "Saving", "Simulator", "Solver", "System", "drive", "simulate", "system"),
+    "sim": (
+        *("Adjoint", "Drive", "Event", "Gradient", "Saving", "Simulator", "Solver", "System", "drive", "gradient"),
+        *("simulate", "system"),
+    ),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
