@@ -7,12 +7,13 @@ there are; and it is that of the numbers that the run computes, not of what they
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,20 +25,23 @@ from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
+from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
-from bellcrank.sim.adjoint_sweeps import Lanes, Task, Weights, stretch_of, taken_back
+from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
 from bellcrank.sim.arguments import steps_of
 from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.dynamics import Integral
 from bellcrank.sim.events import Event
+from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.initial import Given
-from bellcrank.sim.plan import Plan, planned
+from bellcrank.sim.plan import planned
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.settings import Saving, Solver, changed, grouped
 from bellcrank.sim.systems import System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 
 Array = np.ndarray[Any, Any]
+Made = TypeVar("Made")
 Cost = str | Callable[..., Scalar] | None
 
 
@@ -104,6 +108,7 @@ class Adjoint:
         self.dynamics = tree_dynamics(self.system, self.solver, (), integrals)
         self.steps = AdjointSteps(self.dynamics, self.integrator)
         self._made: dict[Any, Any] = {}
+        self._lock = threading.RLock()
 
     @cached_property
     def end(self) -> Graph:
@@ -147,41 +152,44 @@ class Adjoint:
             )
         given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, False)
-        y, lanes = self.dynamics.started(given.y), 1 if given.runs == 1 else host().lanes("float64")
-        stretch = stretch_of(plan.steps, 8 * lanes * self.steps.note.size, checkpoints)
-        held = steps_of(given.hold, plan.h)
+        on, note = self._place(plan.where, given.runs), self.steps.note.size
+        stretch, held = stretch_of(plan.steps, on.room(note), checkpoints), steps_of(given.hold, plan.h)
+        y = self.dynamics.started(given.y)
         task = Task(y, given.table, given.parameters, plan.h, plan.steps, held, stretch)
-        found = self._swept(task, plan, lanes)
-        return self._named(found, given, input_step is not None)
-
-    def _swept(self, task: Task, plan: Plan, lanes: int) -> Weights:
-        """All runs, part by part."""
-        on, threads = Lanes(self._compiled, lanes), plan.where.threads
 
         def one(part: Task) -> Weights:
             return taken_back(self.steps, on, part, partial(self._weighed, plan.seconds))
 
-        parts = task.parts(self.steps.note.size, lanes, threads)
-        if threads == 1 or len(parts) == 1:
+        parts, threads = task.parts(on.together(task, note)), plan.where.threads
+        if threads == 1 or len(parts) == 1 or plan.where.target == "cuda":
             found = list(map(one, parts))
         else:
             with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
                 found = list(pool.map(one, parts))
-        return Weights(*(np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights)))
+        whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
+        return self._named(Weights(*whole), given, input_step is not None)
+
+    def _place(self, where: Where, runs: int) -> Place:
+        if where.target == "cuda":
+            return GpuThreads(partial(self._on_gpu, where.dtype), where.dtype, runs)
+        return Lanes(self._compiled, 1 if runs == 1 else host().lanes("float64"), where.threads)
+
+    def _on_gpu(self, dtype: str, program: Program) -> GpuProgram:
+        return self._once((program, dtype), lambda: GpuProgram(program, dtype))
 
     def _compiled(self, program: Program, lanes: int) -> Compiled:
-        if (program, lanes) not in self._made:
-            self._made[program, lanes] = Compiled(program, lanes).ready()
-        found: Compiled = self._made[program, lanes]
-        return found
+        return self._once((program, lanes), lambda: Compiled(program, lanes).ready())
 
-    @cached_property
-    def _weigh(self) -> Any:
-        return of_graph(self.end)
+    def _once(self, key: Any, make: Callable[[], Made]) -> Made:
+        with self._lock:  # several threads may want it at once
+            if key not in self._made:
+                self._made[key] = make()
+            found: Made = self._made[key]
+            return found
 
     def _weighed(self, t: float, y: Array, u: Array, p: Array) -> Weights:
         given = {"t": t, "y": y, "u": u, "p": p, "w_value": 1.0}
-        found = self._weigh(**{name: given[name] for name in self.end.inputs})
+        found = self._once("end", lambda: of_graph(self.end))(**{name: given[name] for name in self.end.inputs})
         nothing = np.zeros((len(y), 0))
         return Weights(found["value"], found["g_y"], found.get("g_p", nothing), found.get("g_u", nothing))
 

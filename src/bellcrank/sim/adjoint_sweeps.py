@@ -40,15 +40,15 @@ class Task:
     def runs(self) -> int:
         return len(self.y)
 
-    def parts(self, each: int, lanes: int, threads: int) -> list[Task]:
-        """Whole blocks of lanes, so many that their notes stay near the processor, and some for each thread. each:
-        elements of a note. Lanes that nobody asked for do what the last one does.
-        """
-        runs = np.minimum(np.arange(-(-self.runs // lanes) * lanes), self.runs - 1)
-        rows = self.steps if self.stretch >= self.steps else self.stretch + self.stretches
-        blocks = max(1, NEAR // (8 * each * rows * lanes))
-        blocks = min(blocks, max(1, len(runs) // lanes // (SHARE * threads))) if threads > 1 else blocks
-        return [self.part(runs[k : k + blocks * lanes]) for k in range(0, len(runs), blocks * lanes)]
+    def parts(self, some: int) -> list[Task]:
+        """So many runs each. The last has as many; who is too many in it does what the last run does."""
+        runs = np.minimum(np.arange(-(-self.runs // some) * some), self.runs - 1)
+        return [self.part(runs[k : k + some]) for k in range(0, len(runs), some)]
+
+    @property
+    def notes(self) -> int:
+        """How many there are of a run at once."""
+        return self.steps if self.stretch >= self.steps else self.stretch + self.stretches
 
     @property
     def stretches(self) -> int:
@@ -86,11 +86,20 @@ class Swept:
 class Place(Protocol):
     """Where sweeps are made."""
 
+    def room(self, note: int) -> int:
+        """For so many notes of a run. note: elements of one."""
+
+    def together(self, task: Task, note: int) -> int:
+        """How many runs are made at once."""
+
     def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
         """A state to begin with."""
 
-    def swept(self, program: Program, state: Any, table: Any, parameters: Array, room: int) -> Swept:
-        """Runs to their ends; table: of this computer, or rows of a sweep."""
+    def given(self, task: Task) -> tuple[Any, Any]:
+        """The table of inputs and the parameters, as they lie there."""
+
+    def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+        """Runs to their ends; table: as given, or rows of a sweep. room: for so many rows of each."""
 
     def row(self, rows: Any, k: int) -> Any:
         """The k-th row of all runs, (row, runs), as it lies there."""
@@ -106,7 +115,8 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
     """The weights of all that runs began with. weigh: gives those of what they end with."""
     cut = task.stretch < task.steps
     begin = {"y": task.y, "fresh": 1.0, "last": task.steps, "stride": task.stretch if cut else 1.0}
-    notes = _forwards(steps, on, task, begin, task.stretches if cut else task.steps)
+    fed = on.given(task)
+    notes = _forwards(steps, on, task, fed, begin, task.stretches if cut else task.steps)
     places = steps.forwards.layout.places
     y = on.numbers(notes.state[places["y"]]).T
     line, fresh = (int(on.numbers(notes.state[places[key]])[0]) if steps.nu else 0 for key in ("input", "fresh"))
@@ -115,40 +125,39 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
     first = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
     state, places, found = on.state(steps.backwards, task.runs, first), steps.backwards.layout.places, []
     for k in reversed(range(task.stretches)):
-        table = _again(steps, on, task, on.row(notes.rows, k), k) if cut else notes.rows
+        table = _again(steps, on, task, fed, on.row(notes.rows, k), k) if cut else notes.rows
         count = min(task.stretch, task.steps - k * task.stretch)
         for key, value in (("live", 1.0), ("due", 0.0), ("input", count - 1.0)):
             state[places[key]] = value
-        swept = on.swept(steps.backwards, state, table, task.parameters, max(1, min(count, task.table.shape[1])))
+        swept = on.swept(steps.backwards, state, table, fed[1], min(count, task.table.shape[1]))
         state = swept.state
         found += [on.rows(swept)] if steps.nu else []
     w, p = (on.numbers(state[places[key]]).T for key in ("w_y", "g_p"))
     return Weights(last.value, w, p, _by_line(task, found, line, last.u if fresh else None))
 
 
-def stretch_of(steps: int, each: int, checkpoints: int | None) -> int:
-    """Steps from one checkpoint to the next: as many as asked for, or as leave room for the notes. each: bytes of a
-    note.
-    """
+def stretch_of(steps: int, fit: int, checkpoints: int | None) -> int:
+    """Steps from one checkpoint to the next: as many as asked for, or as many as leave room. fit: so many notes do."""
     if checkpoints is not None:
         return -(-steps // min(many("checkpoints", checkpoints), steps))
-    fit = ROOM // each
     return steps if steps <= fit else max(math.isqrt(steps), fit - steps // max(1, fit))
 
 
-def _forwards(steps: AdjointSteps, on: Place, task: Task, first: Mapping[str, Any], room: int) -> Swept:
+def _forwards(
+    steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], first: Mapping[str, Any], room: int
+) -> Swept:
     clock = {"input_steps": task.input_steps, "input_last": task.table.shape[1] - 1.0}
     state = on.state(steps.forwards, task.runs, {"h": task.h, "live": 1.0, **clock, **first})
-    return on.swept(steps.forwards, state, task.table, task.parameters, room)
+    return on.swept(steps.forwards, state, *fed, room)
 
 
-def _again(steps: AdjointSteps, on: Place, task: Task, note: Any, k: int) -> Any:
+def _again(steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], note: Any, k: int) -> Any:
     """The notes of the k-th stretch, from that of its first step."""
     n = k * task.stretch
     was = {key: note[steps.note.places[key]] for key in ("y", "memory", "fresh", "line")}
     was = {key: x.T for key, x in was.items()} | {"input": was["line"]}
     end = min(n + task.stretch, task.steps)
-    return _forwards(steps, on, task, {**was, "n": n, "next": n, "stride": 1.0, "last": end}, end - n).rows
+    return _forwards(steps, on, task, fed, {**was, "n": n, "next": n, "stride": 1.0, "last": end}, end - n).rows
 
 
 def _by_line(task: Task, found: list[Array], line: int, last: Array | None) -> Array:
@@ -171,13 +180,26 @@ class Lanes:
 
     code: Callable[[Program, int], Compiled]
     lanes: int
+    threads: int = 1
+
+    def room(self, note: int) -> int:
+        return ROOM // (8 * note * self.lanes)
+
+    def together(self, task: Task, note: int) -> int:
+        """Whole blocks, so many that their notes stay near the processor, and some for each thread."""
+        blocks, there = NEAR // (8 * note * task.notes * self.lanes), -(-task.runs // self.lanes)
+        blocks = min(blocks, there if self.threads == 1 else there // (SHARE * self.threads))
+        return max(1, blocks) * self.lanes
 
     def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
         return program.layout.array(runs, values)
 
-    def swept(self, program: Program, state: Any, table: Any, parameters: Array, room: int) -> Swept:
-        rows = np.empty((len(parameters), room, program.row))
-        blocks = Blocks(self.code(program, self.lanes), state, parameters.T, table, rows)
+    def given(self, task: Task) -> tuple[Any, Any]:
+        return task.table, task.parameters.T
+
+    def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+        rows = np.empty((state.shape[1], room, program.row))
+        blocks = Blocks(self.code(program, self.lanes), state, parameters, table, rows)
         while not blocks.done:
             blocks.advance()
         return Swept(blocks.state, blocks.rows, int(blocks.counts[0]))
