@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.actuators import PID, DCMotor, SpringDamper
+from bellcrank.graph import Pulled
 from bellcrank.graph.inline import inlined
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.sim import adjoint_sweeps as sweeps
-from trees import close, few, trees
+from trees import HOLONOMIC, close, few, trees
 
 Array = np.ndarray[Any, Any]
 H = 0.01
@@ -86,6 +87,22 @@ def agrees(adjoint: bc.Adjoint, seed: int, steps: int = 6, hold: int = 1, lines:
 @given(trees(max_bodies=4, passive=True, armature=True), st.integers(0, 1000))
 def test_weights_and_directions_agree_on_random_trees(m: Mechanism, seed: int) -> None:
     agrees(bc.Adjoint(pushed(m), running, final), seed, steps=3, lines=3)
+
+
+@few(10)
+@given(trees(HOLONOMIC, max_bodies=5, passive=True, armature=True, coupled=True), st.integers(0, 1000))
+def test_the_short_way_back_is_the_chain_rule(m: Mechanism, seed: int) -> None:
+    """With an integral that sees accelerations, and a parameter in the mass matrix."""
+    m = m.free("b0.mass")
+    f = bc.Adjoint(pushed(m), f"{m.columns[1][-1]}.a", "energy").dynamics.f
+    rng = np.random.default_rng(seed)
+    q, v, _ = m.random(seed)
+    at = {"t": 0.3, "y": np.concatenate([q, v, [0.2]]), "u": rng.normal(size=2), "p": np.array(m.parameters.nominal)}
+    w = rng.normal(size=len(at["y"]))
+    short = f.pullback.evaluate(**at, r_dy=f.evaluate(**at)["dy"], w_dy=w)
+    assert isinstance(f, Pulled)
+    for name, want in f.vjp().evaluate(**at, w_dy=w).items():
+        close(short[name], want, 1e-9)
 
 
 @pytest.mark.parametrize("name", INTEGRATORS)

@@ -147,8 +147,8 @@ class AdjointSteps:
                 "next": where(noted, old["next"] + old["stride"], old["next"]),
             }
             # A lane that has stopped stays as it is: others in its block may have farther to go.
-            kept = {key: chosen(old["live"] > 0.0, new[key], old[key]) for key in new}
-            kept["due"] = where(old["live"] > 0.0, new["due"], 0.0)
+            kept = {key: chosen(old["live"] > 0.0, new[key], old[key]) for key in new if key != "note"}
+            kept |= {"due": where(old["live"] > 0.0, new["due"], 0.0), "note": new["note"]}
             if self.nu:
                 kept |= fed(old, kept["n"], old["input_steps"], EARLY)
             return {"s": places.written(old | kept)}
