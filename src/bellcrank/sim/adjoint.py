@@ -163,9 +163,9 @@ class Adjoint:
         parts, threads = task.parts(on.together(task, note)), plan.where.threads
         if threads == 1 or len(parts) == 1 or plan.where.target == "cuda":
             found = list(map(one, parts))
-        else:
+        else:  # the first one makes all that is made once
             with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-                found = list(pool.map(one, parts))
+                found = [one(parts[0]), *pool.map(one, parts[1:])]
         whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
         return self._named(Weights(*whole), given, input_step is not None)
 
@@ -188,10 +188,13 @@ class Adjoint:
             return found
 
     def _weighed(self, t: float, y: Array, u: Array, p: Array) -> Weights:
-        given = {"t": t, "y": y, "u": u, "p": p, "w_value": 1.0}
+        lost = np.asarray(~np.isfinite(y).all(axis=1))  # which a kernel would not take
+        given = {"t": t, "y": np.where(lost[:, None], 0.0, y), "u": u, "p": p, "w_value": 1.0}
         found = self._once("end", lambda: of_graph(self.end))(**{name: given[name] for name in self.end.inputs})
         nothing = np.zeros((len(y), 0))
-        return Weights(found["value"], found["g_y"], found.get("g_p", nothing), found.get("g_u", nothing))
+        return Weights(
+            np.where(lost, np.nan, found["value"]), found["g_y"], found.get("g_p", nothing), found.get("g_u", nothing)
+        )
 
     def _named(self, found: Weights, given: Given, sampled: bool) -> Gradient:
         """The gradient as people see it. Of a run that ran away, all of it is not a number."""
@@ -239,6 +242,7 @@ def gradient(
     final: Cost = None,
     integrator: str | None = None,
     method: str | None = None,
+    events: Sequence[Event] = (),
     **settings: Any,
 ) -> Gradient:
     """A scalar of a run, and how fast it changes with every input at every time, every free number and the start.
@@ -256,5 +260,5 @@ def gradient(
     It costs about three runs, however many inputs there are. bc.Adjoint is the same for many runs: compiled once. All
     of it: docs/derivatives.md.
     """
-    made = Adjoint(mechanism, running, final, integrator, method)
+    made = Adjoint(mechanism, running, final, integrator, method, events)
     return made.run(seconds, q0, v0, x0, **settings)
