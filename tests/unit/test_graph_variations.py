@@ -96,6 +96,14 @@ def test_behind_calls_there_are_calls() -> None:
     np.testing.assert_allclose(bc.compile(back)(u, w), back.evaluate(u=u, w_z=w)["g_u"], rtol=1e-13)
 
 
+def test_what_is_handed_on_is_not_waited_for() -> None:
+    """An input that is an output is the argument itself, also on the way back; the rest is the call's result."""
+    inner = trace("inner", lambda x: {"y": [x[1], bc.sin(x[0])]}, {"x": (2,)})
+    outer = trace("outer", lambda u: {"z": inner.call(x=[u[0], 3.0 * u[1]])["y"]}, {"u": (2,)})
+    assert [node.op for node in outer.outputs["z"]] == ["mul", "result"]
+    np.testing.assert_allclose(outer.vjp().evaluate(u=[0.7, 0.3], w_z=[2.0, 5.0])["g_u"], [5.0 * np.cos(0.7), 6.0])
+
+
 def test_what_is_known_need_not_be_computed() -> None:
     inner = trace("inner", lambda x: {"y": [bc.sin(x[0]) * x[1]]}, {"x": (2,)})
     outer = trace("outer", lambda u: {"z": [inner.call(x=u)["y"][0] * u[0]]}, {"u": (2,)})

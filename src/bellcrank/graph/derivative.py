@@ -88,11 +88,9 @@ def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]
     if not weights:
         return []
     step(f"d {call.label}")
-    flat, back = [x for array in function.outputs.values() for x in array.flat], function.pullback
-    given = [weights.get(k, 0.0) for k in range(len(flat))]
-    if any(f"r_{name}" in back.inputs for name in function.outputs):
-        given = [call.tape.node("result", call, k) if isinstance(x, Node) else x for k, x in enumerate(flat)] + given
-    found = call.tape.call(back, *arguments, *given)
+    results, back = call.tape.results(call), function.pullback
+    known = results if any(f"r_{name}" in back.inputs for name in function.outputs) else []
+    found = call.tape.call(back, *arguments, *known, *(weights.get(k, 0.0) for k in range(len(results))))
     return [(a, g) for a, g in zip(arguments, found, strict=True) if isinstance(a, Node)]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import Graph, Layout, Program
+from bellcrank.graph.inline import opened
 from bellcrank.graph.layout import size
 from bellcrank.graph.variations import given
 from bellcrank.integrate import Integrator
@@ -74,9 +75,11 @@ class AdjointSteps:
         wrt = [name for name in ("y", "memory", "u", "p") if name in self.step.inputs]
         back = self.step.vjp(wrt)
         told = [node for node in self.step.nodes if node.op == "result"]
-        used = {node.args for node in given(back, "told", told).nodes if node.op == "input"}
-        kept = [node for k, node in enumerate(told) if ("told", k) in used]
-        return kept, (given(back, "told", kept) if kept else back)
+        short = opened(given(back, "all", told))
+        used = [node for node in short.nodes if node.op == "input" and node.args[0] == "all"]
+        short = given(short, "told", used)
+        inputs = {name: shape for name, shape in short.inputs.items() if name != "all" and shape != (0,)}
+        return [told[node.args[1]] for node in used], Graph(short.name, inputs, short.outputs, short.tape)
 
     @property
     def back(self) -> Graph:

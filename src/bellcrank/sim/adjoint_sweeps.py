@@ -21,7 +21,7 @@ from bellcrank.sim.lanes import SHARE
 from bellcrank.sim.runner import Blocks, Compiled
 
 Array = np.ndarray[Any, Any]
-ROOM, NEAR = 2**28, 2**23  # bytes for notes: of a run, and of runs that are made together, near the processor
+ROOM, NEAR = 2**28, 2**21  # bytes for notes: of a run, and of runs that are made together, near the processor
 
 
 @dataclass(frozen=True, eq=False)
