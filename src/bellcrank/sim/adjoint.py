@@ -7,7 +7,6 @@ there are; and it is that of the numbers that the run computes, not of what they
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -108,7 +107,6 @@ class Adjoint:
         self.dynamics = tree_dynamics(self.system, self.solver, (), integrals)
         self.steps = AdjointSteps(self.dynamics, self.integrator)
         self._made: dict[Any, Any] = {}
-        self._lock = threading.RLock()
 
     @cached_property
     def end(self) -> Graph:
@@ -157,15 +155,15 @@ class Adjoint:
         y = self.dynamics.started(given.y)
         task = Task(y, given.table, given.parameters, plan.h, plan.steps, held, stretch)
 
-        def one(part: Task) -> Weights:
-            return taken_back(self.steps, on, part, partial(self._weighed, plan.seconds))
+        def some(runs: Array) -> Weights:
+            return taken_back(self.steps, on, task.part(runs), partial(self._weighed, plan.seconds))
 
-        parts, threads = task.parts(on.together(task, note)), plan.where.threads
-        if threads == 1 or len(parts) == 1 or plan.where.target == "cuda":
-            found = list(map(one, parts))
+        shares, threads = task.shares(on.together(task, note)), plan.where.threads
+        if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
+            found = list(map(some, shares))
         else:  # the first one makes all that is made once
             with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-                found = [one(parts[0]), *pool.map(one, parts[1:])]
+                found = [some(shares[0]), *pool.map(some, shares[1:])]
         whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
         return self._named(Weights(*whole), given, input_step is not None)
 
@@ -181,11 +179,10 @@ class Adjoint:
         return self._once((program, lanes), lambda: Compiled(program, lanes).ready())
 
     def _once(self, key: Any, make: Callable[[], Made]) -> Made:
-        with self._lock:  # several threads may want it at once
-            if key not in self._made:
-                self._made[key] = make()
-            found: Made = self._made[key]
-            return found
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
 
     def _weighed(self, t: float, y: Array, u: Array, p: Array) -> Weights:
         lost = np.asarray(~np.isfinite(y).all(axis=1))  # which a kernel would not take

@@ -40,10 +40,10 @@ class Task:
     def runs(self) -> int:
         return len(self.y)
 
-    def parts(self, some: int) -> list[Task]:
-        """So many runs each. The last has as many; who is too many in it does what the last run does."""
+    def shares(self, some: int) -> list[Array]:
+        """Which runs are made together, so many each. The last has as many: who is too many does what the last does."""
         runs = np.minimum(np.arange(-(-self.runs // some) * some), self.runs - 1)
-        return [self.part(runs[k : k + some]) for k in range(0, len(runs), some)]
+        return [runs[k : k + some] for k in range(0, len(runs), some)]
 
     @property
     def notes(self) -> int:
