@@ -230,3 +230,16 @@ def test_actuators_without_commands() -> None:
         inputs={"a": 0.0, "b": 0.0},
     )
     agrees(bc.Adjoint(plant, running, final), 2)
+
+
+def test_forces_from_outside_and_states_of_the_control() -> None:
+    m = bc.zoo.load("excavator")
+
+    def soil(t: Any, pose: Any, velocity: Any) -> Any:
+        return [-20.0 * velocity[0], bc.sin(t), 5.0 * pose[0][3]], [0.0, 0.1 * velocity[3], 0.0]
+
+    def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return [100.0 * (u["a"] - a) + x["lag"] for a in q], [u["b"] * q[0] - x["lag"]]
+
+    plant = bc.system(m, control=control, inputs=["a", "b"], states={"lag": 0.3}, forces={"bucket": soil})
+    agrees(bc.Adjoint(plant, running, final), 4)

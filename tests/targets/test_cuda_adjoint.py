@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.emit.cuda import device
 from emulated import emulated
 
 __all__ = ["emulated"]  # a fixture
@@ -66,3 +67,12 @@ def test_runs_that_do_not_fit_are_done_in_parts(emulated: Emulated) -> None:
     emulated(int(8 * 2.5 * 20 * note / 0.8))
     assert made._place(bc.Where("cuda"), 5).room(note) < 14
     same(made.run(0.14, target="cuda", **given()), whole, 0.0)
+
+
+@pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
+def test_on_a_gpu(dtype: str, tolerance: float) -> None:
+    made = adjoint()
+    for checkpoints in (None, 4):
+        gpu = made.run(0.14, target="cuda", dtype=dtype, checkpoints=checkpoints, **given())
+        same(gpu, made.run(0.14, **given()), tolerance)

@@ -43,6 +43,16 @@ def test_a_gradient_that_is_known_by_heart() -> None:
     assert energy.value == pytest.approx(0.4)
 
 
+def test_settings_are_those_of_a_simulation() -> None:
+    def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return [-2.0 * a for a in q]
+
+    how = bc.Solver("euler", step=0.005)
+    found = bc.gradient(CHAIN, 0.05, [0.1, 0.2], final=END, control=control, solver=how, where=bc.Where(threads=2))
+    run = bc.simulate(CHAIN, 0.05, [0.1, 0.2], control=control, solver=how)
+    assert found.value == pytest.approx(run[END][-1], rel=1e-12)
+
+
 def test_an_output_may_be_called_as_ours_are() -> None:
     plant = bc.system(PLANT.mechanism, outputs={"running": lambda t, q, v, x, u: q[0], "final": lambda *_: 0.0})
     found = bc.gradient(plant, 0.01, [0.3, 0.0], running=lambda t, q, v, x, u: 2.0, final="running")

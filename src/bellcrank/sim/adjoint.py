@@ -36,7 +36,7 @@ from bellcrank.sim.initial import Given
 from bellcrank.sim.plan import planned
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.settings import Saving, Solver, changed, grouped
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 
 Array = np.ndarray[Any, Any]
@@ -237,9 +237,12 @@ def gradient(
     *,
     running: Cost = None,
     final: Cost = None,
+    control: Control | None = None,
     integrator: str | None = None,
     method: str | None = None,
     events: Sequence[Event] = (),
+    solver: Solver | None = None,
+    where: Where | None = None,
     **settings: Any,
 ) -> Gradient:
     """A scalar of a run, and how fast it changes with every input at every time, every free number and the start.
@@ -249,13 +252,15 @@ def gradient(
         found.value, found.inputs["torque"], found.q0, found.parameters["boom.mass"]
 
     running: what is integrated over the run; final: what is added at its end. Each is a function of (t, q, v, x, u) or
-    the name of a column ("elbow.q", "energy", an output of the system). Start, inputs, input_step, parameters, batch,
-    step, target, dtype and threads are those of bc.simulate; leading axes make a batch. Steps are fixed: without step=
-    they are 1 ms. checkpoints: so many states are kept of a run, and the steps between are done again on the way back;
-    unless told, all steps are kept where the memory allows. The result is the same.
+    the name of a column ("elbow.q", "energy", an output of the system): running="effort" is the summary
+    integral(effort). Start, control, inputs, input_step, parameters, batch, step, target, dtype, threads, solver and
+    where are those of bc.simulate; leading axes make a batch. Steps are fixed: without step= they are 1 ms.
+    checkpoints: so many states are kept of a run, and the steps between are done again on the way back; unless told,
+    all steps are kept where the memory allows. The result is the same.
 
-    It costs about three runs, however many inputs there are. bc.Adjoint is the same for many runs: compiled once. All
+    It costs two to four runs, however many inputs there are. bc.Adjoint is the same for many runs: compiled once. All
     of it: docs/derivatives.md.
     """
-    made = Adjoint(mechanism, running, final, integrator, method, events)
+    parts: dict[str, Any] = {"control": control} if control is not None else {}
+    made = Adjoint(mechanism, running, final, integrator, method, events, solver, where, **parts)
     return made.run(seconds, q0, v0, x0, **settings)
