@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, loops, ours, simulation
+from bench import baseline, gradients, loops, ours, simulation
 from bench.row import CORE, Row, robot
 
 
@@ -88,6 +88,7 @@ def derivatives() -> Iterator[Row]:
         yield side_by_side(f"one state, {title}", partial(ours.native_ns, m, k), peer, *single)
         if name == "panda":
             yield Row(f"operations, {title}", k.graph.count().arithmetic, None, "ops", 5500, 4000)
+    yield from gradients.rows()
 
 
 def python() -> Iterator[Row]:

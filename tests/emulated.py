@@ -131,11 +131,12 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """target="cuda" is this processor; call the result with bytes, to say how much memory the device has."""
 
     def memory(size: int) -> None:
-        monkeypatch.setattr("bellcrank.sim.gpu.free_bytes", lambda: size)
+        for module in ("gpu", "adjoint_gpu"):
+            monkeypatch.setattr(f"bellcrank.sim.{module}.free_bytes", lambda: size)
 
     memory(10**9)
     found = fake_cupy()
-    for module in ("bellcrank.sim.gpu", "bellcrank.emit.cuda.device"):
+    for module in ("bellcrank.sim.gpu", "bellcrank.sim.adjoint_gpu", "bellcrank.emit.cuda.device"):
         monkeypatch.setattr(f"{module}.cupy", lambda: found)
     monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
     monkeypatch.setattr("bellcrank.sim.plan.missing", lambda: "")

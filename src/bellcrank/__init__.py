@@ -9,6 +9,7 @@
 
     plant = bc.system(arm, actuators=..., control=...)
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
+    bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     bc.drive(plant)                                 in real time
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
 
@@ -39,9 +40,12 @@ _HOMES = {
     "graph": ("Graph",),
     "scheduling": ("Machine", "Schedule"),
     # runs
-    "sim": ("Drive", "Event", "Saving", "Simulator", "Solver", "System", "drive", "simulate", "system"),
     "sim.linear": ("Linear", "linearize"),
     "sim.equilibrium": ("Equilibrium", "EquilibriumError", "equilibrium"),
+    "sim": (
+        *("Adjoint", "Drive", "Event", "Gradient", "Saving", "Simulator", "Solver", "System", "drive", "gradient"),
+        *("simulate", "system"),
+    ),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes

@@ -48,12 +48,15 @@ from bellcrank.scalar import tanh as tanh
 from bellcrank.scalar import where as where
 from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
+from bellcrank.sim import Adjoint as Adjoint
 from bellcrank.sim import Drive as Drive
 from bellcrank.sim import Event as Event
+from bellcrank.sim import Gradient as Gradient
 from bellcrank.sim import Saving as Saving
 from bellcrank.sim import Simulator as Simulator
 from bellcrank.sim import Solver as Solver
 from bellcrank.sim import System as System
+from bellcrank.sim import gradient as gradient
 from bellcrank.sim import simulate as simulate
 from bellcrank.sim import system as system
 from bellcrank.sim.equilibrium import Equilibrium as Equilibrium

@@ -136,7 +136,7 @@ def loop_of(name: str) -> Loop:
 
 def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
     """Of what waits across a call in events, rows and starts, nothing is in registers or in shared memory."""
-    loop = loop_of("bounces dopri5")
+    loop = loop_of("fed event dopri5")
     rare = [p for p in loop.procedures if p.name in ("start", "observe", "locate")]
     assert len(rare) == 3
     assert all(p.in_registers == p.slots == 0 for p in rare)

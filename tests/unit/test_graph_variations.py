@@ -13,6 +13,8 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
+from bellcrank.graph.inline import inlined
+from bellcrank.graph.variations import given as given_nodes
 from trees import few
 
 
@@ -71,6 +73,44 @@ def test_through_a_call() -> None:
     u = np.array([0.7, 0.3])
     found = outer.vjp().evaluate(u=u, w_z=[1.0])["g_u"]
     np.testing.assert_allclose(found, [np.cos(0.49) * 1.4 * 0.3, np.sin(0.49)], rtol=1e-12)
+
+
+def test_behind_calls_there_are_calls() -> None:
+    """Of one pullback, however often its graph is called, and through calls of calls; a number may be an argument."""
+    deep = trace("deep", lambda x: {"y": [bc.sin(x[0]) * x[1], x[1]], "z": x[0] * x[0]}, {"x": (2,)})
+
+    def middle(x: Any, k: Any) -> dict[str, Any]:
+        first = deep.call(x=x)
+        second = deep.call(x=[first["z"][()] * k, 0.5])
+        return {"y": [*second["y"], first["y"][0]]}
+
+    inner = trace("inner", middle, {"x": (2,), "k": ()})
+    outer = trace("outer", lambda u: {"z": inner.call(x=u[:2], k=u[2] * u[0])["y"]}, {"u": (3,)})
+    back = outer.vjp()
+    assert {id(g) for g in back.calls} <= {id(g) for g in (inner, deep, inner.pullback, deep.pullback)}
+    u, w = np.array([0.7, 0.3, -0.4]), np.array([1.0, 2.0, -0.7])
+    flat = inlined(outer)
+    np.testing.assert_allclose(
+        back.evaluate(u=u, w_z=w)["g_u"], w @ flat.jacobian("z", "u", "forward").evaluate(u=u)["dz_du"], rtol=1e-13
+    )
+    np.testing.assert_allclose(bc.compile(back)(u, w), back.evaluate(u=u, w_z=w)["g_u"], rtol=1e-13)
+
+
+def test_what_is_handed_on_is_not_waited_for() -> None:
+    """An input that is an output is the argument itself, also on the way back; the rest is the call's result."""
+    inner = trace("inner", lambda x: {"y": [x[1], bc.sin(x[0])]}, {"x": (2,)})
+    outer = trace("outer", lambda u: {"z": inner.call(x=[u[0], 3.0 * u[1]])["y"]}, {"u": (2,)})
+    assert [node.op for node in outer.outputs["z"]] == ["mul", "result"]
+    np.testing.assert_allclose(outer.vjp().evaluate(u=[0.7, 0.3], w_z=[2.0, 5.0])["g_u"], [5.0 * np.cos(0.7), 6.0])
+
+
+def test_what_is_known_need_not_be_computed() -> None:
+    inner = trace("inner", lambda x: {"y": [bc.sin(x[0]) * x[1]]}, {"x": (2,)})
+    outer = trace("outer", lambda u: {"z": [inner.call(x=u)["y"][0] * u[0]]}, {"u": (2,)})
+    (told,) = (node for node in outer.nodes if node.op == "result")
+    short = given_nodes(outer, "told", [told])
+    assert not short.calls
+    assert short.evaluate(u=[3.0, 5.0], told=[7.0])["z"] == [21.0]
 
 
 def test_kernels_have_them_too() -> None:

@@ -1,8 +1,8 @@
 """The compiler tower's middle: graphs of scalar operations, and programs made of them. Knows nothing of mechanics."""
 
-from bellcrank.graph.graph import Count, Graph, trace
+from bellcrank.graph.graph import Count, Graph, Pulled, trace
 from bellcrank.graph.layout import Layout
 from bellcrank.graph.program import Ports, Program
 from bellcrank.nodes.node import Node, Tape, Value
 
-__all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Tape", "Value", "trace"]
+__all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Pulled", "Tape", "Value", "trace"]

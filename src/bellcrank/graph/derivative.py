@@ -59,17 +59,39 @@ def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node
 
 
 def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, Value]:
-    """By serial, how fast the weighted sum of some nodes changes with each."""
+    """By serial, how fast the weighted sum of some nodes changes with each. Behind a call it goes by a call, too: of
+    the pullback of what was called, whose code then exists once.
+    """
     adjoint = dict(weights)
+    called: dict[int, dict[int, Value]] = {}  # by the serial of a call, the weights of its results
     for node in reversed(nodes):
         bar = adjoint.get(node.serial)
-        if bar is None or node.op == "input":
+        if node.op == "call":
+            terms = _pulled(node, called.get(node.serial, {}))
+        elif bar is None or node.op == "input":
             continue
-        step(f"d {node.label}")
-        for a, slope in _partials(node):
-            term = bar * slope
+        elif node.op == "result":
+            call, k = node.args
+            called.setdefault(call.serial, {})[k] = bar
+            continue
+        else:
+            step(f"d {node.label}")
+            terms = [(a, bar * slope) for a, slope in _partials(node)]
+        for a, term in terms:
             adjoint[a.serial] = adjoint[a.serial] + term if a.serial in adjoint else term
     return adjoint
+
+
+def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]]:
+    """(argument, how fast the weighted results change with it) for every argument of a call that is a node."""
+    function, *arguments = call.args
+    if not weights:
+        return []
+    step(f"d {call.label}")
+    results, back = call.tape.results(call), function.pullback
+    known = results if any(f"r_{name}" in back.inputs for name in function.outputs) else []
+    found = call.tape.call(back, *arguments, *known, *(weights.get(k, 0.0) for k in range(len(results))))
+    return [(a, g) for a, g in zip(arguments, found, strict=True) if isinstance(a, Node)]
 
 
 MODES: dict[str, Callable[[Sequence[Node], Sequence[Value], Sequence[Node]], Matrix]] = {

@@ -264,6 +264,11 @@ class Graph:
         """For weights w_y of the outputs y, the gradient g_x of their weighted sum with respect to each input x."""
         return above("graph.variations").vjp(self, wrt)  # type: ignore[no-any-return]
 
+    @cached_property
+    def pullback(self) -> Graph:
+        """Its vjp with respect to all inputs, made once: what the vjp of a graph that calls this one calls."""
+        return self.vjp()
+
     def sparsity(self, of: str, wrt: str) -> Array:
         """Where d(of)/d(wrt) may be other than zero: an array of truths, (*of, *wrt)."""
         return above("graph.variations").sparsity(self, of, wrt)  # type: ignore[no-any-return]
@@ -331,6 +336,21 @@ class Graph:
 
     def json(self) -> str:
         return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled(Graph):
+    """A graph that knows a shorter way back than the chain rule through its nodes.
+
+    way: makes the pullback, (inputs x, r_y, w_y) -> g_x of every input; r_y are the results, which whoever goes back
+    knows.
+    """
+
+    way: Callable[[], Graph] = field(kw_only=True, repr=False)
+
+    @cached_property
+    def pullback(self) -> Graph:
+        return self.way()
 
 
 def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:

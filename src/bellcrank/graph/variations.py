@@ -1,7 +1,8 @@
 """Derivatives of a graph as graphs: along directions (jvp), against weights (vjp), and where they are zero.
 
-What a graph calls is written out first, so that the chain rule has nothing to go around. Both give graphs, and so the
-second derivatives are those of the first: the vjp of a jvp is a Hessian times a vector.
+Along directions, what a graph calls is written out first; against weights, calls remain calls, of the pullback of what
+was called. Both give graphs, and so the second derivatives are those of the first: the vjp of a jvp is a Hessian times
+a vector.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import derivative
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.inline import inlined
-from bellcrank.nodes.node import Node
+from bellcrank.nodes.node import Node, Tape
 
 Array = np.ndarray[Any, Any]
 
 
 def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """The outputs y and, as d_y, how fast they change when each input x of `wrt` (all, unless told) moves by d_x."""
-    g, names = _flat(graph, wrt)
+    names = _names(graph, wrt)
+    g = inlined(graph) if graph.calls else graph
     moves = {x: _new(g, f"d_{x}", g.inputs[x]) for x in names}
     seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
     outputs = dict(g.outputs)
@@ -36,7 +38,7 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
 
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """For weights w_y of the outputs y: the gradient g_x of the weighted sum of all outputs with respect to x."""
-    g, names = _flat(graph, wrt)
+    g, names = graph, _names(graph, wrt)
     seeds: dict[int, Any] = {}
     for y, array in g.outputs.items():
         for x, w in zip(array.flat, _new(g, f"w_{y}", array.shape).flat, strict=True):
@@ -59,12 +61,27 @@ def sparsity(graph: Graph, of: str, wrt: str) -> Array:
     return np.array([isinstance(x, Node) or x != 0.0 for x in array.flat]).reshape(array.shape)
 
 
-def _flat(graph: Graph, wrt: Sequence[str]) -> tuple[Graph, list[str]]:
+def given(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
+    """The same with one more input, for values that are known already: those of some of its nodes."""
+    tape = Tape()
+    known: dict[int, Any] = {x.serial: tape.node("input", name, k) for k, x in enumerate(nodes)}
+    for node in graph.nodes:
+        if node.serial not in known:
+            args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
+            known[node.serial] = tape.node(node.op, *args)
+    outputs = {
+        key: _shaped([known[x.serial] if isinstance(x, Node) else x for x in array.flat], array.shape)
+        for key, array in graph.outputs.items()
+    }
+    return Graph(graph.name, {**graph.inputs, name: (len(nodes),)}, outputs, tape)
+
+
+def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
     names = [wrt] if isinstance(wrt, str) else list(wrt) or list(graph.inputs)
     for name in names:
         if name not in graph.inputs:
             raise InputError(f"{graph.name}: {unknown('input', name, graph.inputs)}")
-    return (inlined(graph) if graph.calls else graph), names
+    return names
 
 
 def _new(g: Graph, name: str, shape: tuple[int, ...]) -> Array:

@@ -77,9 +77,19 @@ class Tape:
         """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
         once. `Graph.call` checks the sizes and is what people use.
         """
-        node = self.node("call", function, *(self.value(v) for v in values))
-        flat = [x for array in function.outputs.values() for x in array.flat]
-        return [self.node("result", node, i) if isinstance(x, Node) else x for i, x in enumerate(flat)]
+        return self.results(self.node("call", function, *(self.value(v) for v in values)))
+
+    def results(self, call: Node) -> list[Value]:
+        """The outputs of a call. What was called hands some of its inputs on as they came: those are not waited for."""
+        function, *values = call.args
+        given = dict(zip(function.elements, values, strict=True))
+
+        def result(i: int, x: Value) -> Value:
+            if not isinstance(x, Node):
+                return x
+            return given[x.args] if x.op == "input" else self.node("result", call, i)
+
+        return [result(i, x) for i, x in enumerate(x for array in function.outputs.values() for x in array.flat)]
 
     def inputs(self, name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """An array of input nodes, one per element."""

@@ -1,5 +1,6 @@
 """Whole runs in machine code: systems, events, the loop, records."""
 
+from bellcrank.sim.adjoint import Adjoint, Gradient, gradient
 from bellcrank.sim.events import Event
 from bellcrank.sim.exchange import Clock
 from bellcrank.sim.outcome import Interrupted
@@ -9,15 +10,18 @@ from bellcrank.sim.simulator import Simulator, simulate
 from bellcrank.sim.systems import System, system
 
 __all__ = [
+    "Adjoint",
     "Clock",
     "Drive",
     "Event",
+    "Gradient",
     "Interrupted",
     "Saving",
     "Simulator",
     "Solver",
     "System",
     "drive",
+    "gradient",
     "simulate",
     "system",
 ]

@@ -98,6 +98,10 @@ class Dynamics(ABC):
     @cached_property
     def f(self) -> Graph:
         """(t, y, u, p) -> dy/dt."""
+        return self.traced_rate()
+
+    def traced_rate(self) -> Graph:
+        """The same, made anew."""
 
         def rehearsed(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"command": list(self.system.commanded(t, list(y), u)[0])}
@@ -110,19 +114,19 @@ class Dynamics(ABC):
 
         return self._varied(self.trace("rate", rate, self._plain))
 
-    def rate(self, t: Scalar, y: State, u: Any) -> State:
-        """dy/dt over any scalar, at a state whose loops are closed."""
+    def rate(self, t: Scalar, y: State, u: Any, a: State | None = None) -> State:
+        """dy/dt over any scalar, at a state whose loops are closed; a: accelerations, where they are known."""
         s, m = self.system, self.system.mechanism
         step("control")
         commands, own = s.commanded(t, y, u)
         step("actuators")
         tau, rates = s.forces(t, y, commands)
-        a = self.accelerations(y, s.pushed(t, y, tau))
+        known = a if a is not None else self.accelerations(y, s.pushed(t, y, tau))
         step("rate")
         q, v, _ = s.split(y)
-        seen = Columns(s, self.accelerations, t, y, u)
+        seen = Columns(s, lambda y, tau: known, t, y, u)
         grown = [seen[i.column] ** i.power for i in self.integrals]
-        return [*kinematics.rate(m.tree, list(q), list(v)), *a, *rates, *own, *grown]
+        return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *grown]
 
     # -- what a mechanism with closed loops does otherwise than a tree
 

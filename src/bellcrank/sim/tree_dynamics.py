@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 from bellcrank.build import graphs
 from bellcrank.build.choices import method_for
+from bellcrank.graph import Graph, Pulled
 from bellcrank.integrate.problem import State, Step
 from bellcrank.scalar import Scalar
 from bellcrank.sim.closure import NoLoops
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
+from bellcrank.sim.tree_pullback import covered, pullback
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TreeDynamics(Dynamics):
     """Every state is as good as any other, and stays as a step leaves it."""
+
+    @cached_property
+    def f(self) -> Graph:
+        """(t, y, u, p) -> dy/dt, with a short way back where there is one."""
+        f = self.traced_rate()
+        if not covered(self):
+            return f
+        return Pulled(f.name, f.inputs, f.outputs, f.tape, way=partial(pullback, self))
 
     @cached_property
     def closure(self) -> NoLoops:

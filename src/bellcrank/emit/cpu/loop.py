@@ -133,7 +133,8 @@ def _run(program: Program, w: Writer) -> str:
     # Without observe the row is the head of the state itself, which stays where it is.
     source_row = "%row" if program.observe else "%here"
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
-    gather = _gather(program, w) if program.nu else "  br label %fed\n"
+    copy = Writer(w.lanes, w.dtype)  # one for all that is copied: its names are fresh
+    gather = _gather(program, w, copy) if program.nu else "  br label %fed\n"
     renew, turned, turned2 = "  br label %tick\n", "", ""
     if program.renew:
         renew = f"""{_sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
@@ -163,7 +164,7 @@ top2:
   %here = phi ptr {back}[%now, %top]
   %there = phi ptr {back2}[%next, %top]
 {_sign(w, "due", "%here", program.due)}  br i1 %due, label %even, label %advance
-{_together(program, w, observe, source_row)}room:
+{_together(program, w, copy, observe, source_row)}room:
   %l0 = phi i64 [0, %even], [%l0.next, %room.on]
   %full.at = getelementptr i64, ptr %counts, i64 %l0
   %full.n = load i64, ptr %full.at, align 8
@@ -237,7 +238,7 @@ return:
 }}"""
 
 
-def _together(program: Program, w: Writer, observe: str, source_row: str) -> str:
+def _together(program: Program, w: Writer, copy: Writer, observe: str, source_row: str) -> str:
     """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed."""
     W, bits, R = w.lanes, f"i{w.lanes}", program.row
     counts = "i64" if W == 1 else f"<{W} x i64>"
@@ -249,7 +250,7 @@ def _together(program: Program, w: Writer, observe: str, source_row: str) -> str
         places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
         head.append(f"{turned} = shufflevector {counts} %all.n, {counts} poison, <{W} x i32> <{places}>")
         head.append(f"{n} = extractelement {counts} %all.n, i64 0")
-    copy = Writer(W, w.dtype)
+    first = len(copy.lines)
     for tile in tiles("row", R, (2 * TILE, TILE)):
         copied.store(copy, tile, "%all.to", "%rows_lane", copied.load(copy, tile, source_row, ""))
     return f"""even:
@@ -265,16 +266,44 @@ all.put:
   %all.to = getelementptr i8, ptr %rows, i64 %all.o
   %all.n1 = add {counts} %all.n, {one}
   store {counts} %all.n1, ptr %counts, align 8
-{"".join(f"  {line}{NEWLINE}" for line in copy.lines)}  br label %stored
+{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first:])}  br label %stored
 """
 
 
-def _gather(program: Program, w: Writer) -> str:
-    """The inputs that are valid now, for every lane from its own table."""
+def _gather(program: Program, w: Writer, copy: Writer) -> str:
+    """The inputs that are valid now, for every lane from its own table. Usually all lanes are at the same line of it:
+    then they are read as a batch is.
+    """
+    if w.lanes == 1:
+        return f"  br label %feed.lane\n{_gather_each(program, w, '%feed')}"
+    W, bits = w.lanes, f"i{w.lanes}"
+    places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))
+    first = len(copy.lines)
+    for tile in tiles("u", program.nu, (2 * TILE, TILE)):
+        copied.store(copy, tile, "%u", "", copied.load(copy, tile, "%one.from", "%inputs_lane"))
+    return f"""  %one.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
+  %one.x = load {w.type}, ptr %one.at, align {w.align}
+  %one.turned = shufflevector {w.type} %one.x, {w.type} poison, <{W} x i32> <{places}>
+  %one.same = fcmp oeq {w.type} %one.x, %one.turned
+  %one.bits = bitcast {w.mask} %one.same to {bits}
+  %one = icmp eq {bits} %one.bits, -1
+  br i1 %one, label %feed.all, label %feed.each
+feed.all:
+  %one.first = extractelement {w.type} %one.x, i64 0
+  %one.line = fptosi {w.element} %one.first to i64
+  %one.o = mul i64 %one.line, {program.nu * w.bytes}
+  %one.from = getelementptr i8, ptr %inputs, i64 %one.o
+{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first:])}  br label %fed
+feed.each:
+  br label %feed.lane
+{_gather_each(program, w, "%feed.each")}"""
+
+
+def _gather_each(program: Program, w: Writer, before: str) -> str:
+    """Lane by lane, number by number."""
     e = w.element
-    return f"""  br label %feed.lane
-feed.lane:
-  %f = phi i64 [0, %feed], [%f.next, %feed.on]
+    return f"""feed.lane:
+  %f = phi i64 [0, {before}], [%f.next, %feed.on]
   %f.at = getelementptr i8, ptr %here, i64 {program.input * w.align}
   %f.line.at = getelementptr {e}, ptr %f.at, i64 %f
   %f.line.x = load {e}, ptr %f.line.at, align {w.bytes}

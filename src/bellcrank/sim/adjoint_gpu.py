@@ -1,0 +1,73 @@
+"""Runs and the weights back through them on the GPU: every run a thread, and notes stay in the GPU's memory.
+
+A sweep leaves its rows as (room, row, runs), and that is how the next one reads a table of its own for every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cuda.device import cupy, free_bytes
+from bellcrank.graph import Program
+from bellcrank.sim.adjoint_sweeps import Swept, Task
+from bellcrank.sim.gpu import KEPT, GpuProgram
+
+Array = np.ndarray[Any, Any]
+FULL = 2**14  # runs at once that keep a GPU busy: rather than fewer, steps are done again
+ALL = 2**40  # ticks: until every run has stopped
+
+
+@dataclass(eq=False)
+class GpuThreads:
+    """The place of adjoint_sweeps.py on the GPU. A table is its numbers, and how far those of the next run, and the
+    next of one run, lie behind them.
+    """
+
+    code: Callable[[Program], GpuProgram]
+    dtype: str
+    runs: int
+
+    @property
+    def _free(self) -> int:
+        """Numbers that the memory has room for."""
+        return int(KEPT * free_bytes()) // (8 if self.dtype == "float64" else 4)
+
+    def room(self, note: int) -> int:
+        return self._free // (note * min(self.runs, FULL))
+
+    def together(self, task: Task, note: int) -> int:
+        own: int = task.table[0].size + task.parameters.shape[1]
+        return max(1, min(task.runs, self._free // (note * (task.notes + 4) + own)))
+
+    def state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+        return program.layout.array(runs, values, cupy(), self.dtype)
+
+    def given(self, task: Task) -> tuple[Any, Any]:
+        cp, runs = cupy(), task.runs
+        table, p = (np.ascontiguousarray(np.moveaxis(x, 0, -1)) for x in (task.table, task.parameters))
+        return (cp.asarray(table, self.dtype), (1, runs)), cp.asarray(p, self.dtype)
+
+    def swept(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> Swept:
+        cp, runs, (lines, steps) = cupy(), state.shape[1], table
+        rows, counts = cp.empty((room, program.row, runs), self.dtype), cp.zeros(runs, cp.int64)
+        per_run, per_element = map(np.int64, steps)
+        self.code(program).run(
+            runs, np.int64(runs), np.int64(ALL), state, parameters, lines, per_run, per_element, rows, np.int64(room),
+            counts,
+        )  # fmt: skip
+        return Swept(state, (rows, (1, runs)), int(cp.asnumpy(counts)[0]))
+
+    def row(self, rows: Any, k: int) -> Any:
+        return rows[0][k]
+
+    def rows(self, found: Swept) -> Array:
+        array: Array = np.moveaxis(cupy().asnumpy(found.rows[0][: found.count]), -1, 0).astype(float)
+        return array
+
+    def numbers(self, x: Any) -> Array:
+        array: Array = np.asarray(cupy().asnumpy(x), float)
+        return array

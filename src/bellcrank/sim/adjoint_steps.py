@@ -1,0 +1,189 @@
+"""The discrete adjoint of a run with fixed steps: two programs, one that takes it forwards and one that takes weights
+back through it.
+
+Forwards, a step is y1, memory1 = F(t, y, memory, u, p), and what is written down of it is all that the way back needs:
+t, y, memory, u, and what F was told by the graphs that it calls (the rates of the stages), so that nothing is computed
+twice. The rows of the first program are the table of inputs of the second, which goes through them from the last to the
+first: w <- w dF/dy, g_p <- g_p + w dF/dp, and g_u likewise, until the first step with those inputs; then it is a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph import Graph, Layout, Program
+from bellcrank.graph.inline import opened
+from bellcrank.graph.layout import size
+from bellcrank.graph.variations import given
+from bellcrank.integrate import Integrator
+from bellcrank.nodes import Node
+from bellcrank.scalar import Scalar, where
+from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.fixed_steps import EARLY, chosen, fed
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AdjointSteps:
+    """A system with an integrator, forwards and backwards."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+
+    @property
+    def nu(self) -> int:
+        return len(self.dynamics.system.inputs)
+
+    @property
+    def free(self) -> int:
+        """How many free numbers there are."""
+        return len(self.dynamics.system.parameters)
+
+    @cached_property
+    def memory(self) -> int:
+        """How much the integrator remembers."""
+        return self.integrator.memory(self.dynamics.problem())
+
+    # -- one step
+
+    @cached_property
+    def step(self) -> Graph:
+        """(t, y, memory, fresh, u, h, p) -> y and memory a step later. Where inputs are fresh, the integrator begins
+        anew.
+        """
+
+        def stepped(t: Scalar, y: Any, h: Scalar, u: Any = (), memory: Any = (), fresh: Scalar = 1.0) -> dict[str, Any]:
+            problem, y, old = self.dynamics.problem(u), list(y), list(memory)
+            if old:
+                old = chosen(fresh > 0.0, list(self.integrator.begin(problem, t, y, h)), old)
+            made = self.integrator.step(problem, t, y, h, old)
+            return {"y": made.y} | ({"memory": made.memory} if old else {})
+
+        own: dict[str, Shape] = {"t": (), "y": (self.dynamics.own,), "h": ()} | ({"u": (self.nu,)} if self.nu else {})
+        remembered: dict[str, Shape] = {"memory": (self.memory,), "fresh": ()} if self.memory else {}
+        return self.dynamics.trace(f"{self.integrator.name}.step", stepped, own | remembered)
+
+    @cached_property
+    def _known(self) -> tuple[list[Node], Graph]:
+        """What the way back needs of what a step was told by the graphs that it calls; and the way back."""
+        wrt = [name for name in ("y", "memory", "u", "p") if name in self.step.inputs]
+        back = self.step.vjp(wrt)
+        told = [node for node in self.step.nodes if node.op == "result"]
+        short = opened(given(back, "all", told))
+        used = [node for node in short.nodes if node.op == "input" and node.args[0] == "all"]
+        short = given(short, "told", used)
+        inputs = {name: shape for name, shape in short.inputs.items() if name != "all" and shape != (0,)}
+        return [told[node.args[1]] for node in used], Graph(short.name, inputs, short.outputs, short.tape)
+
+    @property
+    def back(self) -> Graph:
+        """(t, y, ..., told, w_y, w_memory) -> g_y, g_memory, g_u, g_p: weights of what a step ends with, and of what it
+        began with.
+        """
+        return self._known[1]
+
+    @cached_property
+    def noting(self) -> Graph:
+        """The step, and what it was told."""
+        told = np.empty(len(self._known[0]), dtype=object)
+        told[:] = self._known[0]
+        outputs = dict(self.step.outputs) | ({"told": told} if len(told) else {})
+        return Graph(f"{self.step.name}.noting", self.step.inputs, outputs, self.step.tape)
+
+    @cached_property
+    def note(self) -> Layout:
+        """What is written down of a step."""
+        fields = {"y": self.dynamics.own, "memory": self.memory, "u": self.nu, "told": len(self._known[0])}
+        return Layout({"t": 1, "fresh": 1, "line": 1, **{name: size(width) for name, width in fields.items()}})
+
+    def _called(self, graph: Graph, tape: Any, values: dict[str, Any]) -> dict[str, Any]:
+        """A graph inside another trace, with those of the values that it takes."""
+        if self.free:
+            values = values | {"p": tape.inputs("p", (self.free,))}
+        return graph.call(**{name: values[name] for name in graph.inputs})
+
+    def _program(self, places: Layout, name: str, tick: Callable[..., Any], row: int, fed: int) -> Program:
+        shapes: dict[str, Shape] = {"s": (places.size,)}
+        shapes |= {"u": (fed,)} if fed else {}
+
+        def start(s: Any, u: Any = ()) -> dict[str, Any]:
+            return {"s": list(s)}
+
+        begun = self.dynamics.trace(f"{name}.start", start, shapes)
+        return Program(places, tick=self.dynamics.trace(f"{name}.tick", tick, shapes), start=begun, row=row)
+
+    # -- all of them
+
+    @cached_property
+    def forwards(self) -> Program:
+        """A lane takes steps of size h until there are `last` of them, and writes down every stride-th: the next one is
+        that after `next` steps.
+        """
+        own, note = self.dynamics.own, self.note
+        counters = ("live", "due", "n", "last", "next", "stride", "h")
+        clock = ("input", "input_steps", "input_last") if self.nu else ()
+        places = Layout({
+            "note": size(note.size), "y": size(own), "memory": size(self.memory), "fresh": 1,
+            **dict.fromkeys((*counters, *clock), 1),
+        })  # fmt: skip
+
+        def tick(s: Any, u: Any = ()) -> dict[str, Any]:
+            old = places.read(s)
+            now = {name: old[name] for name in ("y", "memory", "fresh", "h")} | {"t": old["n"] * old["h"], "u": list(u)}
+            now["line"] = old["input"] if self.nu else 0.0
+            made = self._called(self.noting, s[0].tape, now)
+            noted, n = old["n"] >= old["next"], old["n"] + 1.0
+            new = {
+                "note": note.written(now | {"told": list(made.get("told", ()))}),
+                "y": list(made["y"]),
+                "memory": list(made.get("memory", ())),
+                "fresh": 0.0,
+                "n": n,
+                "live": where(n >= old["last"], 0.0, 1.0),
+                "due": where(noted, 1.0, 0.0),
+                "next": where(noted, old["next"] + old["stride"], old["next"]),
+            }
+            # A lane that has stopped stays as it is: others in its block may have farther to go.
+            kept = {key: chosen(old["live"] > 0.0, new[key], old[key]) for key in new if key != "note"}
+            kept |= {"due": where(old["live"] > 0.0, new["due"], 0.0), "note": new["note"]}
+            if self.nu:
+                kept |= fed(old, kept["n"], old["input_steps"], EARLY)
+            return {"s": places.written(old | kept)}
+
+        return self._program(places, f"{self.integrator.name}.forwards", tick, note.size, self.nu)
+
+    @cached_property
+    def backwards(self) -> Program:
+        """A lane goes from the line `input` of its table to the first."""
+        own, note = self.dynamics.own, self.note
+        fields = {"g_u": self.nu, "w_y": own, "w_memory": self.memory, "g_p": self.free, "sum_u": self.nu}
+        places = Layout({name: size(width) for name, width in fields.items()} | dict.fromkeys(
+            ("live", "due", "input", "h"), 1
+        ))  # fmt: skip
+
+        def tick(s: Any, u: Any) -> dict[str, Any]:
+            old, was = places.read(s), note.read(u)
+            found = self._called(self.back, s[0].tape, old | was)
+            on, first = old["input"] > 0.0, was["fresh"] > 0.0
+            total = [a + b for a, b in zip(old["sum_u"], found.get("g_u", ()), strict=True)]
+            new = {
+                "g_u": total,
+                "sum_u": [where(first, 0.0, x) for x in total],
+                "w_y": list(found["g_y"]),
+                "w_memory": list(found.get("g_memory", ())),
+                "g_p": [a + b for a, b in zip(old["g_p"], found.get("g_p", ()), strict=True)],
+                "live": where(on, 1.0, 0.0),
+                "due": where(first, 1.0, 0.0) if self.nu else 0.0,
+                "input": where(on, old["input"] - 1.0, 0.0),
+            }
+            kept = {key: chosen(old["live"] > 0.0, new[key], old[key]) for key in new}
+            kept["due"] = where(old["live"] > 0.0, new["due"], 0.0)
+            return {"s": places.written(old | kept)}
+
+        return self._program(places, f"{self.integrator.name}.backwards", tick, max(1, self.nu), note.size)

@@ -1,0 +1,77 @@
+"""The way back through the rate of a tree, at accelerations that are known.
+
+The accelerations a solve R = tau - ID(q, v, a) = 0, where ID is inverse dynamics. So the chain rule need not go through
+the method that found them: weights w of the rate h(t, y, u, a) are those of h at fixed a, and those of R by
+
+    mu = M^-1 (w dh/da),     w dh + mu dR
+
+which is a solution with the mass matrix and the chain rule through Newton and Euler's equations, the shortest there
+are. It is exact where ID and forward dynamics undo each other at any y: quaternions inside a step are not of unit
+length, and there they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.build import graphs
+from bellcrank.dynamics import METHODS, crba
+from bellcrank.graph import Graph, Node, derivative
+from bellcrank.scalar import Scalar
+from bellcrank.sim.allowed_states import quaternions
+
+if TYPE_CHECKING:
+    from bellcrank.sim.tree_dynamics import TreeDynamics
+
+Weighed = dict[int, Any]  # weights by the serial of a node
+
+
+def covered(dynamics: TreeDynamics) -> bool:
+    """Whether this way back is that of the rate."""
+    return not dynamics.wrt and not quaternions(dynamics.system) and not dynamics.system.mechanism.springs
+
+
+def pullback(dynamics: TreeDynamics) -> Graph:
+    """(t, y, u, p, r_dy, w_dy) -> g_t, g_y, g_u, g_p."""
+    s, f = dynamics.system, dynamics.f
+    m, n = s.mechanism, dynamics.own
+    inverse = graphs.tree(m, "inverse_dynamics", METHODS["rnea"])
+    own = {name: shape for name, shape in f.inputs.items() if name != "p"}
+
+    def residual(t: Scalar, y: Any, r_dy: Any, u: Any = (), **_: Any) -> dict[str, Any]:
+        y, a = list(y), list(r_dy[m.nq : m.nq + m.nv])
+        tau = s.pushed(t, y, s.forces(t, y, s.commanded(t, y, u)[0])[0])
+        q, v, _x = s.split(y)
+        needed = METHODS["rnea"].function("inverse_dynamics")(inverse, list(q), list(v), a)
+        return {"h": dynamics.rate(t, y, u, a), "R": [x - z for x, z in zip(tau, needed, strict=True)]}
+
+    plain = dynamics.trace("residual", residual, {**own, "r_dy": (n,), "w_dy": (n,)})
+    tape, names = plain.tape, list(f.inputs)
+    given = _weights(plain.outputs["h"], tape.inputs("w_dy", (n,)))
+    # What it is at fixed accelerations, with respect to them: mostly the weights of the velocities' rates themselves.
+    by_a = derivative.backwards(Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape).nodes, given)
+    a = tape.inputs("r_dy", (n,))[m.nq : m.nq + m.nv]
+    q = list(tape.inputs("y", (n,))[: m.nq])
+    tree = graphs.tree(m, "forward_dynamics", METHODS["crba"])
+    mu = crba.accelerations(tree, q, [by_a.get(x.serial, 0.0) for x in a])
+    back = derivative.backwards(plain.nodes, _weights(plain.outputs["R"], mu, given))
+    outputs = {}
+    for name in names:
+        shape = f.inputs[name]
+        array = np.empty(shape, dtype=object)
+        for k, index in enumerate(np.ndindex(*shape)):
+            array[index] = back.get(tape.node("input", name, k).serial, 0.0)
+        outputs[f"g_{name}"] = array
+    inputs = {name: f.inputs[name] for name in names} | {"r_dy": (n,), "w_dy": (n,)}
+    return Graph(f"{f.name}.pullback", inputs, outputs, tape)
+
+
+def _weights(rows: Iterable[Any], weights: Iterable[Any], others: Weighed | None = None) -> Weighed:
+    found = dict(others or {})
+    for x, w in zip(rows, weights, strict=True):
+        if isinstance(x, Node):
+            found[x.serial] = found[x.serial] + w if x.serial in found else w
+    return found
