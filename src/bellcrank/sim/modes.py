@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import InputError
 from bellcrank.record import Record, state_columns
-from bellcrank.sim.operating_point import dependent, displaced, plain_tree
+from bellcrank.sim.operating_point import dependent, displaced, plain
 from bellcrank.text import Table
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Mode:
         s, at = self.linear.plant.system, self.linear.at
         free = [i for i, n in enumerate(s.mechanism.columns[1]) if f"{n}.q" in self.linear.states]
         q = displaced(s, at["p"], at["q"], xi, free)
-        tree = plain_tree(s, at["p"])
+        tree = plain(s, at["p"]).tree
         return q, consistent(tree, q, v, free=dependent(s, free)) if tree.loops else v
 
     @property
