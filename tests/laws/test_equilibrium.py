@@ -178,6 +178,7 @@ def test_an_equilibrium_is_a_guess_for_another_plant() -> None:
         ({"hold": "hing.q"}, 'no element or column "hing.q".*hinge.q'),
         ({"hold": ["hinge.v"]}, "Velocities are zero"),
         ({"hold": [3]}, "3 is no name"),
+        ({"hold": 3}, "hold is 3; expected a list of names"),
         ({"free": ["hinge.taus"]}, 'no input "hinge.taus"'),
         ({"hold": ["hinge.tau"], "free": ["hinge.tau"]}, "to be held and to be free"),
         ({"at": {"q": [[0.1], [0.2]]}}, "from one guess"),

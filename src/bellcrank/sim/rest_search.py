@@ -19,6 +19,7 @@ from bellcrank.dynamics.loops.assembly import CLOSED
 from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.columns import units
 from bellcrank.sim.damped_newton import FAILED, Equations, descended
 from bellcrank.sim.dynamics import Dynamics
@@ -240,7 +241,7 @@ class Search:
 
 
 def _names(what: str, given: Any) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
+    names = [given] if isinstance(given, str) else list(listed(what, given, "names"))
     for name in names:
         if not isinstance(name, str):
             raise InputError(f'{what}: {name!r} is no name; expected names, as in {what}=["elbow.q"].')
