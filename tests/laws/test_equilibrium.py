@@ -89,6 +89,17 @@ def test_a_ball_hangs_too() -> None:
     close(m.forward_dynamics(start, [0.0] * 3, list(held.inputs.values())), np.zeros(3), 1e-9)
 
 
+@pytest.mark.long
+def test_legs_hold_a_platform() -> None:
+    """Six legs with balls and universal joints: their forces are those of inverse dynamics."""
+    m = bc.zoo.stewart()
+    q, still = bc.zoo.start(m)[0], np.zeros(m.nv)
+    legs = [n for n in m.columns[1] if n.startswith("P")]
+    rest = bc.equilibrium(m, at=q, hold="q", free=[f"{n}.tau" for n in legs])
+    expected = m.inverse_dynamics(q, still, still, actuated=legs)
+    close([rest.inputs[f"{n}.tau"] for n in m.columns[1]], expected, 1e-8)
+
+
 def test_columns_of_a_record_can_be_held() -> None:
     rest = bc.equilibrium(pendulum(), at={"hinge.q": 0.5}, hold={"end.z": -0.25}, free=["hinge.tau"])
     close(rest.q, [np.pi / 3], 1e-9)
@@ -167,6 +178,7 @@ def test_an_equilibrium_is_a_guess_for_another_plant() -> None:
         ({"hold": "hing.q"}, 'no element or column "hing.q".*hinge.q'),
         ({"hold": ["hinge.v"]}, "Velocities are zero"),
         ({"hold": [3]}, "3 is no name"),
+        ({"hold": 3}, "hold is 3; expected a list of names"),
         ({"free": ["hinge.taus"]}, 'no input "hinge.taus"'),
         ({"hold": ["hinge.tau"], "free": ["hinge.tau"]}, "to be held and to be free"),
         ({"at": {"q": [[0.1], [0.2]]}}, "from one guess"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,14 @@ def test_feedback_wants_gains_of_the_right_shape_and_a_plant_without_control() -
     driven = bc.system(arm(), [PD("elbow", 1.0, 1.0)], lambda t, q, v, x, u: [u["target"]], inputs={"target": 0.0})
     with pytest.raises(bc.InputError, match="Linearise the plant without its control"):
         bc.linearize(driven).feedback(np.zeros((1, 4)))
+
+
+def test_results_go_to_other_processes() -> None:
+    lin = pickle.loads(pickle.dumps(bc.linearize(arm(), at={"elbow.q": 0.3})))
+    assert lin.states == bc.linearize(arm()).states
+    assert len(lin.modes()) == 2
+    rest = pickle.loads(pickle.dumps(bc.equilibrium(arm(), at=[0.1, 0.2], hold="q")))
+    assert rest.inputs.keys() == {"shoulder.tau", "elbow.tau"}
 
 
 def test_it_prints() -> None:

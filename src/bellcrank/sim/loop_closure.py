@@ -104,7 +104,17 @@ class LoopClosure(Closure):
                 f'independent, of "{m.name}": {", ".join(independent)} do not determine how it moves, or depend on '
                 f"each other; it has {m.nv - rank.rank} independent coordinates (mechanism.loop_analysis)."
             )
-        return self.by.by(min(whole, key=lambda order: max(self._size(C, order) for C in Cs)))
+
+        def largest(order: tuple[tuple[int, int], ...]) -> float:
+            return max(self._size(C, order) for C in Cs)
+
+        best = min(whole, key=largest)
+        limit = max(EASY, NEARLY * largest(best))
+        for x in self.by.others.values():  # what is made already will do, if it is nearly as good
+            fits = all(kept[c] for c in x.part.dependent) and all(stable(C, x.part.order) for C in Cs)
+            if fits and largest(x.part.order) <= limit:
+                return x
+        return self.by.by(best)
 
     def _kept(self, independent: Sequence[str]) -> Array:
         """0 for elements of v that must not depend on others."""

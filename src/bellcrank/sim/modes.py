@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import InputError
 from bellcrank.record import Record, state_columns
-from bellcrank.sim.operating_point import dependent, displaced, plain_tree
+from bellcrank.sim.operating_point import dependent, displaced, plain
 from bellcrank.text import Table
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ Array = np.ndarray[Any, Any]
 NOTHING = float(np.sqrt(np.finfo(float).eps))  # of the fastest eigenvalue: what a double zero is known to
 RESTS = 1e-6  # rad/s2 or m/s2: no motion to speak of
 NAMED = 5  # joints of a mode in its row of the table
+ROUNDING = 1e-13  # of the fastest eigenvalue: no damping
 SHARE = 0.1  # of the joint that moves most: what is named
 
 
@@ -79,7 +80,7 @@ class Mode:
         s, at = self.linear.plant.system, self.linear.at
         free = [i for i, n in enumerate(s.mechanism.columns[1]) if f"{n}.q" in self.linear.states]
         q = displaced(s, at["p"], at["q"], xi, free)
-        tree = plain_tree(s, at["p"])
+        tree = plain(s, at["p"]).tree
         return q, consistent(tree, q, v, free=dependent(s, free)) if tree.loops else v
 
     @property
@@ -164,7 +165,8 @@ def modes(linear: Linear) -> Modes:
     found = []
     for value, z in zip(values.astype(complex), vectors.T.astype(complex), strict=True):
         value = 0j if abs(value) <= NOTHING * fastest else value
-        value = complex(value.real, 0.0) if abs(value.imag) <= NOTHING * abs(value) else value
+        value = complex(value.real, 0.0) if abs(value.imag) <= NOTHING * abs(value) else complex(value)
+        value = complex(0.0, value.imag) if abs(value.real) <= ROUNDING * fastest else value
         if value.imag < 0.0:  # the same motion as its partner
             continue
         found.append(_mode(linear, value, z))

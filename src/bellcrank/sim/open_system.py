@@ -15,7 +15,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.arguments import listed, unique
-from bellcrank.sim.systems import Control, System, system
+from bellcrank.sim.systems import System, system
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +90,29 @@ def _wider(s: System, commands: Sequence[str], forces: Sequence[str]) -> System:
     return replace(
         s,
         actuators=(*s.actuators, *pushed),
-        control=_wide_control(s, commands, forces),
+        control=Widened(s, tuple(commands), tuple(forces)),
         inputs=names,
         defaults={**s.defaults, **dict.fromkeys((*commands, *forces), 0.0)},
         free=(*s.free, s.control),
     )
 
 
-def _wide_control(s: System, commands: Sequence[str], forces: Sequence[str]) -> Control:
-    def control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
+@dataclass(frozen=True, eq=False)
+class Widened:
+    """The control of a system, if it has one, and what comes in beside it."""
+
+    system: System
+    commands: tuple[str, ...]
+    forces: tuple[str, ...]
+
+    @property
+    def __name__(self) -> str:
+        return self.system.control_name if self.system.control is not None else "inputs"
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
+        s = self.system
         given, rates = s.commanded(t, [*q, *v, *x], list(u)[: len(s.inputs)])
         own = [command_name(s, n) for n in s.commands]
-        total = [g + u[n] if n in commands else g for g, n in zip(given, own, strict=True)]
-        total += [u[n] for n in forces]
+        total = [g + u[n] if n in self.commands else g for g, n in zip(given, own, strict=True)]
+        total += [u[n] for n in self.forces]
         return (total, rates) if s.control_states else total
-
-    control.__name__ = s.control_name if s.control is not None else "inputs"
-    return control

@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.dynamics.loops.assembly import assembled
 from bellcrank.dynamics.loops.numbers import moved
 from bellcrank.errors import InputError, unknown
-from bellcrank.model import Tree
+from bellcrank.model import Mechanism
 from bellcrank.sim.arguments import numbers
 from bellcrank.sim.initial import Given, part
 from bellcrank.sim.systems import System
@@ -76,15 +76,15 @@ def point(s: System, given: Mapping[str, Any]) -> Point:
     return Point(s, found.y, found.table[:, 0], found.parameters, times, found.shape)
 
 
-def plain_tree(s: System, p: Array) -> Tree:
-    """The tree of the mechanism, with the free numbers p of the system in it."""
+def plain(s: System, p: Array) -> Mechanism:
+    """The mechanism, with the free numbers p of the system in it."""
     m, names = s.mechanism, list(s.parameters)
-    return m.at({n: float(p[names.index(n)]) for n in m.parameters}).tree if m.parameters else m.tree
+    return m.at({n: float(p[names.index(n)]) for n in m.parameters}) if m.parameters else m
 
 
 def displaced(s: System, p: Array, q: Array, xi: Array, independent: Sequence[int]) -> Array:
     """q (..., nq) moved by xi (..., nv), and then whatever depends on the independent joints until the loops close."""
-    tree = plain_tree(s, p)
+    tree = plain(s, p).tree
     moved_there = moved(tree, np.broadcast_to(q, (*xi.shape[:-1], q.shape[-1])), xi)
     if not tree.loops:
         return moved_there

@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.loops import assemble
+from bellcrank.dynamics.loops.assembly import CLOSED
+from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.columns import units
 from bellcrank.sim.damped_newton import FAILED, Equations, descended
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.linear import prepared
 from bellcrank.sim.open_system import forces_in, opened, where_of
-from bellcrank.sim.operating_point import Point, displaced, elements, point
+from bellcrank.sim.operating_point import Point, displaced, elements, plain, point
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +33,7 @@ STRIDE = 0.5  # rad or m: the farthest that a joint goes in one round
 PRESSURE, TINY = 1e5, 1e-12  # Pa: the size of a pressure that is zero; and what is no size
 SLIGHT = 1e-3, 1e-6  # effects that count as none: on an acceleration, and on the rate of a state of size 1
 SPREAD = (0.03, 0.1, 0.3, 0.3, 1.0, 1.0)  # rad or m: how far around the guess others are tried
+MOST = 400  # rounds, after which nothing else is tried
 KINK, SIDES = 0.1, 16  # how far beside a kink it is tried, and how often
 
 
@@ -58,8 +62,9 @@ class Search:
         self.made = prepared(plant, moving, tuple(wide.inputs))
         self.system = self.made.open.system
         m = self.system.mechanism
-        held = [j for j in m.own_joints if any(f"{n}.q" in self.hold for n in _columns(m, j.name, 0))]
-        self.held = [n for j in held for n in _columns(m, j.name, 1)]
+        joints = [j.name for j in m.own_joints]
+        self.joints = [j for j in joints if any(f"{n}.q" in self.hold for n in _columns(m, j, 0))]
+        self.held = [n for j in self.joints for n in _columns(m, j, 1)]
         self.known = elements(self.system)
         self.start = self._guess(said)
         self.sizes = self._sizes()
@@ -98,8 +103,9 @@ class Search:
             raise InputError(f"at: there are {guess.shape} points; equilibrium starts from one guess.")
         y = np.array(guess.y)
         y[:, m.nq : m.nq + m.nv] = 0.0
-        if m.loops:
-            y[0, : m.nq] = assemble(m, y[0, : m.nq], fixed=[n for n in m.columns[1] if n in self.held])[0]
+        as_is = plain(s, guess.p[0])
+        if np.abs(closed(as_is.tree, y[0, : m.nq]).value).max(initial=0.0) > CLOSED:
+            y[0, : m.nq] = assemble(as_is, y[0, : m.nq], fixed=self.joints)[0]
         return replace(guess, y=y)
 
     def _sizes(self) -> dict[str, float]:
@@ -186,6 +192,8 @@ class Search:
         """The nearest to rest, and how many rounds that took."""
         best, rounds = descended(self.equations(self.start), self.moved)
         for start in self._others() if best.error > FAILED else ():
+            if rounds > MOST:
+                break
             new, more = descended(self.equations(start), self.moved)
             rounds += more
             best = min(best, new, key=lambda found: found.error)
@@ -233,7 +241,7 @@ class Search:
 
 
 def _names(what: str, given: Any) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
+    names = [given] if isinstance(given, str) else list(listed(what, given, "names"))
     for name in names:
         if not isinstance(name, str):
             raise InputError(f'{what}: {name!r} is no name; expected names, as in {what}=["elbow.q"].')
