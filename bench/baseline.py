@@ -93,7 +93,12 @@ def available() -> bool:
 
 def robot_path(name: str) -> Path:
     """The URDF of a robot of example-robot-data. Talos is the one with 32 joints (no finger joints)."""
-    files = {"ur5": "ur5_robot.urdf", "panda": "panda.urdf", "talos": "talos_reduced.urdf"}
+    files = {
+        "ur5": "ur5_robot.urdf",
+        "panda": "panda.urdf",
+        "talos": "talos_reduced.urdf",
+        "hyq": "hyq_no_sensors.urdf",
+    }
     robots = Path(str(prefix())) / "share" / "example-robot-data" / "robots"
     found = sorted(robots.rglob(files[name]))
     if not found:
@@ -142,7 +147,7 @@ def model_of(robot: Path | str, floating: bool = False) -> Any:
 
     mechanism = made(robot)
     if mechanism is None:
-        path = robot_path(str(robot)) if str(robot) in ("ur5", "panda", "talos") else Path(robot)
+        path = robot_path(str(robot)) if str(robot) in ("ur5", "panda", "talos", "hyq") else Path(robot)
         root = [pin.JointModelFreeFlyer()] if floating else []
         model = pin.buildModelFromUrdf(str(path), *root)
         locked = [model.getJointId(j) for j in LOCKED.get(str(robot), ())]
