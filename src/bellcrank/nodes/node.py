@@ -60,17 +60,20 @@ class Tape:
         self.parameters = {name: i for i, name in enumerate(parameters)}
         self.taken_in: dict[Node, Value] = {}
         self.table: dict[tuple[Any, ...], Node] = {}
+        self.compares = False  # whether any of its nodes is a comparison
 
     def node(self, op: str, *args: Any) -> Node:
         key = (op, *args)
         found = self.table.get(key)
         if found is None:
-            numbers = args[1:] if op == "where" else args
-            if any(isinstance(a, Node) and a.op in COMPARISONS for a in numbers):
-                raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
+            if self.compares:
+                numbers = args[1:] if op == "where" else args
+                if any(isinstance(a, Node) and a.op in COMPARISONS for a in numbers):
+                    raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
             found = Node(self, op, args, len(self.nodes), current_step())
             self.nodes.append(found)
             self.table[key] = found
+            self.compares = self.compares or op in COMPARISONS
         return found
 
     def call(self, function: Any, *values: Any) -> list[Value]:
@@ -293,16 +296,13 @@ def _each(operation: np.ufunc, array: Any, node: Node) -> Any:
 class Node:
     """A scalar that records instead of computing."""
 
-    __slots__ = ("args", "label", "op", "serial", "tape")
+    __slots__ = ("args", "label", "op", "operands", "serial", "tape")
     __array_priority__ = 1000.0
 
     def __init__(self, tape: Tape, op: str, args: tuple[Any, ...], serial: int, label: str) -> None:
         self.tape, self.op, self.args, self.serial, self.label = tape, op, args, serial, label
-
-    @property
-    def operands(self) -> Sequence[Node]:
-        """The arguments that are nodes."""
-        return () if self.op in ("input", "parameter") else [a for a in self.args if isinstance(a, Node)]
+        # The arguments that are nodes: asked for so often that it is kept.
+        self.operands: Sequence[Node] = [a for a in args if isinstance(a, Node)]
 
     def __repr__(self) -> str:
         return f"Node({self.op} #{self.serial}{' ' + self.label if self.label else ''})"
