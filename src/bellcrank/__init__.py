@@ -43,8 +43,8 @@ _HOMES = {
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
     "scalar": (
-        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "log", "maximum", "minimum", "sin", "sqrt", "tan"),
-        *("tanh", "where"),
+        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "floor", "log", "maximum", "minimum", "sin", "sqrt"),
+        *("tan", "tanh", "where"),
     ),
     "tables": ("interp",),
     "registration": ("register",),

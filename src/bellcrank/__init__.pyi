@@ -38,6 +38,7 @@ from bellcrank.scalar import clip as clip
 from bellcrank.scalar import cos as cos
 from bellcrank.scalar import exp as exp
 from bellcrank.scalar import fabs as fabs
+from bellcrank.scalar import floor as floor
 from bellcrank.scalar import log as log
 from bellcrank.scalar import maximum as maximum
 from bellcrank.scalar import minimum as minimum

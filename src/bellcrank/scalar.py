@@ -75,6 +75,7 @@ exp = _unary("exp", "e to the power of x.", math.exp, np.exp)
 log = _unary("log", "Natural logarithm.", math.log, np.log)
 tanh = _unary("tanh", "Hyperbolic tangent: a smooth step from -1 to 1.", math.tanh, np.tanh)
 fabs = _unary("fabs", "Absolute value.", abs, np.abs)
+floor = _unary("floor", "The largest whole number that is not above x.", lambda x: float(np.floor(x)), np.floor)
 
 
 def _of_two(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
