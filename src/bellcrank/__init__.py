@@ -9,6 +9,7 @@
 
     plant = bc.system(arm, actuators=..., control=...)
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
+    env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
     bc.drive(plant)                                 in real time
 
     bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
@@ -38,7 +39,10 @@ _HOMES = {
     "graph": ("Graph",),
     "scheduling": ("Machine", "Schedule"),
     # runs
-    "sim": ("Drive", "Event", "Saving", "Simulator", "Solver", "System", "drive", "simulate", "system"),
+    "sim": (
+        *("Drive", "Event", "Saving", "Simulator", "Solver", "Stepper", "System", "drive", "simulate", "stepper"),
+        "system",
+    ),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes

@@ -54,8 +54,10 @@ from bellcrank.sim import Event as Event
 from bellcrank.sim import Saving as Saving
 from bellcrank.sim import Simulator as Simulator
 from bellcrank.sim import Solver as Solver
+from bellcrank.sim import Stepper as Stepper
 from bellcrank.sim import System as System
 from bellcrank.sim import simulate as simulate
+from bellcrank.sim import stepper as stepper
 from bellcrank.sim import system as system
 from bellcrank.tables import interp as interp
 from bellcrank.version import __version__ as __version__

@@ -6,6 +6,7 @@ from bellcrank.sim.outcome import Interrupted
 from bellcrank.sim.realtime import Drive, drive
 from bellcrank.sim.settings import Saving, Solver
 from bellcrank.sim.simulator import Simulator, simulate
+from bellcrank.sim.stepping import Stepper, stepper
 from bellcrank.sim.systems import System, system
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "Saving",
     "Simulator",
     "Solver",
+    "Stepper",
     "System",
     "drive",
     "simulate",
+    "stepper",
     "system",
 ]
