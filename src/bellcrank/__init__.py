@@ -40,15 +40,15 @@ _HOMES = {
     "scheduling": ("Machine", "Schedule"),
     # runs
     "sim": (
-        *("Drive", "Event", "Saving", "Simulator", "Solver", "Stepper", "System", "drive", "simulate", "stepper"),
-        "system",
+        *("Drive", "Event", "Sampled", "Saving", "Simulator", "Solver", "Stepper", "System", "drive", "simulate"),
+        *("stepper", "system"),
     ),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
     "scalar": (
-        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "floor", "log", "maximum", "minimum", "sin", "sqrt"),
-        *("tan", "tanh", "where"),
+        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "floor", "log", "maximum", "minimum", "quantised"),
+        *("sin", "sqrt", "tan", "tanh", "where"),
     ),
     "tables": ("interp",),
     "registration": ("register",),

@@ -42,6 +42,7 @@ from bellcrank.scalar import floor as floor
 from bellcrank.scalar import log as log
 from bellcrank.scalar import maximum as maximum
 from bellcrank.scalar import minimum as minimum
+from bellcrank.scalar import quantised as quantised
 from bellcrank.scalar import sin as sin
 from bellcrank.scalar import sqrt as sqrt
 from bellcrank.scalar import tan as tan
@@ -51,6 +52,7 @@ from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
 from bellcrank.sim import Drive as Drive
 from bellcrank.sim import Event as Event
+from bellcrank.sim import Sampled as Sampled
 from bellcrank.sim import Saving as Saving
 from bellcrank.sim import Simulator as Simulator
 from bellcrank.sim import Solver as Solver

@@ -126,6 +126,11 @@ def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return minimum(maximum(x, low), high)
 
 
+def quantised(x: Scalar, quantum: float) -> Scalar:
+    """The whole multiple of the quantum that is nearest to x: what a converter of so many volts a step makes of it."""
+    return quantum * floor(x / quantum + 0.5)
+
+
 def step_of(label: str) -> str:
     """The step of a label: IA of IA[boom]."""
     return label.partition("[")[0].strip()

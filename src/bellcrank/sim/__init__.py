@@ -4,6 +4,7 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.exchange import Clock
 from bellcrank.sim.outcome import Interrupted
 from bellcrank.sim.realtime import Drive, drive
+from bellcrank.sim.sampling import Sampled
 from bellcrank.sim.settings import Saving, Solver
 from bellcrank.sim.simulator import Simulator, simulate
 from bellcrank.sim.stepping import Stepper, stepper
@@ -14,6 +15,7 @@ __all__ = [
     "Drive",
     "Event",
     "Interrupted",
+    "Sampled",
     "Saving",
     "Simulator",
     "Solver",

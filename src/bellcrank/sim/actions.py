@@ -23,6 +23,7 @@ from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import begun, chosen
 from bellcrank.sim.named_vector import Named
+from bellcrank.sim.sampling import any_due
 from bellcrank.sim.user_code import called, vector
 
 CHANCE = {"run": 1, "starts": 1, "seed": size(SEED)}  # what only random starts need: which run it is, and so on
@@ -81,7 +82,8 @@ class Stepped:
     @cached_property
     def kept(self) -> Layout:
         """What changes with every action comes first."""
-        memory = 0 if self.program.renew else _width(self.program.layout, "memory")  # what is renewed is not kept
+        renewed = self.program.renew is not None and len(self.usual) > 0  # at every action, and so it is not kept
+        memory = 0 if renewed else _width(self.program.layout, "memory")
         fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
         fields |= dict.fromkeys((*self.dynamics.measured, "n", "status", "new"), 1)
         return Layout(fields | (CHANCE if self.task.start else {}))
@@ -104,7 +106,8 @@ class Stepped:
         values |= dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER) | {"h": self.h, "stride": 1.0}
         values |= {name: x for name, x in now.items() if name in places and x != []}
         values |= {"t": now["n"] * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
-        return {"s": places.written(values | {"fresh": 1.0})}  # for inputs may be other ones
+        values["fresh"] = 1.0 if self.usual else any_due(self.dynamics.system, now["n"], self.h)  # inputs may be others
+        return {"s": places.written(values)}
 
     def _close(self, c: Any, s: Any, u: Any = ()) -> dict[str, Any]:
         old, new, task = self.kept.read(c), self.program.layout.read(s), self.task

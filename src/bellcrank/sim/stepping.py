@@ -32,6 +32,7 @@ from bellcrank.sim.chance import seeded
 from bellcrank.sim.initial import part
 from bellcrank.sim.plan import STEP
 from bellcrank.sim.runner import address, aligned
+from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Solver, grouped
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System, system
@@ -91,6 +92,7 @@ class Stepper:
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         program, ticks = simulator.program(rows=False), whole("every", every, h, "step")
         made = self._action = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task).action()
+        check_samples(self.system, h, False)
         self.inputs, self.outputs = self.system.inputs, task.outputs
         self._code = Code(made, 1 if self.runs == 1 else host().lanes("float64"))
         lanes = self._code.lanes
