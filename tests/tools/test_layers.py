@@ -65,6 +65,7 @@ BELOW: dict[str, set[str]] = {
     "excavators": {"cockpit", "sim", "zoo", *GENERAL, *MECHANICS},
     # what learners and other people's arrays are given
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
+    **{part: {"build", "emit"} for part in ("jax", "torch")},
     # the papers: a leaf, which only the command line and the public names know
     "papers": {
         *("build", "excavators", "formats", "record", "sim", "view", "zoo"), *GENERAL, *MECHANICS, *COMPILER,

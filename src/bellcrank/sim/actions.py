@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Layout, Node, Program
+from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.action import DRAWN, Action
+from bellcrank.graph.inline import inlined
 from bellcrank.graph.layout import EVENT, FINISHED, NEVER, size
 from bellcrank.integrate import Integrator
 from bellcrank.nodes.ops import COMPARISONS
@@ -78,6 +79,25 @@ class Stepped:
             look=trace("look", self._look, c),
             restarts=self.task.restarts,
         )  # fmt: skip
+
+    def transition(self) -> Graph:
+        """(y, u, t, p) -> y after an action, without ends, for who differentiates it; t only where it matters."""
+        s, dynamics = self.dynamics.system, self.dynamics
+        if s.sampled or self.integrator.memory(dynamics.problem()):
+            why = "controllers that sample" if s.sampled else f'the integrator "{self.integrator.name}"'
+            raise InputError(f"transition: {why} remember more than y; expected none of them, and a one-step method.")
+
+        def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
+            now: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured, 0.0), "bound": NEVER}
+            for k in range(self.ticks):
+                made = self.integrator.step(dynamics.problem(u), t + k * self.h, now["y"], self.h, [])
+                now["y"] = dynamics.settled(made, now)[0]
+            return {"y_next": now["y"]}
+
+        shapes: dict[str, Any] = {"y": (dynamics.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        whole = inlined(dynamics.trace("transition", moved, {**shapes, "t": ()}))
+        timed = any(n.op == "input" and n.args[0] == "t" for n in whole.nodes)
+        return whole if timed else inlined(dynamics.trace("transition", moved, shapes))
 
     @cached_property
     def kept(self) -> Layout:

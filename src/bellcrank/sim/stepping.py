@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.build.compiling import of_graph
 from bellcrank.build.targets import Where
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu import pycall
 from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.emit.cpu.pool import pool, settle
 from bellcrank.errors import InputError
@@ -91,7 +93,8 @@ class Stepper:
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         program, ticks = simulator.program(rows=False), whole("every", every, h, "step")
-        made = self._action = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task).action()
+        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task)
+        made = self._action = self._stepped.action()
         check_samples(self.system, h, False)
         self.inputs, self.outputs = self.system.inputs, task.outputs
         self._code = Code(made, 1 if self.runs == 1 else host().lanes("float64"))
@@ -256,6 +259,13 @@ class Stepper:
     def reasons(self) -> list[str]:
         """Why each run has ended, or nothing where it goes on: "ended", "limit", "not finite"."""
         return [REASONS.get(int(x), "failed") for x in np.atleast_1d(self.ended)]
+
+    @cached_property
+    def transition(self) -> Kernel:
+        """An action as a kernel, (y, u) -> y after it: no runs, no ends, and derivatives (jvp, vjp), for control, for
+        bellcrank.jax and for bellcrank.torch. It takes t, too, where the system depends on it, and p.
+        """
+        return of_graph(self._stepped.transition(), parameters=self.system.parameters)
 
     def snapshot(self) -> Snapshot:
         """All that is to be known of the runs now; `restore` takes it, also of another stepper of the same system."""
