@@ -40,12 +40,16 @@ def wrap(kernel: Any) -> Callable[..., Any]:
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
             raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
-        tensors = _fitting(signature, [torch.as_tensor(given[name]).to(dtype) for name in names])
+        tensors = _fitting(signature, [_tensor(given[name], dtype) for name in names])
         found = operator(function)(*tensors)
         return dict(zip(signature.outputs, found, strict=True)) if len(signature.outputs) > 1 else found
 
     call.__name__, call.__doc__ = signature.name, signature.doc or signature.name
     return call
+
+
+def _tensor(x: Any, dtype: Any) -> Any:
+    return x if isinstance(x, torch.Tensor) and x.dtype == dtype else torch.as_tensor(x).to(dtype)
 
 
 def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:
@@ -58,6 +62,8 @@ def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:
             expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
             raise InputError(f'{signature.name}: input "{name}" has shape {tuple(a.shape)}; expected {expected}.')
     heads = [tuple(a.shape[: a.ndim - len(shape)]) for a, shape in zip(tensors, shapes, strict=True)]
+    if all(head == heads[0] for head in heads):
+        return list(tensors)
     try:
         lead = torch.broadcast_shapes(*heads)
     except RuntimeError:
