@@ -2,13 +2,14 @@
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
     python -m bench batch one   only some groups: batch, one, python, compile, operations, derivatives,
-                                large, simulation, loops
+                                large, simulation, loops, stepping
     python -m bench --json F    also writes the figures to F
 
 Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
 tried; the promise is against the first, and the second is printed beside it. Its chains and trees have other numbers
 than ours in the zoo, but as many joints; its time does not depend on the numbers.
-In `simulation` and `loops` they have the same numbers: see bench/simulation.py and bench/loops.py.
+In `simulation`, `loops` and `stepping` they have the same numbers: see bench/simulation.py, bench/loops.py and
+bench/stepping.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, gradients, loops, ours, simulation
+from bench import baseline, gradients, loops, ours, simulation, stepping
 from bench.row import CORE, Row, robot
 
 
@@ -134,6 +135,7 @@ GROUPS = {
     "large": large,
     "simulation": simulation.rows,
     "loops": loops.rows,
+    "stepping": stepping.rows,
 }
 
 

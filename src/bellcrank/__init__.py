@@ -10,6 +10,7 @@
     plant = bc.system(arm, actuators=..., control=...)
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
     bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
+    env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
     bc.drive(plant)                                 in real time
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
 
@@ -43,15 +44,15 @@ _HOMES = {
     "sim.linear": ("Linear", "linearize"),
     "sim.equilibrium": ("Equilibrium", "EquilibriumError", "equilibrium"),
     "sim": (
-        *("Adjoint", "Drive", "Event", "Gradient", "Saving", "Simulator", "Solver", "System", "drive", "gradient"),
-        *("simulate", "system"),
+        *("Adjoint", "Drive", "Event", "Gradient", "Sampled", "Saving", "Simulator", "Solver", "Stepper", "System"),
+        *("drive", "gradient", "simulate", "stepper", "system"),
     ),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
     "scalar": (
-        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "log", "maximum", "minimum", "sin", "sqrt", "tan"),
-        *("tanh", "where"),
+        *("acos", "asin", "atan2", "clip", "cos", "exp", "fabs", "floor", "log", "maximum", "minimum", "quantised"),
+        *("sin", "sqrt", "tan", "tanh", "where"),
     ),
     "tables": ("interp",),
     "registration": ("register",),

@@ -38,9 +38,11 @@ from bellcrank.scalar import clip as clip
 from bellcrank.scalar import cos as cos
 from bellcrank.scalar import exp as exp
 from bellcrank.scalar import fabs as fabs
+from bellcrank.scalar import floor as floor
 from bellcrank.scalar import log as log
 from bellcrank.scalar import maximum as maximum
 from bellcrank.scalar import minimum as minimum
+from bellcrank.scalar import quantised as quantised
 from bellcrank.scalar import sin as sin
 from bellcrank.scalar import sqrt as sqrt
 from bellcrank.scalar import tan as tan
@@ -52,12 +54,15 @@ from bellcrank.sim import Adjoint as Adjoint
 from bellcrank.sim import Drive as Drive
 from bellcrank.sim import Event as Event
 from bellcrank.sim import Gradient as Gradient
+from bellcrank.sim import Sampled as Sampled
 from bellcrank.sim import Saving as Saving
 from bellcrank.sim import Simulator as Simulator
 from bellcrank.sim import Solver as Solver
+from bellcrank.sim import Stepper as Stepper
 from bellcrank.sim import System as System
 from bellcrank.sim import gradient as gradient
 from bellcrank.sim import simulate as simulate
+from bellcrank.sim import stepper as stepper
 from bellcrank.sim import system as system
 from bellcrank.sim.equilibrium import Equilibrium as Equilibrium
 from bellcrank.sim.equilibrium import EquilibriumError as EquilibriumError

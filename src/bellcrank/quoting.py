@@ -39,7 +39,7 @@ _WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char
     int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
     return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
     using virtual void volatile while xor abs errno exit gamma infinity isnan main math nan pow signal time unix"""
-LIBM = ("fabs", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
+LIBM = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for word in keyword.kwlist)}
 
 

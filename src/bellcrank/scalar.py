@@ -75,6 +75,7 @@ exp = _unary("exp", "e to the power of x.", math.exp, np.exp)
 log = _unary("log", "Natural logarithm.", math.log, np.log)
 tanh = _unary("tanh", "Hyperbolic tangent: a smooth step from -1 to 1.", math.tanh, np.tanh)
 fabs = _unary("fabs", "Absolute value.", abs, np.abs)
+floor = _unary("floor", "The largest whole number that is not above x.", lambda x: float(np.floor(x)), np.floor)
 
 
 def _of_two(name: str, what: str, of_numbers: Callable[[Any, Any], Any]) -> Callable[[Scalar, Scalar], Scalar]:
@@ -123,6 +124,11 @@ _where_each = np.frompyfunc(where, 3, 1)
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     """x, but not below low and not above high."""
     return minimum(maximum(x, low), high)
+
+
+def quantised(x: Scalar, quantum: float) -> Scalar:
+    """The whole multiple of the quantum that is nearest to x: what a converter of so many volts a step makes of it."""
+    return quantum * floor(x / quantum + 0.5)
 
 
 def step_of(label: str) -> str:

@@ -22,7 +22,23 @@ from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph, trace
 from bellcrank.nodes.ops import OPS
-from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+from bellcrank.scalar import (
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    floor,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
 from loops import closed
 from trees import ALL, random_tree
 
@@ -76,7 +92,7 @@ def every_operation() -> Graph:
     def body(x: Any, y: Any) -> dict[str, Any]:
         a, b, c = x
         d = y[0, 0]
-        unary = [f(a * b) for f in (sin, cos, tan, asin, acos, sqrt, exp, log, tanh, fabs)]
+        unary = [f(a * b) for f in (sin, cos, tan, asin, acos, sqrt, exp, log, tanh, fabs, floor)]
         binary = [a + b, a - b, a * b, a / b, -a, minimum(a, b), maximum(a, b), atan2(a, b), atan2(-a, b), atan2(a, -b)]
         chosen = [where(a < b, c, d), where(a <= 0.5, 1.0, c), where(a > b, a * b, 2.0), where(b >= c, sin(b), cos(c))]
         mixed = [

@@ -31,7 +31,23 @@ from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.nodes.ops import OPS
-from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+from bellcrank.scalar import (
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    floor,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
 
 Array = np.ndarray[Any, Any]
 TREE = "tree(15, branching=3)"
@@ -46,7 +62,7 @@ def operations(x: Any) -> dict[str, Any]:
     return {
         "y": [
             a + b * a, a * b - b, b - a * b, a / b, sqrt(fabs(a)), sin(a) * cos(a), cos(b), tan(a), asin(a / 9.0),
-            acos(b / 9.0), atan2(a, b), exp(a), log(fabs(b)), tanh(a), minimum(a, b), maximum(a, b),
+            acos(b / 9.0), atan2(a, b), exp(a), log(fabs(b)), tanh(a), floor(a), minimum(a, b), maximum(a, b),
             where(a < b, a, -b), where(a <= 0.5, 1.0, b), 2.5, a,
         ]
     }  # fmt: skip

@@ -13,7 +13,23 @@ from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
-from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+from bellcrank.scalar import (
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    floor,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
 
 pytestmark = pytest.mark.skipif(bool(device.missing()), reason=device.missing())
 Array = np.ndarray[Any, Any]
@@ -207,7 +223,7 @@ def test_every_operation(dtype: str) -> None:
         return {
             "y": [
                 a + b * a, a * b - b, b - a * b, a / b, sqrt(fabs(a)), sin(a) * cos(a), cos(b), tan(a), asin(a / 9.0),
-                acos(b / 9.0), atan2(a, b), exp(a), log(fabs(b)), tanh(a), minimum(a, b), maximum(a, b),
+                acos(b / 9.0), atan2(a, b), exp(a), log(fabs(b)), tanh(a), floor(a), minimum(a, b), maximum(a, b),
                 where(a < b, a, -b), where(a <= 0.5, 1.0, b), 2.5, a,
             ]
         }  # fmt: skip

@@ -63,6 +63,9 @@ BELOW: dict[str, set[str]] = {
     # the excavators, whole; their mechanism is also in the zoo
     "excavators.linkage.mechanism": {"formats", "model", "zoo.published"},
     "excavators": {"cockpit", "sim", "zoo", *GENERAL, *MECHANICS},
+    # what learners and other people's arrays are given
+    "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
+    **{part: {"build", "emit"} for part in ("jax", "torch")},
     # the papers: a leaf, which only the command line and the public names know
     "papers": {
         *("build", "excavators", "formats", "record", "sim", "view", "zoo"), *GENERAL, *MECHANICS, *COMPILER,
@@ -75,10 +78,13 @@ BELOW: dict[str, set[str]] = {
 }  # fmt: skip
 ABOVE = {"__init__", "__main__", "cli", "registration"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
-EXTRAS = {"cockpit": {"starlette", "uvicorn"}}  # parts that only work with an extra; others ask for one when needed
+EXTRAS = {
+    "cockpit": {"starlette", "uvicorn"},
+    "gym": {"gymnasium"},
+}  # parts that only work with an extra; others ask for one when needed
 HEAVY = (
     "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
-    "control", "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets",
+    "control", "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets", "gymnasium", "jax", "torch",
 )  # fmt: skip
 
 

@@ -15,7 +15,23 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.nodes.ops import OPS
-from bellcrank.scalar import acos, asin, atan2, cos, exp, fabs, log, maximum, minimum, sin, sqrt, tan, tanh, where
+from bellcrank.scalar import (
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    floor,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
 from trees import close, random_tree, trees
 
 # A smooth function of two numbers in (0.2, 0.8) for every operation of the table.
@@ -36,6 +52,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "log": lambda a, b: log(a * b),
     "tanh": lambda a, b: tanh(a * b),
     "abs": lambda a, b: fabs(a * b - 2.0),
+    "floor": lambda a, b: a * b + floor(a),
     "minimum": lambda a, b: minimum(a * a, b + 2.0),
     "maximum": lambda a, b: maximum(a * a, b + 2.0),
     "lt": lambda a, b: where(a < b + 2.0, a * b, a),

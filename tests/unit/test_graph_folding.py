@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bellcrank.errors import TraceError
 from bellcrank.graph import Node, Tape, trace
 from bellcrank.nodes.ops import OPS
-from bellcrank.scalar import atan2, clip, cos, fabs, maximum, minimum, sin, sqrt, where
+from bellcrank.scalar import atan2, clip, cos, fabs, floor, maximum, minimum, sin, sqrt, where
 
 
 @pytest.fixture
@@ -166,6 +166,7 @@ SCALAR: dict[str, Any] = {
     "cos": lambda a, b: cos(a),
     "sqrt": lambda a, b: sqrt(a * a + 0.5),
     "abs": lambda a, b: fabs(a),
+    "floor": lambda a, b: floor(a),
     "min": minimum,
     "max": maximum,
     "where": lambda a, b: where(a < b, a, b * 2.0),

@@ -6,7 +6,7 @@ numbers p, as far as they exist, and gives the next s. Some fields are signs to 
     live   the run goes on; where it does not, `tick` leaves the state as it is
     due    a row is to be written before the next tick       status   why it does not go on (layout.py)
     hit    `locate` is to be called after this tick          input    which line of a table of inputs is valid now
-    fresh  that line is a new one: `renew` is to be called before the next tick
+    fresh  that line is a new one, or a sample is due: `renew` is to be called before the next tick
 
 To step one by hand: a state from `begun`, `start` once, then `tick` as often as there is time for.
 """

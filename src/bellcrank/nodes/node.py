@@ -26,6 +26,7 @@ from bellcrank.scalar import (
     current_step,
     exp,
     fabs,
+    floor,
     log,
     maximum,
     minimum,
@@ -42,7 +43,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
     "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
     "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
-    "tanh": tanh, "abs": fabs, "minimum": minimum, "maximum": maximum,
+    "tanh": tanh, "abs": fabs, "floor": floor, "minimum": minimum, "maximum": maximum,
     "atan2": atan2, "where": where,
 }  # fmt: skip
 
@@ -407,6 +408,9 @@ class Node:
 
     def fabs(self) -> Value:
         return _call("abs", self)
+
+    def floor(self) -> Value:
+        return _call("floor", self)
 
     def where(self, yes: Any, no: Any) -> Value:
         """`yes` where this comparison holds, `no` elsewhere."""

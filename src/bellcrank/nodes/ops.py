@@ -61,6 +61,7 @@ _ROWS = [
     Op("log", 1, np.log, lambda y, a: (1.0 / a,), "exp", 10),
     Op("tanh", 1, np.tanh, lambda y, a: (1.0 - y * y,), "exp", 15),
     Op("abs", 1, np.abs, lambda y, a: ((a >= 0.0).where(1.0, -1.0),), "select", 1),
+    Op("floor", 1, np.floor, lambda y, a: (0.0,), "select", 1),
     Op("minimum", 2, np.minimum, _smaller, "select", 1, True),
     Op("maximum", 2, np.maximum, _larger, "select", 1, True),
     Op("lt", 2, np.less, _none, "select", 1, False, "{0} < {1}"),

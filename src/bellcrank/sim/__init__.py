@@ -5,8 +5,10 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.exchange import Clock
 from bellcrank.sim.outcome import Interrupted
 from bellcrank.sim.realtime import Drive, drive
+from bellcrank.sim.sampling import Sampled
 from bellcrank.sim.settings import Saving, Solver
 from bellcrank.sim.simulator import Simulator, simulate
+from bellcrank.sim.stepping import Stepper, stepper
 from bellcrank.sim.systems import System, system
 
 __all__ = [
@@ -16,12 +18,15 @@ __all__ = [
     "Event",
     "Gradient",
     "Interrupted",
+    "Sampled",
     "Saving",
     "Simulator",
     "Solver",
+    "Stepper",
     "System",
     "drive",
     "gradient",
     "simulate",
+    "stepper",
     "system",
 ]

@@ -126,7 +126,8 @@ class Dynamics(ABC):
         q, v, _ = s.split(y)
         seen = Columns(s, lambda y, tau: known, t, y, u)
         grown = [seen[i.column] ** i.power for i in self.integrals]
-        return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *grown]
+        still = [0.0] * sum(len(c.variables) for c in s.sampled)
+        return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *still, *grown]
 
     # -- what a mechanism with closed loops does otherwise than a tree
 

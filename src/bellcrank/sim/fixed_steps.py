@@ -7,8 +7,9 @@ from typing import Any
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, size
 from bellcrank.integrate import Integrator, Problem
-from bellcrank.scalar import Scalar, fabs, where
+from bellcrank.scalar import Scalar, fabs, maximum, where
 from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.sampling import any_due, taken
 from bellcrank.sim.summary import NOTHING, Summary, Watch
 
 EARLY = 1e-3  # of a step
@@ -20,7 +21,8 @@ def layout(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHIN
     inputs = {"input": 1} if s.inputs else {}
     signs = dict.fromkeys(("live", "due", "status"), 1)
     counters = dict.fromkeys(("n", "last", "next", "stride", "begin", "h"), 1)
-    clock = {"input_steps": 1, "input_last": 1, "fresh": 1} if s.inputs else {}
+    clock = {"input_steps": 1, "input_last": 1} if s.inputs else {}
+    clock |= {"fresh": 1} if s.inputs or s.sampled else {}
     memory = integrator.memory(dynamics.problem())
     return Layout(
         {
@@ -70,22 +72,27 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
         if "input" in old:
             # In steps, which are counted: in single precision a time can be a trifle short of the line's.
             kept |= fed(old, kept["n"], old["input_steps"], EARLY)
+        if dynamics.system.sampled:
+            kept["fresh"] = maximum(kept.get("fresh", 0.0), where(go, any_due(dynamics.system, n, h), 0.0))
         return {"s": places.written(old | kept)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
         now = places.read(s)
         now["memory"] = begun(integrator, dynamics.problem(u), now)
+        if dynamics.system.sampled:
+            now["fresh"] = where(now["n"] > 0.0, now["fresh"], 1.0)
         now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u)
         return {"s": places.written(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
+    remembers = integrator.memory(dynamics.problem())
     name, shapes = integrator.name, {"s": (places.size,), **inputs}
     return Program(
         places,
         tick=dynamics.trace(f"{name}.tick", tick, shapes),
         start=dynamics.trace(f"{name}.start", start, shapes),
         row=1 + dynamics.size + (1 if s.inputs else 0),
-        renew=renewed(places, integrator, dynamics) if s.inputs and integrator.memory(dynamics.problem()) else None,
+        renew=renewed(places, integrator, dynamics) if s.sampled or (s.inputs and remembers) else None,
         ports=dynamics.ports,
     )
 
@@ -139,10 +146,15 @@ def fed(old: dict[str, Any], now: Scalar, each: Scalar, early: Scalar) -> dict[s
 
 
 def renewed(places: Layout, integrator: Integrator, dynamics: Dynamics) -> Graph:
-    """What the integrator remembers is of old inputs: it begins anew where they are fresh."""
+    """Samples that are due are taken. What the integrator remembers is of old inputs: it begins anew where they are
+    fresh.
+    """
 
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
-        now = places.read(s)
+        now, system = places.read(s), dynamics.system
+        if system.sampled:
+            y = taken(system, now["t"], now["y"], u, now["n"], now["h"])
+            now["y"] = chosen(now["fresh"] > 0.0, y, now["y"])
         new = begun(integrator, dynamics.problem(u), now)
         now["memory"] = chosen(now["fresh"] > 0.0, new, now["memory"])
         now["fresh"] = 0.0

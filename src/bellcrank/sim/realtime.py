@@ -29,6 +29,7 @@ from bellcrank.sim.outcome import Outcome, recorded
 from bellcrank.sim.output_probe import OutputProbe
 from bellcrank.sim.row_store import Kept
 from bellcrank.sim.run import Done, Rows
+from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System
 from bellcrank.sim.urgency import urgent
@@ -91,6 +92,7 @@ class Drive:
         self._lock = threading.RLock()
         self.notes: list[str] = []
         self._codes: dict[Dynamics, Code] = {}
+        check_samples(self.system, self.step, False)
         self.program = self.simulator.program()
         self._places = self.program.layout
         self.shared = Exchange(self._places.size, self.program.row, self.program.nu, self._p[0], clock)

@@ -35,6 +35,7 @@ from bellcrank.sim.plan import Mode, Plan, planned
 from bellcrank.sim.progress import Standing, Watch, said, shown
 from bellcrank.sim.run import Backend, Batch, Done, driven
 from bellcrank.sim.runner import Compiled
+from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import OneRun, Saving, Solver, changed, grouped
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.summary import summarised
@@ -74,6 +75,8 @@ class Simulator:
         wrt = listed("sensitivities", sensitivities, "names")
         self.summary = summarised(self.saving.summary, list(units(self.system)), wrt)
         self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.asked))
+        if wrt and self.system.sampled:
+            raise InputError("sensitivities: samples change the state at once, and sensitivities cannot follow that.")
         self.dynamics = self._dynamics(wrt)
         self._made: dict[Any, Any] = {}
         self._memory = Memory()
@@ -146,6 +149,7 @@ class Simulator:
         plan = self._plan(seconds, settings)
         given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
+        check_samples(self.system, plan.h, plan.mode is not None)
         y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
         with said(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.in_rows)

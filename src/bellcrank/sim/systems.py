@@ -22,6 +22,7 @@ from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim.arguments import listed, number, unique
 from bellcrank.sim.named_vector import Named
+from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
 from bellcrank.sim.wrenches import Wrench, acting, torques
 from bellcrank.sim.wrenches import checked as checked_forces
@@ -41,13 +42,14 @@ class System:
     wrenches: Mapping[str, Wrench] = field(default_factory=dict)  # forces from outside, by frame
     free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
     defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
+    sampled: tuple[Sampled, ...] = ()
 
     @cached_property
     def parameters(self) -> Parameters:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        more = (self.actuators, self.control, tuple(self.wrenches.values()), self.free)
+        more = (self.actuators, self.control, self.sampled, tuple(self.wrenches.values()), self.free)
         return Parameters(*parts, *more, judge=partial(possible, m))
 
     @cached_property
@@ -70,7 +72,7 @@ class System:
     def states(self) -> tuple[StateVariable, ...]:
         """x: all state variables that are not the mechanism's, with their full names."""
         own = [StateVariable(f"{a.joint}.{s.name}", s.unit, s.initial) for a in self.actuators for s in a.states]
-        return (*own, *self.control_states)
+        return (*own, *self.control_states, *(z for c in self.sampled for z in c.variables))
 
     @property
     def nx(self) -> int:
@@ -137,7 +139,8 @@ class System:
 
     def limits(self) -> list[tuple[Scalar, Scalar] | None]:
         """(lowest, highest) of each element of x, or None."""
-        return [pair for a in self.actuators for pair in a.limits()] + [None] * len(self.control_states)
+        found = [pair for a in self.actuators for pair in a.limits()]
+        return found + [None] * (self.nx - len(found))
 
     def observed(self, t: Scalar, y: Vector, u: Vector) -> dict[str, Scalar]:
         """The outputs that the user asked for."""
@@ -153,6 +156,7 @@ class System:
         lines += [f"  {a}" for a in self.actuators]
         if self.control is not None:
             lines.append(f"  control: {_called(self.control)}")
+        lines += [f"  sampled every {c.every:g} s: {c.name}" for c in self.sampled]
         lines += [f"  force on {frame}: {_called(f)}" for frame, f in self.wrenches.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
@@ -166,12 +170,13 @@ def _called(function: Any) -> str:
 def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
-    control: Control | None = None,
+    control: Control | Sampled | None = None,
     inputs: Sequence[str] | Mapping[str, float] = (),
     outputs: Mapping[str, Callable[..., Scalar]] | None = None,
     states: Mapping[str, float] | Sequence[StateVariable] = (),
     parameters: Sequence[Any] = (),
     forces: Mapping[str, Wrench] | None = None,
+    sampled: Sequence[Sampled] = (),
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -183,16 +188,24 @@ def system(
     finds them in x. inputs are the names of u, each of which a run must give, or a mapping to what they are where it
     does not ({"target": 0.0}). outputs are functions of (t, q, v, x, u), by name. forces from outside are functions of
     (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
-    parameters: those that only a function of the user knows.
+    parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
+    whose outputs are in x (bellcrank.Sampled); the control itself may be one.
     """
     if isinstance(mechanism, System):
-        if control is not None or any((actuators, inputs, outputs, states, parameters, forces)):
+        if control is not None or any((actuators, inputs, outputs, states, parameters, forces, sampled)):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
         return mechanism
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
+    taken = _sampled(sampled)
+    if isinstance(control, Sampled):
+        if states:
+            raise InputError("states of a sampled control are its own: Sampled(..., states=...).")
+        bare = System(mechanism, _actuators(mechanism, actuators))
+        last, control = as_control(control, bare.commands)
+        taken = (*taken, last)
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
     own = _states(states or getattr(control, "states", ()), control)
@@ -202,7 +215,8 @@ def system(
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
     seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
-    made = System(mechanism, _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults)
+    parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
+    made = System(mechanism, *parts)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
@@ -218,6 +232,14 @@ def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
             raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
         if a.joint not in known:
             raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
+    return found
+
+
+def _sampled(given: Any) -> tuple[Sampled, ...]:
+    found = listed("sampled", given, "sampled controllers")
+    for c in found:
+        if not isinstance(c, Sampled):
+            raise InputError(f"sampled: {c!r} is no sampled controller; write bellcrank.Sampled(function, every=...).")
     return found
 
 

@@ -34,6 +34,7 @@ SPELL = {
     "minimum": "({0} < {1} || isnan({0})) ? {0} : {1}",  # a NaN on either side stays one, which fmin would hide
     "maximum": "({0} > {1} || isnan({0})) ? {0} : {1}",
     "abs": "fabs{f}({0})",
+    "floor": "floor{f}({0})",
     "atan2": "atan2{f}({0}, {1})",
     **{name: f"{name}{{f}}({{0}})" for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
 }

@@ -48,7 +48,7 @@ def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64"
     return "\n".join(parts), made.slots
 
 
-def _sign(w: Writer, name: str, state: str, place: int) -> str:
+def sign(w: Writer, name: str, state: str, place: int) -> str:
     """%name.bits, one bit per lane where s[place] is positive, and %name, whether there is any."""
     bits = f"i{w.lanes}"
     return f"""  %{name}.at = getelementptr i8, ptr {state}, i64 {place * w.align}
@@ -137,14 +137,14 @@ def _run(program: Program, w: Writer) -> str:
     gather = _gather(program, w, copy) if program.nu else "  br label %fed\n"
     renew, turned, turned2 = "  br label %tick\n", "", ""
     if program.renew:
-        renew = f"""{_sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
+        renew = f"""{sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
 renew:
 {call_of(program.renew, "renew", "%here", "%there")}  br label %tick
 """
         turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
     located, hit = "", "  br label %swap\n"
     if program.locate:
-        hit = f"{_sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
+        hit = f"{sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
         located = f"find:\n{call_of(program.locate, 'locate', '%to', '%from')}  br label %top\n"
     found, found2, foundk = (f", [%{x}, %find]" if program.locate else "" for x in ("from", "to", "k.next"))
     back, back2 = ("[%there, %stored], ", "[%here, %stored], ") if program.observe else ("", "")
@@ -163,7 +163,7 @@ top:
 top2:
   %here = phi ptr {back}[%now, %top]
   %there = phi ptr {back2}[%next, %top]
-{_sign(w, "due", "%here", program.due)}  br i1 %due, label %even, label %advance
+{sign(w, "due", "%here", program.due)}  br i1 %due, label %even, label %advance
 {_together(program, w, copy, observe, source_row)}room:
   %l0 = phi i64 [0, %even], [%l0.next, %room.on]
   %full.at = getelementptr i64, ptr %counts, i64 %l0
@@ -214,7 +214,7 @@ lane.on:
 stored:
   br label {after[0]}
 advance:
-{_sign(w, "live", "%here", program.live)}  br i1 %live, label %feed, label %stop
+{sign(w, "live", "%here", program.live)}  br i1 %live, label %feed, label %stop
 feed:
 {gather}fed:
 {renew}tick:

@@ -154,12 +154,19 @@ def _drive(program: Program) -> str:
 
     t.label("step")
     ticks, u = t.word("ticks"), t.pointer("u")
+    t.do("br label %look")
+    t.label("look")
+    t.do("%k = phi i64 [0, %step], [%k.next, %tick]")
+    if program.renew:
+        fresh = t.let(f"load double, ptr {_fresh(t, program)}, align 8")
+        t.branch(t.let(f"fcmp ogt double {fresh}, 0.0"), "renew", "tick")
+        t.label("renew")
+        _move(t, program.renew, "renew")
     t.do("br label %tick")
     t.label("tick")
-    t.do("%k = phi i64 [0, %step], [%k.next, %tick]")
     _move(t, program.tick, "tick")
     t.do("%k.next = add i64 %k, 1")
-    t.branch(t.let(f"icmp ult i64 %k.next, {ticks}"), "tick", "ticked")
+    t.branch(t.let(f"icmp ult i64 %k.next, {ticks}"), "look", "ticked")
 
     t.label("ticked")
     state = t.pointer("state")
@@ -262,9 +269,11 @@ def _read_mailbox(t: Text, program: Program) -> None:
     if program.renew is None:
         t.do("br label %step")
         return
-    t.branch(changed, "renew", "step")
-    t.label("renew")  # what the integrator remembers is of old inputs
-    fresh = t.let(f"getelementptr double, ptr {t.pointer('state')}, i64 {program.fresh}")
-    t.do(f"store double 1.0, ptr {fresh}, align 8")
-    _move(t, program.renew, "renew")
+    t.branch(changed, "mark", "step")
+    t.label("mark")  # what the integrator remembers is of old inputs
+    t.do(f"store double 1.0, ptr {_fresh(t, program)}, align 8")
     t.do("br label %step")
+
+
+def _fresh(t: Text, program: Program) -> str:
+    return t.let(f"getelementptr double, ptr {t.pointer('state')}, i64 {program.fresh}")

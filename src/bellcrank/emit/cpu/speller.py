@@ -31,6 +31,7 @@ SPELL = {
     "neg": "fneg {t} {0}",
     "sqrt": "call {t} @llvm.sqrt.{m}({t} {0})",
     "abs": "call {t} @llvm.fabs.{m}({t} {0})",
+    "floor": "call {t} @llvm.floor.{m}({t} {0})",
     "minimum": "call {t} @llvm.minimum.{m}({t} {0}, {t} {1})",
     "maximum": "call {t} @llvm.maximum.{m}({t} {0}, {t} {1})",
     "lt": "fcmp olt {t} {0}, {1}",

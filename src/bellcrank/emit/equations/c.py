@@ -20,6 +20,7 @@ class C(Language):
         "minimum": "fmin({0}, {1})",
         "maximum": "fmax({0}, {1})",
         "abs": "fabs({0})",
+        "floor": "floor({0})",
     }
 
     def fraction(self, x: Fraction) -> str:

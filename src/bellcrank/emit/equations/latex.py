@@ -36,6 +36,7 @@ class LaTeX(Language):
         "minimum": r"\min({0},\; {1})",
         "maximum": r"\max({0},\; {1})",
         "abs": r"\left|{0}\right|",
+        "floor": r"\left\lfloor {0} \right\rfloor",
         "sqrt": r"\sqrt{{{0}}}",
         "atan2": r"\operatorname{{atan2}}({0},\; {1})",
         "asin": r"\arcsin({0})",

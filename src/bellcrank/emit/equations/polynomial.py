@@ -21,7 +21,7 @@ Frozen = frozenset[tuple[int, float]]
 BITS = 8
 WORK, TERMS = 20_000, 600  # products of terms for one product, terms of one value: more is no longer read
 ROUNDING = 1e-13  # a sum this much smaller than its parts is rounding, and zero
-OPAQUE = ("minimum", "maximum", "abs", "tanh")
+OPAQUE = ("minimum", "maximum", "abs", "floor", "tanh")
 POLYNOMIAL = ("input", "add", "sub", "mul", "neg", "sin", "cos", *OPAQUE)  # a division by a number is folded before
 
 

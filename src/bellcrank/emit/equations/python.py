@@ -20,6 +20,7 @@ class Python(Language):
         "minimum": "minimum({0}, {1})",
         "maximum": "maximum({0}, {1})",
         "abs": "abs({0})",
+        "floor": "floor({0})",
         "asin": "arcsin({0})",
         "acos": "arccos({0})",
         "atan2": "arctan2({0}, {1})",

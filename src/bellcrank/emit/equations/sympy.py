@@ -14,7 +14,7 @@ from bellcrank.emit.equations.language import FUNCTIONS, Language
 from bellcrank.emit.equations.python import assignment, entries, nested, opening, unpacked
 from bellcrank.quoting import comment, identifier
 
-SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "atan2", "pi", "symbols"}
+SYMPY = {*FUNCTIONS, "Abs", "Matrix", "Max", "Min", "Piecewise", "Rational", "atan2", "floor", "pi", "symbols"}
 
 
 class SymPy(Language):
@@ -24,6 +24,7 @@ class SymPy(Language):
         "minimum": "Min({0}, {1})",
         "maximum": "Max({0}, {1})",
         "abs": "Abs({0})",
+        "floor": "floor({0})",
     }
 
     def fraction(self, x: Fraction) -> str:

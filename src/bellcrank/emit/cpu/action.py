@@ -1,0 +1,325 @@
+"""Actions (graph/action.py) of many runs in machine code: some ticks of each, without a look at Python between them.
+
+    i64 @step(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     blocks of lanes; whether any run goes on
+    void @see(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     begins what is new, and observes
+    i64 @odd(i64 n, ptr u)                                          whether any of these numbers is not finite
+
+A block of lanes keeps its c and then its p, one quantity after the other; blocks lie one behind the other. The inputs u
+and what is observed, y, are rows of runs, as users have them. `told` are the words of WORDS. Where the last block has
+more lanes than there are runs, its rows go by way of a corner of the workspace.
+
+`entry` is a small module of its own, for one shape of u and y: what Python calls without entering Python code.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from bellcrank.emit.cpu import lanes as copied
+from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.entry import definition
+from bellcrank.emit.cpu.llvm import library
+from bellcrank.emit.cpu.loop import sign
+from bellcrank.emit.cpu.plan import TILE, tiles
+from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph.action import Action
+from bellcrank.graph.inline import opened
+from bellcrank.quoting import comment
+
+# What both modules are told, a word of eight bytes each.
+WORDS = ("runs", "ticks", "blocks", "reward", "end", "final", "ws", "step", "odd", "alive", "busy", "first")
+AT = {name: 8 * k for k, name in enumerate(WORDS)}
+BUSY, ODD, ENDED = 1, 2, 3  # why `one` did nothing
+LONG = 64  # runs: from here on others may run meanwhile
+NEWLINE = "\n"
+
+
+def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
+    """The module of all runs, and the slots of the workspace that it wants."""
+    w, program = Writer(lanes, dtype), action.program
+    asked = {"tick": opened(program.tick), **action.graphs} | ({"renew": program.renew} if program.renew else {})
+    made = routines(asked, lanes, trig_width, dtype)
+    places = _Places(action, made.slots)
+    parts = [
+        f"; {comment(program.tick.name)}: {action.layout.size} numbers of a run, {lanes} lanes of {dtype}",
+        sincos.definition(trig_width, dtype),
+        *library(w),
+        made.text,
+        _rows(action, w),
+        _act(action, places, w),
+        _seen(action, places, w),
+        _sweep("step", action, places, w),
+        _sweep("see", action, places, w),
+        COPY,
+        ODD_TEXT,
+        "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
+    ]
+    return "\n".join(parts), places.size
+
+
+class _Places:
+    """Where in the workspace each thing lies, in slots: routines first, which have the widest vectors."""
+
+    def __init__(self, action: Action, slots: int) -> None:
+        n, size = action.layout.size, action.program.size
+        self.size = slots
+        corner = {"u.corner": action.nu, "y.corner": action.row, "final.corner": action.row}
+        corner |= {"reward.corner": 1, "end.corner": 1}
+        wanted = {"s": size, "spare": size, "c2": n, "u": action.nu, "row": action.row, "reward": 1, "end": 1, **corner}
+        self.at: dict[str, int] = {}
+        for name, width in wanted.items():
+            self.at[name] = self.size
+            self.size += width
+
+    def text(self, w: Writer, *names: str) -> str:
+        return "".join(
+            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.at[name] * w.align}{NEWLINE}" for name in names
+        )
+
+
+def _call(action: Action, name: str, **places: str) -> str:
+    """A call of one of the graphs: where its arguments and results are."""
+    program = action.program
+    graph = {**action.graphs, "tick": program.tick, "renew": program.renew}[name]
+    assert graph is not None
+    given = {"c": "%c", "p": "%p", "u": "%u.own"} | places
+    results = [places[f"to_{key}"] for key in graph.outputs]
+    arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *results))
+    return f"  call void @{name}({arguments})\n"
+
+
+def _lines(w: Writer) -> str:
+    return "".join(f"  {line}{NEWLINE}" for line in w.lines)
+
+
+def _rows(action: Action, w: Writer) -> str:
+    """Functions that turn rows of inputs into lanes, and lanes of what is observed into rows."""
+    into, out = Writer(w.lanes, w.dtype), Writer(w.lanes, w.dtype)
+    for tile in tiles("u", action.nu):
+        for c, x in enumerate(copied.load(into, tile, "%rows", str(action.nu * w.bytes))):
+            into.store(x, into.at("%lanes", (tile.start + c) * w.align))
+    for tile in tiles("row", action.row, (2 * TILE, TILE)):
+        copied.store(out, tile, "%rows", str(action.row * w.bytes), copied.load(out, tile, "%lanes", ""))
+    return f"""define internal void @rows_in(ptr noalias %rows, ptr noalias %lanes) nounwind {{
+{_lines(into)}  ret void
+}}
+define internal void @rows_out(ptr noalias %lanes, ptr noalias %rows) nounwind {{
+{_lines(out)}  ret void
+}}"""
+
+
+def _put(to: str) -> str:
+    return f"  call void @rows_out(ptr %row.own, ptr {to})\n"
+
+
+def _kept(w: Writer, count: int, mark: str) -> str:
+    """What was made in the workspace becomes what is kept."""
+    text = ""
+    for k in range(count):
+        x, offset = f"%{mark}.{k}", k * w.align
+        text += f"""  {x}.from = getelementptr i8, ptr %c2.own, i64 {offset}
+  {x} = load {w.type}, ptr {x}.from, align {w.align}
+  {x}.to = getelementptr i8, ptr %c, i64 {offset}
+  store {w.type} {x}, ptr {x}.to, align {w.align}
+"""
+    return text
+
+
+def _act(action: Action, places: _Places, w: Writer) -> str:
+    program, size = action.program, action.layout.size
+    renew, turned, turned2 = "  br label %tick\n", "", ""
+    if program.renew:
+        renew = f"""{sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
+renew:
+{_call(action, "renew", s="%here", to_s="%there")}  br label %tick
+"""
+        turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
+    again = "  br label %done\n"
+    if action.restarts:
+        again = f"""{sign(w, "new", "%c", action.layout.place("new"))}  br i1 %new, label %again, label %done
+again:
+{_put("%final")}{_call(action, "begin", to_c="%c2.own")}{_kept(w, size, "begun")}\
+{_call(action, "look", to_row="%row.own")}{_put("%y")}  br label %done
+"""
+    inputs = "  call void @rows_in(ptr %u, ptr %u.own)\n" if action.nu else ""
+    ended = f"bitcast {w.mask} %is.on to i{w.lanes}" if w.lanes > 1 else "or i1 %is.on, false"
+    return f"""define internal i1 @act(
+  i64 %ticks, ptr noalias %c, ptr %u, ptr %y, ptr %reward, ptr %end, ptr %final, ptr noalias %ws
+) nounwind {{
+begin:
+  %p = getelementptr i8, ptr %c, i64 {size * w.align}
+{places.text(w, "s", "spare", "c2", "u", "row", "reward", "end")}{inputs}\
+{_call(action, "open", to_s="%s.own")}  br label %top
+top:
+  %k = phi i64 [0, %begin], [%k.next, %tick]
+  %here = phi ptr [%s.own, %begin], [%to, %tick]
+  %there = phi ptr [%spare.own, %begin], [%from, %tick]
+  %more = icmp ult i64 %k, %ticks
+  br i1 %more, label %go, label %close
+go:
+{renew}tick:
+  %from = phi ptr [%here, %go]{turned}
+  %to = phi ptr [%there, %go]{turned2}
+{_call(action, "tick", s="%from", to_s="%to")}  %k.next = add i64 %k, 1
+  br label %top
+close:
+{_call(action, "close", s="%here", to_c="%c2.own", to_row="%row.own", to_reward="%reward.own", to_end="%end.own")}\
+{_kept(w, action.changing, "closed")}{_put("%y")}\
+  %reward.x = load {w.type}, ptr %reward.own, align {w.align}
+  store {w.type} %reward.x, ptr %reward, align {w.bytes}
+  %end.x = load {w.type}, ptr %end.own, align {w.align}
+  store {w.type} %end.x, ptr %end, align {w.bytes}
+{again}done:
+  %is.on = fcmp ole {w.type} %end.x, {w.immediate(0.0)}
+  %on.bits = {ended}
+  %on = icmp ne i{w.lanes} %on.bits, 0
+  ret i1 {"true" if action.restarts else "%on"}
+}}"""
+
+
+def _seen(action: Action, places: _Places, w: Writer) -> str:
+    return f"""define internal i1 @seen(
+  i64 %ticks, ptr noalias %c, ptr %u, ptr %y, ptr %reward, ptr %end, ptr %final, ptr noalias %ws
+) nounwind {{
+  %p = getelementptr i8, ptr %c, i64 {action.layout.size * w.align}
+{places.text(w, "c2", "row")}{sign(w, "new", "%c", action.layout.place("new"))}  br i1 %new, label %again, label %look
+again:
+{_call(action, "begin", to_c="%c2.own")}{_kept(w, action.layout.size, "begun")}  br label %look
+look:
+{_call(action, "look", to_row="%row.own")}{_put("%y")}  ret i1 true
+}}"""
+
+
+def _word(name: str, kind: str = "i64") -> str:
+    return f"""  %{name}.word = getelementptr i8, ptr %told, i64 {AT[name]}
+  %{name}.told = load {kind}, ptr %{name}.word, align 8
+"""
+
+
+def _sweep(name: str, action: Action, places: _Places, w: Writer) -> str:
+    """One block after the other; the last one, where it is not full, by way of the corner."""
+    act, lanes, acts = "act" if name == "step" else "seen", w.lanes, name == "step"
+    widths = {"u": action.nu, "y": action.row, "reward": 1, "end": 1, "final": action.row if action.restarts else 0}
+    arrays = {"u": "%u", "y": "%y", "reward": "%reward.told", "end": "%end.told", "final": "%final.told"}
+    pointers = ""
+    for key, array in arrays.items():
+        pointers += f"""  %{key}.o = mul i64 %k, {widths[key] * lanes * w.bytes}
+  %{key}.k = getelementptr i8, ptr {array}, i64 %{key}.o
+"""
+    moved = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}{NEWLINE}" for key in arrays}
+    into = moved["u"] + "  call void @copy(ptr %u.corner.own, ptr %u.k, i64 %u.n)\n" if acts else ""
+    back = "".join(
+        f"{moved[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n){NEWLINE}"
+        for key in (("y", "reward", "end", "final") if acts else ("y",))
+    )
+    whole = ", ".join(f"ptr %{key}.k" for key in arrays)
+    corner = ", ".join(f"ptr %{key}.corner.own" for key in arrays)
+    return f"""define i64 @{name}(i64 %from, i64 %to, ptr %told, ptr %u, ptr %y, ptr %ws) nounwind {{
+begin:
+{_word("runs")}{_word("ticks")}{"".join(_word(key, "ptr") for key in ("first", "reward", "end", "final"))}\
+{places.text(w, *(f"{key}.corner" for key in arrays))}  %some = icmp ult i64 %from, %to
+  br i1 %some, label %block, label %return
+block:
+  %k = phi i64 [%from, %begin], [%k.next, %on]
+  %any = phi i1 [false, %begin], [%any.next, %on]
+  %c.o = mul i64 %k, {(action.layout.size + action.free) * w.align}
+  %c = getelementptr i8, ptr %first.told, i64 %c.o
+{pointers}  %before = mul i64 %k, {lanes}
+  %rest = sub i64 %runs.told, %before
+  %is.whole = icmp uge i64 %rest, {lanes}
+  br i1 %is.whole, label %whole, label %part
+whole:
+  %whole.on = call i1 @{act}(i64 %ticks.told, ptr %c, {whole}, ptr %ws)
+  br label %on
+part:
+{into}  %part.on = call i1 @{act}(i64 %ticks.told, ptr %c, {corner}, ptr %ws)
+{back}  br label %on
+on:
+  %is.on = phi i1 [%whole.on, %whole], [%part.on, %part]
+  %any.next = or i1 %any, %is.on
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %to
+  br i1 %more, label %block, label %return
+return:
+  %found = phi i1 [false, %begin], [%any.next, %on]
+  %result = zext i1 %found to i64
+  ret i64 %result
+}}"""
+
+
+COPY = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
+begin:
+  %some = icmp ne i64 %n, 0
+  br i1 %some, label %one, label %end
+one:
+  %k = phi i64 [0, %begin], [%k.next, %one]
+  %a = getelementptr double, ptr %from, i64 %k
+  %x = load double, ptr %a, align 8
+  %b = getelementptr double, ptr %to, i64 %k
+  store double %x, ptr %b, align 8
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %n
+  br i1 %more, label %one, label %end
+end:
+  ret void
+}"""
+
+# A number is not finite where all bits of its exponent are set.
+ODD_TEXT = """define i64 @odd(i64 %n, ptr %u) nounwind {
+begin:
+  %some = icmp ne i64 %n, 0
+  br i1 %some, label %one, label %end
+one:
+  %k = phi i64 [0, %begin], [%k.next, %one]
+  %so.far = phi i1 [false, %begin], [%now, %one]
+  %at = getelementptr i64, ptr %u, i64 %k
+  %x = load i64, ptr %at, align 8
+  %bits = and i64 %x, 9218868437227405312
+  %is = icmp eq i64 %bits, 9218868437227405312
+  %now = or i1 %so.far, %is
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %n
+  br i1 %more, label %one, label %end
+end:
+  %found = phi i1 [false, %begin], [%now, %one]
+  %result = zext i1 %found to i64
+  ret i64 %result
+}"""
+
+
+def entry(inputs: tuple[int, ...], outputs: tuple[int, ...], runs: int) -> str:
+    """The module that Python calls: `one` is an action of all runs, or the reason why there was none."""
+    release = ("  %thread = call ptr @PyEval_SaveThread()\n", "  call void @PyEval_RestoreThread(ptr %thread)\n")
+    saved, restored = release if runs >= LONG else ("", "")
+    return f"""{definition([inputs], outputs, "float64", 0)}
+@told = global [{len(WORDS)} x i64] zeroinitializer, align 8
+define i64 @many(i64 %n, ptr %u, i64 %u.stride, ptr %y, i64 %y.stride) {{
+  ret i64 1
+}}
+define i64 @one(ptr %u, ptr %y) {{
+begin:
+  %told = getelementptr i8, ptr @told, i64 0
+  %busy.at = getelementptr i8, ptr @told, i64 {AT["busy"]}
+  %pair = cmpxchg ptr %busy.at, i64 0, i64 1 acq_rel monotonic
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %look, label %refuse
+refuse:
+  ret i64 {BUSY}
+look:
+{_word("alive")}{_word("blocks")}{_word("ws", "ptr")}{_word("step", "ptr")}{_word("odd", "ptr")}\
+  %is.odd = call i64 %odd.told(i64 {prod(inputs)}, ptr %u)
+  %even = icmp eq i64 %is.odd, 0
+  br i1 %even, label %live, label %leave
+live:
+  %alive = icmp ne i64 %alive.told, 0
+  br i1 %alive, label %go, label %leave
+go:
+{saved}  %on = call i64 %step.told(i64 0, i64 %blocks.told, ptr %told, ptr %u, ptr %y, ptr %ws.told)
+{restored}  store i64 %on, ptr %alive.word, align 8
+  br label %leave
+leave:
+  %why = phi i64 [{ODD}, %look], [{ENDED}, %live], [0, %go]
+  store atomic i64 0, ptr %busy.at release, align 8
+  ret i64 %why
+}}"""

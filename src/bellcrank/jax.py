@@ -1,0 +1,153 @@
+"""Kernels inside JAX: jit, vmap, jvp and grad of any order, on the CPU. JAX is the user's own.
+
+    from bellcrank.jax import wrap
+
+    dynamics = wrap(bc.kernel(arm, "forward_dynamics"))           (q, v, tau) -> a; any leading axes, which broadcast
+    jax.jit(jax.vmap(jax.grad(lambda q: dynamics(q, v, tau).sum())))(q)
+
+A kernel is a target of XLA's foreign function interface (emit/cpu/xla.py), and its derivatives are kernels, too: those
+of Graph.jvp and Graph.vjp, compiled when JAX first asks for them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.differentiable import Function, function_of
+from bellcrank.emit.cpu.xla import Handler
+from bellcrank.errors import InputError
+from bellcrank.extras import extra
+
+jax = extra("jax", "jax", "bellcrank.jax")
+core = extra("jax.extend.core", "jax", "bellcrank.jax")
+ad, batching, mlir = (extra(f"jax.interpreters.{part}", "jax", "bellcrank.jax") for part in ("ad", "batching", "mlir"))
+
+_numbers = itertools.count()
+_targets: dict[int, tuple[str, Handler, Function]] = {}  # XLA keeps addresses for ever, and so do we
+
+
+def wrap(kernel: Any) -> Callable[..., Any]:
+    """A kernel as a function of JAX arrays: as many leading axes as wanted, which broadcast; by place or by name.
+
+    Several results come as a mapping. The free numbers p may be left out. Results have the kernel's own type of
+    numbers: float64 needs jax.config.update("jax_enable_x64", True), and bellcrank.compile(..., dtype="float32") none.
+    """
+    function, signature = function_of(kernel), kernel.signature
+    names, dtype = list(signature.inputs), np.dtype(signature.dtype)
+    nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
+
+    def call(*args: Any, **named: Any) -> Any:
+        if dtype == np.float64 and not jax.config.jax_enable_x64:
+            raise InputError(
+                f'{signature.name} is in float64, and JAX without: jax.config.update("jax_enable_x64", True), or a '
+                'kernel with dtype="float32".'
+            )
+        given = {**nominal, **dict(zip(names, args, strict=False)), **named}
+        if len(args) > len(names) or set(given) != set(names):
+            raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
+        arrays = _fitting(signature, [jax.numpy.asarray(given[name], dtype) for name in names])
+        found = call_p.bind(*arrays, function=function)
+        return found[0] if len(found) == 1 else dict(zip(signature.outputs, found, strict=True))
+
+    call.__name__, call.__doc__ = signature.name, signature.doc or signature.name
+    return call
+
+
+def _fitting(signature: Any, arrays: Sequence[Any]) -> list[Any]:
+    """All with the same leading axes."""
+    shapes = list(signature.inputs.values())
+    for (name, shape), a in zip(signature.inputs.items(), arrays, strict=True):
+        if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
+            expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
+            raise InputError(f'{signature.name}: input "{name}" has shape {a.shape}; expected {expected}.')
+    heads = [a.shape[: a.ndim - len(shape)] for a, shape in zip(arrays, shapes, strict=True)]
+    try:
+        lead = np.broadcast_shapes(*heads)
+    except ValueError:
+        shown = ", ".join(f"{name} {head}" for name, head in zip(signature.inputs, heads, strict=True))
+        raise InputError(f"{signature.name}: leading axes do not broadcast: {shown}.") from None
+    return [jax.numpy.broadcast_to(a, (*lead, *shape)) for a, shape in zip(arrays, shapes, strict=True)]
+
+
+def _target(function: Function) -> str:
+    """The name by which XLA knows a kernel."""
+    if id(function) not in _targets:
+        name = f"bellcrank_{next(_numbers)}"
+        handler = Handler(function.kernel.signature, function.kernel.library)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler.function), platform="cpu")
+        _targets[id(function)] = name, handler, function
+    return _targets[id(function)][0]
+
+
+def _run(function: Function, *args: Any) -> Any:
+    """In XLA's own terms."""
+    shapes = _shapes(function, args)
+    return jax.ffi.ffi_call(_target(function), shapes)(*args)
+
+
+def _shapes(function: Function, args: Sequence[Any]) -> list[Any]:
+    lead = args[0].shape[: args[0].ndim - len(function.inputs[0])]
+    return [jax.ShapeDtypeStruct((*lead, *shape), args[0].dtype) for shape in function.outputs]
+
+
+def _batched(primitive: Any, args: Sequence[Any], dims: Sequence[Any], **how: Any) -> Any:
+    """Another leading axis for all."""
+    pairs = list(zip(args, dims, strict=True))
+    size = next(a.shape[d] for a, d in pairs if d is not None)
+    moved = [
+        jax.numpy.broadcast_to(a, (size, *a.shape)) if d is None else jax.numpy.moveaxis(a, d, 0) for a, d in pairs
+    ]
+    found = primitive.bind(*moved, **how)
+    return found, [0] * len(found)
+
+
+def _primitive(name: str, meant: Callable[..., Function]) -> Any:
+    """A primitive of JAX whose parameters mean a Function."""
+    made = core.Primitive(name)
+    made.multiple_results = True
+
+    def lowered(*args: Any, **how: Any) -> Any:
+        return _run(meant(**how), *args)
+
+    @cache
+    def compiled(how: tuple[tuple[str, Any], ...]) -> Any:
+        return jax.jit(partial(made.bind, **dict(how)))
+
+    def alone(*args: Any, **how: Any) -> Any:
+        return compiled(tuple(how.items()))(*args)
+
+    def seen(*args: Any, **how: Any) -> Any:
+        return [jax.core.ShapedArray(x.shape, x.dtype) for x in _shapes(meant(**how), args)]
+
+    made.def_impl(alone)
+    made.def_abstract_eval(seen)
+    mlir.register_lowering(made, mlir.lower_fun(lowered, multiple_results=True), platform="cpu")
+    batching.primitive_batchers[made] = partial(_batched, made)
+    ad.primitive_jvps[made] = lambda primals, tangents, **how: _moved(made, meant(**how), primals, tangents, how)
+    return made
+
+
+def _moved(made: Any, function: Function, primals: Any, tangents: Any, how: Any) -> Any:
+    """Results, and how fast they change."""
+    found = made.bind(*primals, **how)
+    wrt = tuple(k for k, d in enumerate(tangents) if not isinstance(d, ad.Zero))
+    moving = [tangents[k] for k in wrt]
+    return found, tangent_p.bind(*primals, *moving, function=function, wrt=wrt)
+
+
+def _turned(weights: Sequence[Any], *args: Any, function: Function, wrt: tuple[int, ...]) -> list[Any]:
+    """Gradients with respect to the directions, in which a tangent is linear."""
+    n = len(function.inputs)
+    filled = [ad.instantiate_zeros(w) for w in weights]
+    found = call_p.bind(*args[:n], *filled, function=function.cotangent(wrt))
+    return [None] * n + list(found)
+
+
+call_p = _primitive("bellcrank", lambda function: function)
+tangent_p = _primitive("bellcrank_tangent", lambda function, wrt: function.tangent(wrt))
+ad.primitive_transposes[tangent_p] = _turned

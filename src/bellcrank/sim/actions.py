@@ -1,0 +1,193 @@
+"""From a System to an Action: the ticks of a run with fixed steps, and around them what whoever steps it sees and says.
+
+What is kept between actions is y, the number of steps since the start, why a run has ended, and what an integrator or
+closed loops remember. The rest of a tick's state is the same for all runs and is written anew before the first tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Layout, Node, Program
+from bellcrank.graph.action import DRAWN, Action
+from bellcrank.graph.inline import inlined
+from bellcrank.graph.layout import EVENT, FINISHED, NEVER, size
+from bellcrank.integrate import Integrator
+from bellcrank.nodes.ops import COMPARISONS
+from bellcrank.scalar import Scalar, where
+from bellcrank.sim.chance import SEED, Random
+from bellcrank.sim.columns import Columns, units
+from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.fixed_steps import begun, chosen
+from bellcrank.sim.named_vector import Named
+from bellcrank.sim.sampling import any_due
+from bellcrank.sim.user_code import called, vector
+
+CHANCE = {"run": 1, "starts": 1, "seed": size(SEED)}  # what only random starts need: which run it is, and so on
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a user says of runs that are stepped; the functions are traced."""
+
+    outputs: tuple[str, ...]  # columns of a record, or nothing for q and v
+    reward: Callable[..., Scalar] | None = None
+    ends: Callable[..., Scalar] | None = None
+    start: Callable[[Random], Any] | None = None
+    limit: float = NEVER  # steps
+    restarts: bool = False
+
+
+def observed(dynamics: Dynamics, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Which columns are observed: those asked for, the system's outputs, or positions and velocities."""
+    s, m = dynamics.system, dynamics.system.mechanism
+    if asked is None:
+        return tuple(s.outputs) or (*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]))
+    known = ["t", *units(s)]
+    for name in asked:
+        if name not in known:
+            raise InputError(f"outputs: {unknown('column', name, known)}")
+    if not asked:
+        raise InputError("outputs is empty; expected names of columns, or nothing for the outputs of the system.")
+    return tuple(asked)
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """Some ticks of size h with the same inputs, and what a task makes of where they lead."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+    program: Program
+    h: float
+    ticks: int
+    task: Task
+
+    def action(self) -> Action:
+        n = len(self.dynamics.system.inputs)
+        c, u = {"c": (self.kept.size,)}, {"u": (n,)} if n else {}
+        trace = self.dynamics.trace
+        return Action(
+            self.program, self.ticks, self.kept, self.changing,
+            open=trace("open", self._open, {**c, **u}),
+            close=trace("close", self._close, {**c, "s": (self.program.size,), **u}),
+            begin=trace("begin", self._begin, c),
+            look=trace("look", self._look, c),
+            restarts=self.task.restarts,
+        )  # fmt: skip
+
+    def transition(self) -> Graph:
+        """(y, u, t, p) -> y after an action, without ends, for who differentiates it; t only where it matters."""
+        s, dynamics = self.dynamics.system, self.dynamics
+        if s.sampled or self.integrator.memory(dynamics.problem()):
+            why = "controllers that sample" if s.sampled else f'the integrator "{self.integrator.name}"'
+            raise InputError(f"transition: {why} remember more than y; expected none of them, and a one-step method.")
+
+        def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
+            now: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured, 0.0), "bound": NEVER}
+            for k in range(self.ticks):
+                made = self.integrator.step(dynamics.problem(u), t + k * self.h, now["y"], self.h, [])
+                now["y"] = dynamics.settled(made, now)[0]
+            return {"y_next": now["y"]}
+
+        shapes: dict[str, Any] = {"y": (dynamics.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        whole = inlined(dynamics.trace("transition", moved, {**shapes, "t": ()}))
+        timed = any(n.op == "input" and n.args[0] == "t" for n in whole.nodes)
+        return whole if timed else inlined(dynamics.trace("transition", moved, shapes))
+
+    @cached_property
+    def kept(self) -> Layout:
+        """What changes with every action comes first."""
+        renewed = self.program.renew is not None and len(self.usual) > 0  # at every action, and so it is not kept
+        memory = 0 if renewed else _width(self.program.layout, "memory")
+        fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
+        fields |= dict.fromkeys((*self.dynamics.measured, "n", "status", "new"), 1)
+        return Layout(fields | (CHANCE if self.task.start else {}))
+
+    @property
+    def changing(self) -> int:
+        return self.kept.place("new") + 1
+
+    @cached_property
+    def usual(self) -> list[float]:
+        """Inputs before anybody has given any."""
+        return list(self.dynamics.ports.inputs.values())
+
+    # -- graphs
+
+    def _open(self, c: Any, u: Any = ()) -> dict[str, Any]:
+        now, places = self.kept.read(c), self.program.layout
+        values: dict[str, Any] = {name: [0.0] * _width(places, name) for name in ("memory", "summary")}
+        values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
+        values |= dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER) | {"h": self.h, "stride": 1.0}
+        values |= {name: x for name, x in now.items() if name in places and x != []}
+        values |= {"t": now["n"] * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
+        values["fresh"] = 1.0 if self.usual else any_due(self.dynamics.system, now["n"], self.h)  # inputs may be others
+        return {"s": places.written(values)}
+
+    def _close(self, c: Any, s: Any, u: Any = ()) -> dict[str, Any]:
+        old, new, task = self.kept.read(c), self.program.layout.read(s), self.task
+        t, y, over = new["t"], new["y"], old["status"] > 0.0
+        limited = where(new["n"] >= task.limit, float(FINISHED), 0.0) if task.limit < NEVER else 0.0
+        code = where(self._judged("ends", task.ends, t, y, u) > 0.0, float(EVENT), limited)
+        status = where(over, old["status"], where(new["status"] > 0.0, new["status"], code))
+        made = {name: new[name] if name in new and x != [] else x for name, x in old.items()}
+        made |= {"status": status, "new": where(status > 0.0, DRAWN, 0.0) if task.restarts else 0.0}
+        reward = where(over, 0.0, self._judged("reward", task.reward, t, y, u))
+        return {
+            "c": self.kept.written(made)[: self.changing], "row": self._seen(t, y, u), "reward": [reward],
+            "end": [status],
+        }  # fmt: skip
+
+    def _begin(self, c: Any) -> dict[str, Any]:
+        old, task = self.kept.read(c), self.task
+        new, fresh = old["new"] > 0.0, {name: 0.0 for name in ("n", "status", "open", "noise") if name in self.kept}
+        y, more = [float(x) for x in self.dynamics.ports.rest], {}
+        if task.start:
+            y = self._drawn(task.start, Random(old["seed"], old["run"], old["starts"]), y)
+            y = self.dynamics.rejoined(y)
+            more = {"starts": where(new, old["starts"] + 1.0, old["starts"])}
+        first = chosen(old["new"] > 1.5, y, old["y"])
+        made = {name: chosen(new, x, old[name]) for name, x in fresh.items()} | {"y": chosen(new, first, old["y"])}
+        if _width(self.kept, "memory"):
+            at = {"t": 0.0, "y": first, "h": self.h}
+            made["memory"] = chosen(new, begun(self.integrator, self.dynamics.problem(self.usual), at), old["memory"])
+        return {"c": self.kept.written(old | made | more | {"new": 0.0})}
+
+    def _look(self, c: Any) -> dict[str, Any]:
+        now = self.kept.read(c)
+        return {"row": self._seen(now["n"] * self.h, now["y"], self.usual)}
+
+    # -- what the user says
+
+    def _seen(self, t: Scalar, y: list[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        columns = Columns(self.dynamics.system, self.dynamics.accelerations, t, y, u)
+        return [t if name == "t" else columns[name] for name in self.task.outputs]
+
+    def _judged(self, what: str, function: Callable[..., Any] | None, t: Scalar, y: list[Scalar], u: Any) -> Scalar:
+        if function is None:
+            return 0.0
+        s = self.dynamics.system
+        found = called(what, function, t, *s.split(y), Named("u", s.inputs, u))
+        if what == "ends" and isinstance(found, Node) and found.op in COMPARISONS:
+            return where(found, 1.0, 0.0)
+        return vector(what, found, [what])[0]
+
+    def _drawn(self, start: Callable[[Random], Any], random: Random, rest: list[float]) -> list[Scalar]:
+        """A start by the user's function: by names of elements on top of rest, or all of them."""
+        found, names = called("start", start, random, expected="(random)"), list(self.dynamics.ports.elements)
+        if isinstance(found, Mapping):
+            for key in found:
+                if key not in names:
+                    raise InputError(f"start returned a value for something else: {unknown('element', key, names)}")
+            found = dict(zip(names, rest, strict=True)) | dict(found)
+        return vector("start", found, names)
+
+
+def _width(places: Layout, name: str) -> int:
+    span = places.span(name)
+    return int(span.stop - span.start)

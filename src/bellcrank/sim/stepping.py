@@ -1,0 +1,496 @@
+"""bc.stepper: a system that learners and controllers take from action to action, one run or a million at once.
+
+The states stay where machine code works on them (emit/cpu/action.py), in lanes; an action is one call without Python
+in it. What is computed is the Program that bc.simulate runs, so that states are equal to its rows to the last bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.compiling import of_graph
+from bellcrank.build.targets import Where
+from bellcrank.emit.cpu import action as text
+from bellcrank.emit.cpu import pycall
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.pool import pool, settle
+from bellcrank.errors import InputError
+from bellcrank.graph.action import DRAWN, GIVEN, Action
+from bellcrank.graph.layout import EVENT, FINISHED, NEVER, NOT_CLOSED, NOT_FINITE
+from bellcrank.model import Mechanism
+from bellcrank.sim.actions import Stepped, Task, observed
+from bellcrank.sim.arguments import listed, many, positive, whole
+from bellcrank.sim.chance import seeded
+from bellcrank.sim.initial import part
+from bellcrank.sim.plan import STEP
+from bellcrank.sim.runner import address, aligned
+from bellcrank.sim.sampling import checked as check_samples
+from bellcrank.sim.settings import Solver, grouped
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System, system
+
+Array = np.ndarray[Any, Any]
+REASONS = {
+    0: "", FINISHED: "limit", EVENT: "ended", NOT_FINITE: "not finite", NOT_CLOSED: "loops could not be closed"
+}  # fmt: skip
+SEVERAL = 4  # blocks of lanes: fewer are not shared out among threads
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that a stepper knows of its runs at one moment."""
+
+    of: tuple[Any, ...]  # whose it is
+    kept: Array
+    reward: Array
+    ended: Array
+    alive: int
+
+
+class Code:
+    """An action as machine code, for so many lanes. Steppers with the same action share it."""
+
+    def __init__(self, made: Action, lanes: int) -> None:
+        self.action, self.lanes = made, lanes
+        source, self.workspace = text.source(made, lanes, host().lanes("float64"))
+        self.library = Library(compiled(source)[0])
+        kinds = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
+        self.step, self.see = (
+            ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.library.address(name)) for name in ("step", "see")
+        )
+
+
+class Stepper:
+    """Runs of one system that go on when somebody says so. Made by bellcrank.stepper, which see.
+
+    reward and ended are of the last action, for every run; ended is 0 where it goes on, else why not, which `reasons`
+    has in words. final, where runs restart by themselves, is what was last observed of those that ended. All of them
+    are written anew by every action.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        batch: int | None,
+        every: float,
+        h: float,
+        task: Task,
+        threads: int = 1,
+        seed: int = 0,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.simulator, self.system, self.task = simulator, simulator.system, task
+        self.batch, self.every, self.h, self.threads = batch, every, h, threads
+        self.runs, self._shape = batch or 1, () if batch is None else (batch,)
+        program, ticks = simulator.program(rows=False), whole("every", every, h, "step")
+        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task)
+        made = self._action = self._stepped.action()
+        check_samples(self.system, h, False)
+        self.inputs, self.outputs = self.system.inputs, task.outputs
+        self._code = Code(made, 1 if self.runs == 1 else host().lanes("float64"))
+        lanes = self._code.lanes
+        blocks = -(-self.runs // lanes)
+        whole_memory = aligned(blocks * (made.layout.size + made.free), lanes)
+        self._kept = whole_memory.reshape(blocks, made.layout.size + made.free, lanes)
+        self._spaces = [aligned(self._code.workspace, lanes) for _ in range(max(1, threads))]
+        self.reward, self.ended = np.zeros(self._shape), np.zeros(self._shape)
+        self.final = np.zeros((*self._shape, made.row)) if task.restarts else None
+        self._lock = threading.Lock()
+        self._enter()
+        self._tell(seed, parameters or {})
+        self.reset()
+
+    # -- what is made once
+
+    def _enter(self) -> None:
+        """The module that Python calls, and what it is told."""
+        made, runs = self._action, self.runs
+        shapes = (*self._shape, max(1, made.nu)), (*self._shape, made.row)
+        self._library = Library(compiled(text.entry(*shapes, runs))[0])
+        self._words = (ctypes.c_int64 * len(text.WORDS)).from_address(self._library.address("told"))
+        arrays = {"reward": self.reward, "end": self.ended, "first": self._kept, "ws": self._spaces[0]}
+        arrays |= {"final": self.final} if self.final is not None else {}
+        told = {name: address(x) for name, x in arrays.items()} | {"ticks": made.ticks, "runs": runs}
+        told |= {name: self._code.library.address(name) for name in ("step", "odd")} | {"blocks": len(self._kept)}
+        for name, x in told.items():
+            self._set(name, x)
+        self._one = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)(self._library.address("one"))
+        if made.nu and self.threads == 1:
+            head = f"step(u, *, out=None)\n--\n\n{type(self).step.__doc__}"
+            self.step = pycall.native(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
+
+    def _set(self, word: str, x: int) -> None:
+        self._words[text.WORDS.index(word)] = x
+
+    def _get(self, word: str) -> int:
+        return int(self._words[text.WORDS.index(word)])
+
+    def _tell(self, seed: int, parameters: Mapping[str, Any]) -> None:
+        """What is said of every run before its first start."""
+        places, everyone = self._action.layout.places, np.ones(self.runs, bool)
+        self._kept[:, places["status"]] = FINISHED  # also of lanes that nobody asked for, which stay so
+        words = seeded(seed)
+        if self.task.start:
+            self._write(places["run"], everyone, np.arange(self.runs))
+            self._write(places["seed"], everyone, words)
+        self._write(self._free, everyone, self._numbers(parameters))
+
+    @property
+    def _lanes(self) -> int:
+        return len(self._kept) * self._code.lanes
+
+    def _read(self, place: int | slice) -> Array:
+        """An element of c and p of all runs, (runs,), or several, (runs, elements)."""
+        x = np.moveaxis(self._kept[:, place], 1, -1) if isinstance(place, slice) else self._kept[:, place]
+        return x.reshape(self._lanes, *x.shape[2:])[: self.runs]
+
+    def _write(self, place: int | slice, which: Array, values: Any) -> None:
+        """The same of some runs."""
+        at, lane = np.divmod(np.flatnonzero(which), self._code.lanes)
+        if isinstance(place, slice):
+            self._kept[at[:, None], np.arange(place.start, place.stop), lane[:, None]] = values
+        else:
+            self._kept[at, place, lane] = values
+
+    @property
+    def _free(self) -> slice:
+        """Where the free numbers are."""
+        return slice(self._action.layout.size, self._kept.shape[1])
+
+    def _numbers(self, parameters: Mapping[str, Any]) -> Array:
+        return _each("parameters", self.system.parameters.vector(parameters, "stepper"), self._shape, self.runs)
+
+    # -- what users do
+
+    def step(self, u: Any = None, *, out: Array | None = None) -> Array:
+        """One action: the inputs u (batch, nu) hold for `every` seconds. Gives what is observed then, (batch, outputs),
+        in `out` where that is given. reward, ended and final tell the rest. Runs that have ended stay as they are.
+        """
+        made = self._action
+        given = self._inputs(u)
+        y = np.empty((*self._shape, made.row)) if out is None else self._output(out)
+        apart = y if y.flags.c_contiguous and not np.may_share_memory(y, given) else np.empty(y.shape)
+        why = self._shared(given, apart) if self.threads > 1 else int(self._one(address(given), address(apart)))
+        if why == text.BUSY:
+            raise InputError("step: another thread is inside this stepper; make one for each, or wait for it.")
+        if why == text.ODD:
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+            raise InputError(f"step: u{list(bad)} ({self.inputs[bad[-1]]}) is {given[bad]}; expected finite numbers.")
+        if why == text.ENDED:
+            raise InputError("step: every run has ended; reset() begins them anew, and restart=True does so by itself.")
+        if apart is not y:
+            y[...] = apart
+        return y
+
+    def reset(
+        self,
+        mask: Any = None,
+        start: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Begins runs anew, all of them or those of the mask (batch,), and gives what is observed.
+
+        start: all elements of the state (..., n), or some of them by name ({"elbow.q": 0.1}) on top of rest; without
+        one, every run has a start of its own where the stepper was made with one, or begins at rest. parameters: other
+        values of free numbers, for each of the batch or one for all. seed: of random starts from now on.
+        """
+        with self._alone("reset"):
+            which = self._masked(mask)
+            if parameters is not None and not self.system.parameters:
+                raise InputError("reset: parameters is given, but no number of this system is free.")
+            p = self._read(self._free) if parameters is None else self._numbers(parameters)
+            y = None if start is None else self._started(start, p)
+            words = None if seed is None else seeded(seed)
+            place = np.empty((*self._shape, self._action.row)) if out is None else self._output(out)
+            places = self._action.layout.places
+            self._write(self._free, which, p[which])
+            if words is not None and self.task.start:
+                self._write(places["seed"], which, words)
+                self._write(places["starts"], which, 0.0)
+            if y is not None:
+                self._write(places["y"], which, y[which])
+            self._write(places["new"], which, DRAWN if y is None else GIVEN)
+            for x in (self.reward, self.ended):
+                x.reshape(-1)[which] = 0.0
+            seen = place if place.flags.c_contiguous else np.empty(place.shape)
+            told = self._library.address("told")
+            self._code.see(0, len(self._kept), told, None, address(seen), address(self._spaces[0]))
+            self._set("alive", 1 if self.task.restarts else int((self._read(places["status"]) == 0).any()))
+            if seen is not place:
+                place[...] = seen
+            return place
+
+    @property
+    def state(self) -> Array:
+        """Positions, velocities and further states of every run, (batch, n): a copy. `elements` has their names."""
+        return self._shaped(self._read(self._action.layout.places["y"]))
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        return tuple(self.simulator.dynamics.ports.elements)
+
+    @property
+    def t(self) -> Array:
+        """Seconds since the start of every run, (batch,)."""
+        found: Array = self._read(self._action.layout.places["n"]).reshape(self._shape) * self.h
+        return found
+
+    @property
+    def parameters(self) -> Array:
+        """The free numbers of every run, (batch, np), in the order of system.parameters."""
+        return self._shaped(self._read(self._free))
+
+    def _shaped(self, x: Array) -> Array:
+        return x.reshape(*self._shape, x.shape[1]).copy()
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why each run has ended, or nothing where it goes on: "ended", "limit", "not finite"."""
+        return [REASONS.get(int(x), "failed") for x in np.atleast_1d(self.ended)]
+
+    @cached_property
+    def transition(self) -> Kernel:
+        """An action as a kernel, (y, u) -> y after it: no runs, no ends, and derivatives (jvp, vjp), for control, for
+        bellcrank.jax and for bellcrank.torch. It takes t, too, where the system depends on it, and p.
+        """
+        return of_graph(self._stepped.transition(), parameters=self.system.parameters)
+
+    def snapshot(self) -> Snapshot:
+        """All that is to be known of the runs now; `restore` takes it, also of another stepper of the same system."""
+        with self._alone("snapshot"):
+            return Snapshot(self._is, self._kept.copy(), self.reward.copy(), self.ended.copy(), self._get("alive"))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """The runs as they were."""
+        if not isinstance(snapshot, Snapshot):
+            raise InputError(f"restore: {type(snapshot).__name__} is no snapshot; stepper.snapshot() makes one.")
+        if snapshot.of != self._is:
+            differ = [
+                f"{name}: {b}, not {a}" for (name, a), (_, b) in zip(self._is, snapshot.of, strict=True) if a != b
+            ]
+            raise InputError(f"restore: the snapshot is of another stepper ({'; '.join(differ)}).")
+        with self._alone("restore"):
+            self._kept[...], self.reward[...], self.ended[...] = snapshot.kept, snapshot.reward, snapshot.ended
+            self._set("alive", snapshot.alive)
+
+    @cached_property
+    def _is(self) -> tuple[Any, ...]:
+        """What a snapshot must agree with."""
+        m = self.system.mechanism
+        return (
+            ("mechanism", m.name), ("fingerprint", m.fingerprint), ("elements", self.elements), ("batch", self.batch),
+            ("integrator", self.simulator.integrator.name), ("step", self.h), ("shape", self._kept.shape),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        many_runs = "one run" if self.batch is None else f"{self.batch} runs"
+        return f"<Stepper {self.system.mechanism.name}, {many_runs}, {self.every:g} s an action>"
+
+    def __reduce__(self) -> str:
+        raise InputError("a Stepper is machine code of this process and cannot be pickled; send its .system.")
+
+    # -- what they give
+
+    def _alone(self, what: str) -> _Alone:
+        return _Alone(self, what)
+
+    def _inputs(self, u: Any) -> Array:
+        expected = (*self._shape, self._action.nu)
+        if not self._action.nu:
+            if u is not None:
+                raise InputError("step: this system has no inputs; call step() alone.")
+            return np.zeros((*self._shape, 1))
+        if u is None:
+            raise InputError(f"step: u is missing; expected an array {expected}: {', '.join(self.inputs)}.")
+        try:
+            found = np.asarray(u)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"step: u is no array in this computer's memory: {error}") from None
+        if found.dtype.kind not in "fiub":
+            raise InputError(f"step: u has dtype {found.dtype}; expected real numbers.")
+        if found.shape != expected:
+            raise InputError(f"step: u has the shape {found.shape}; expected {expected}: {', '.join(self.inputs)}.")
+        return np.ascontiguousarray(found, float)
+
+    def _output(self, out: Any) -> Array:
+        expected = (*self._shape, self._action.row)
+        fits = isinstance(out, np.ndarray) and out.shape == expected and out.dtype == float and out.flags.writeable
+        if not fits:
+            got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise InputError(f"out must be a writable float64 array of shape {expected}; got {got}.")
+        found: Array = out
+        return found
+
+    def _masked(self, mask: Any) -> Array:
+        if mask is None:
+            return np.ones(self.runs, bool)
+        found = np.asarray(mask)
+        if found.dtype != bool or found.shape != self._shape:
+            raise InputError(
+                f"reset: mask has the shape {found.shape} of {found.dtype}; expected {self._shape} of bool: which runs "
+                "begin anew."
+            )
+        return found.reshape(self.runs)
+
+    def _started(self, start: Any, p: Array) -> Array:
+        dynamics = self.simulator.dynamics
+        y = part("start", start, self.elements, dynamics.ports.rest)
+        y = _each("start", y, self._shape, self.runs)
+        return dynamics.closure.checked(y, p)
+
+    # -- threads
+
+    def _shared(self, u: Array, y: Array) -> int:
+        """An action by several threads, each with a part of the blocks."""
+        if not self._lock.acquire(blocking=False):
+            return text.BUSY
+        try:
+            if not np.isfinite(u).all():
+                return text.ODD
+            if not self._get("alive"):
+                return text.ENDED
+            blocks, told = len(self._kept), self._library.address("told")
+            parts = min(self.threads, max(1, blocks // SEVERAL))
+            edges = [blocks * k // parts for k in range(parts + 1)]
+
+            def some(k: int) -> int:
+                place = address(self._spaces[k])
+                return int(self._code.step(edges[k], edges[k + 1], told, address(u), address(y), place))
+
+            others = [pool(self.threads).submit(some, k) for k in range(1, parts)]
+            try:
+                alive = some(0)
+            finally:
+                settle(others)
+            self._set("alive", max([alive, *(other.result() for other in others)]))
+            return 0
+        finally:
+            self._lock.release()
+
+
+class _Alone:
+    """Nobody else is inside the stepper meanwhile."""
+
+    def __init__(self, of: Stepper, what: str) -> None:
+        self.of, self.what = of, what
+
+    def __enter__(self) -> None:
+        if not self.of._lock.acquire(blocking=False):
+            self._refuse()
+        if self.of._get("busy"):
+            self.of._lock.release()
+            self._refuse()
+        self.of._set("busy", 1)
+
+    def _refuse(self) -> None:
+        raise InputError(f"{self.what}: another thread is inside this stepper; make one for each, or wait for it.")
+
+    def __exit__(self, *_: object) -> None:
+        self.of._set("busy", 0)
+        self.of._lock.release()
+
+
+def _each(what: str, x: Array, shape: tuple[int, ...], runs: int) -> Array:
+    """One row for every run."""
+    try:
+        return np.broadcast_to(x, (*shape, x.shape[-1])).reshape(runs, x.shape[-1])
+    except ValueError:
+        raise InputError(f"{what} has the shape {x.shape}; expected {(*shape, x.shape[-1])}, or one for all.") from None
+
+
+def _forced(m: Mechanism) -> System:
+    """A mechanism alone takes the forces on its joints."""
+
+    def forces(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+        return list(u)
+
+    return system(m, control=forces, inputs=m.columns[1])
+
+
+def stepper(
+    plant: Mechanism | System,
+    batch: int | None = None,
+    every: float | None = None,
+    *,
+    step: float | None = None,
+    integrator: str | None = None,
+    outputs: Sequence[str] | None = None,
+    reward: Callable[..., Any] | None = None,
+    ends: Callable[..., Any] | None = None,
+    limit: float | None = None,
+    start: Callable[..., Any] | None = None,
+    restart: bool = False,
+    seed: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    method: str | None = None,
+    form: str | None = None,
+    target: str | None = None,
+    threads: int | None = None,
+    solver: Solver | None = None,
+    where: Where | None = None,
+) -> Stepper:
+    """A system to be taken from action to action, one run (batch=None) or many at once: for learners and controllers.
+
+        env = bc.stepper(plant, batch=4096, every=0.02, reward=lambda t, q, v, x, u: -q["pole"] ** 2, limit=10.0)
+        y = env.reset()                             # (4096, outputs)
+        y = env.step(u)                             # u: (4096, inputs), which hold for 0.02 s; or step(u, out=y)
+        env.reward, env.ended, env.t, env.state
+
+    plant: a system with inputs (bc.system), or a mechanism alone, whose inputs are then the forces on its joints.
+    every: seconds of an action, a whole number of steps (default: one); step: of the integrator (default: 1 ms or a
+    little less), so that the states are those of bc.simulate to the last bit. outputs: columns of a record to be
+    observed; by default the outputs of the system, or positions and velocities where it has none.
+
+    reward(t, q, v, x, u) judges an action by where it leads; ends(t, q, v, x, u) ends a run where it is positive, or a
+    comparison that holds; limit ends it after so many seconds. All are traced, as controls are, and compiled. A run
+    that diverges ends, too, and the others go on. restart: runs that end begin anew at once, and what is observed is
+    their new start. start(random): where runs begin, by names of elements ({"pole.q": random.uniform(-0.1, 0.1)}) or
+    all of them; the numbers follow from the seed, the place in the batch and how often a run began, and from nothing
+    else. parameters: values of free numbers, each one for all or for every run its own. threads: cores for a batch.
+    """
+    parts = {"integrator": integrator, "step": step, "method": method, "form": form}
+    solver = grouped(Solver, "solver", solver, parts)
+    where = grouped(Where, "where", where, {"target": target, "threads": threads})
+    if where.target != "cpu" or where.dtype != "float64" or where.machine:
+        raise InputError(f'stepper: target "{where.target}", {where.dtype}: only the CPU in float64 is there yet.')
+    made = _forced(plant) if isinstance(plant, Mechanism) else plant
+    if isinstance(made, System) and made.mechanism.loops and solver.form == "minimal":
+        if form == "minimal":
+            raise InputError("stepper: the minimal form may need other graphs on the way; give form=projected.")
+        solver = replace(solver, form="projected")
+    simulator = Simulator(made, solver=solver)
+    if solver.tolerance is not None:
+        raise InputError("stepper: an action has fixed steps, so that all runs take it together; give step=.")
+    h, every = _times(solver.step, every)
+    known = observed(simulator.dynamics, None if outputs is None else listed("outputs", outputs, "names of columns"))
+    for name, function in (("reward", reward), ("ends", ends), ("start", start)):
+        if function is not None and not callable(function):
+            raise InputError(f"stepper: {name} is {function!r}; expected a function.")
+    steps = NEVER if limit is None else float(math.ceil(positive("limit", limit) / h - 1e-9))
+    task = Task(known, reward, ends, start, steps, bool(restart))
+    return Stepper(
+        simulator, None if batch is None else many("batch", batch), every, h, task, where.threads, seed, parameters
+    )
+
+
+def _times(step: float | None, every: float | None) -> tuple[float, float]:
+    """The step, and the seconds of an action."""
+    if every is None:
+        h = positive("step", step) if step is not None else STEP
+        return h, h
+    every = positive("every", every)
+    if step is None:
+        return every / max(1, math.ceil(every / STEP - 1e-9)), every
+    return positive("step", step), every

@@ -1,0 +1,114 @@
+"""Environments of gymnasium, by gymnasium's own checker and by the stepper behind them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from carts import plant
+
+gymnasium = pytest.importorskip("gymnasium")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+from gymnasium.vector import AutoresetMode  # noqa: E402
+
+from bellcrank.gym import TASKS, Env, VectorEnv, make  # noqa: E402
+from bellcrank.gym.tasks import reacher  # noqa: E402
+
+ROBOTS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in __import__("sys").path]
+ROBOT = next((f / "ur_description/urdf/ur5_robot.urdf" for f in ROBOTS if f.is_dir()), None)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_checker_finds_nothing(task: str) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        check_env(make(task), skip_render_check=True)
+    assert [str(w.message) for w in found] == []
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_batch_is_its_runs(task: str) -> None:
+    many, one = make(task, 5), make(task)
+    y, _ = many.reset(seed=4)
+    first, _ = one.reset(seed=4)
+    np.testing.assert_array_equal(y[0], first)
+    assert y in many.observation_space
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        u = rng.uniform(-1, 1, many.action_space.shape)
+        seen, rewards, terminated, truncated, _ = many.step(u)
+        alone = one.step(u[0])
+        if alone[2] or alone[3]:
+            break
+        np.testing.assert_array_equal(seen[0], alone[0])
+        assert (rewards[0], terminated[0], truncated[0]) == alone[1:4]
+    assert seen.shape == many.observation_space.shape
+    assert rewards.shape == terminated.shape == truncated.shape == (5,)
+    assert terminated.dtype == truncated.dtype == bool
+
+
+def test_the_end_of_a_run_is_told_apart_from_its_limit() -> None:
+    envs = make("cart_pole", 64, limit=0.4)
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    envs.reset(seed=0)
+    ended = limited = 0
+    for _ in range(20):
+        push = np.where(np.arange(64) < 32, 1.0, 0.0)[:, None]
+        y, _, terminated, truncated, info = envs.step(push)
+        over = terminated | truncated
+        assert ("final_obs" in info) == over.any()
+        if over.any():
+            np.testing.assert_array_equal(info["_final_obs"], over)
+            assert (np.abs(y[over]) < 0.051).all()  # their new starts
+            last = info["final_obs"][terminated]
+            assert (np.abs(last[:, 1]) > 0.2).all() or not len(last)
+        ended, limited = ended + terminated[:32].sum(), limited + truncated[32:].sum()
+    assert ended >= 32  # who is pushed falls
+    assert limited == 32  # who is not, does not so soon
+
+
+def test_any_plant() -> None:
+    envs = VectorEnv(plant(), 3, low=-2.0, high=[2.0], every=0.02, reward=lambda t, q, v, x, u: u["push"])
+    y, _ = envs.reset(options={"start": {"hinge.q": 0.1}, "reset_mask": np.array([True, False, True])})
+    assert y[:, 1].tolist() == [0.1, 0.0, 0.1]
+    assert envs.step(np.array([[1.0], [2.0], [-1.0]]))[1].tolist() == [1.0, 2.0, -1.0]
+    assert (envs.single_action_space.low, envs.single_action_space.high) == (-2.0, 2.0)
+    still = VectorEnv(plant(), 2, restart=False, every=0.02)
+    assert still.metadata["autoreset_mode"] == AutoresetMode.DISABLED
+    one = Env(bc.zoo.pendulum(), every=0.02, limit=0.04)
+    one.reset()
+    assert one.step(np.zeros(1))[2:4] == (False, False)
+    assert one.step(np.zeros(1))[2:] == (False, True, {"reason": "limit"})
+    with pytest.raises(bc.InputError, match="every run has ended"):
+        one.step(np.zeros(1))
+
+
+@pytest.mark.skipif(ROBOT is None, reason="example-robot-data is not installed")
+def test_a_real_robot_reaches() -> None:
+    assert ROBOT is not None
+    arm = bc.read(ROBOT)
+    envs = make(reacher(arm, "tool0"), 8)
+    y, _ = envs.reset(seed=2)
+    assert y.shape == (8, 3 + 3 * 6)
+    assert (np.linalg.norm(y[:, :3], axis=-1) > 0.01).all()
+    q = envs.stepper.state[:, :6]
+    where = np.asarray(arm.pose(q, frame="tool0"))[:, :3, 3]
+    np.testing.assert_allclose(y[:, :3], envs.stepper.state[:, 12:] - where, atol=1e-12)
+
+
+def test_what_cannot_be_says_why() -> None:
+    with pytest.raises(bc.InputError, match="no inputs"):
+        Env(bc.system(bc.zoo.pendulum()))
+    with pytest.raises(bc.InputError, match="low is"):
+        Env(plant(), low=[1.0, 2.0])
+    with pytest.raises(bc.InputError, match="cart_pole"):
+        make("cart_pol")
+    with pytest.raises(bc.InputError, match="tool9"):
+        reacher(bc.zoo.puma600(), "tool9")
+    with pytest.raises(bc.InputError, match="no single coordinate"):
+        reacher(bc.zoo.random_tree(0, 3, ["spherical"]))
