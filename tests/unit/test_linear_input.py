@@ -113,3 +113,11 @@ def test_it_prints() -> None:
     assert "arm: the rate, 4 states, 2 inputs, 4 outputs" in text
     assert "elbow.tau" in text
     assert "a step of 0.01 s at 2 points" in str(bc.linearize(arm(), at={"elbow.q": [0.1, 0.2]}, step=0.01))
+
+
+def test_sampled_controllers_are_refused() -> None:
+    arm = bc.zoo.pendulum()
+    plant = bc.system(arm, control=bc.Sampled(lambda t, q, v, x, u: [-1.0 * q[0]], every=0.01))
+    for ask in (bc.linearize, bc.equilibrium, lambda plant: bc.gradient(plant, 1.0, final="energy")):
+        with pytest.raises(InputError, match="sampled controllers"):
+            ask(plant)

@@ -98,6 +98,11 @@ class Adjoint:
                 "coordinates depend on which changes on the way, and where one element of the start moves, others must "
                 "move along, and nobody says which. Run a batch with inputs that differ a little, and take differences."
             )
+        if plant.sampled:
+            raise InputError(
+                "of a run with sampled controllers there is no gradient yet: they change the state between steps. Give "
+                "the plant a control that is continuous, or inputs in its place."
+            )
         if running is None and final is None:
             raise InputError("there is no scalar to differentiate: give running=..., final=..., or both.")
         self.system, self._running = _watched(plant, "running", running)

@@ -39,6 +39,11 @@ def opened(plant: Mechanism | System, inputs: Sequence[str] | None = None, also:
     also: names among which commands and forces may be that must be there, whether asked for or not.
     """
     s = system(plant)
+    if s.sampled:
+        raise InputError(
+            f'"{s.mechanism.name}" has sampled controllers, which hold between their samples: the system is not one of '
+            "rates, nor is one step of it all there is. Take the plant without them, and its commands as inputs."
+        )
     commands = {command_name(s, n): n for n in s.commands}
     usual = s.inputs or (tuple(commands) if s.control is None else ())
     asked = usual if inputs is None else listed("inputs", inputs, "names")
