@@ -27,6 +27,7 @@ _HOMES = {
     "model": ("Mechanism",),
     "formats": ("Builder", "from_dh", "from_saha", "from_wong", "read"),
     "parameters": ("parameter",),
+    "structures.section": ("Material", "Profile", "Section"),
     "": ("zoo", "actuators", "control", "excavators", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),

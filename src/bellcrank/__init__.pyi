@@ -56,6 +56,9 @@ from bellcrank.sim import Solver as Solver
 from bellcrank.sim import System as System
 from bellcrank.sim import simulate as simulate
 from bellcrank.sim import system as system
+from bellcrank.structures.section import Material as Material
+from bellcrank.structures.section import Profile as Profile
+from bellcrank.structures.section import Section as Section
 from bellcrank.tables import interp as interp
 from bellcrank.version import __version__ as __version__
 

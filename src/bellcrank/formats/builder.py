@@ -10,13 +10,14 @@ carry the bodies and cuts the rest (the rule: model/cut.py). What was cut says t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import ModelError, unknown
+from bellcrank.formats import beams
 from bellcrank.formats import loop_elements as closing
 from bellcrank.formats.numbers import inertia as inertia_matrix
 from bellcrank.formats.numbers import items, limit, number, rotation_matrix, vector
@@ -42,6 +43,8 @@ from bellcrank.model.parts import (
     matrix,
     triple,
 )
+from bellcrank.structures.beam import Beam, Sections
+from bellcrank.structures.section import Material
 
 GROUND = "ground"
 ORIGIN: Triple = (0.0, 0.0, 0.0)
@@ -242,6 +245,41 @@ class Builder:
         )
         self._end(where, *ends)
         self._springs[name] = spring
+
+    def beam(
+        self,
+        name: str,
+        *,
+        length: float,
+        section: Sections,
+        material: Material | None = None,
+        start: Vector = ORIGIN,
+        axis: Vector = (1.0, 0.0, 0.0),
+        side: Vector = (0.0, 1.0, 0.0),
+        elements: int = 20,
+        theory: str = "timoshenko",
+        motions: Sequence[str] = tuple(beams.MOTIONS),
+        nodes: Mapping[str, float] | None = None,
+        rayleigh: tuple[float, float] = (0.0, 0.0),
+        large: bool = False,
+    ) -> None:
+        """A straight beam from `start` along `axis`, in the world at the zero configuration: the body `name`, whose
+        frame is that of its start, and a body NAME.NODE for each of `nodes`, {node: part of the length}, where other
+        parts are joined to it (NAME.end unless told). A joint carries the body `name` as any other.
+
+        section, material, theory: as in Beam; `side` is its y. motions: which of stretch, shear_y, shear_z, twist,
+        bend_y (about y) and bend_z it has. rayleigh: (alpha, beta), damping alpha M + beta K, in 1/s and s.
+        large: a chain of rigid pieces on elastic joints, for deflections of any size; damped by beta only.
+        """
+        self._new("beam", name, [])
+        beam = Beam(length, section, material, elements, theory)
+        placed = beams.placed(name, beam, start, axis, side, motions, nodes)
+        alpha, beta = (number(x, f'beam "{name}"', "rayleigh") for x in rayleigh)
+        if not large:
+            raise ModelError(f'beam "{name}": small deflections (modes) are not there yet. Use large=True.')
+        if alpha:
+            raise ModelError(f'beam "{name}": alpha of rayleigh is {alpha:g}; a large beam is damped by beta only.')
+        beams.chain(self, placed, beta)
 
     def build(self) -> Mechanism:
         """The mechanism; may be called again after adding parts."""
