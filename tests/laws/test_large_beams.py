@@ -165,7 +165,7 @@ def test_it_weighs_what_it_is_and_nodes_are_where_they_are() -> None:
         ({"motions": ("wobble",)}, "wobble"),
         ({"motions": ()}, "no motions"),
         ({"nodes": {"tip": 1.5}}, 'node "tip" is at 1.5'),
-        ({"rayleigh": (1.0, 0.0)}, "alpha"),
+        ({"rayleigh": (1.0, 0.0)}, "damped by beta"),
         ({"length": 0.0}, "length"),
     ],
 )

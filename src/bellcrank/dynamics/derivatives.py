@@ -83,8 +83,8 @@ def forward_dynamics_derivatives(
 
 
 def covered(tree: Tree) -> bool:
-    """Trees alone."""
-    return not tree.loops and not tree.springs
+    """Trees alone, of rigid bodies."""
+    return not tree.loops and not tree.springs and not tree.flexible
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

@@ -1,10 +1,10 @@
-"""Beams in the Builder. Here as chains of rigid pieces for large deflections: elastic joints in the middle of every
-element, each with the stiffness that the element has there against one of the six ways to deform.
+"""Beams in the Builder: as one body with modes, or for large deflections as a chain of rigid pieces.
 
-Pieces of whole length between the joints, half pieces at the ends: rotations of the pieces are then those of the beam
-in the middle of each of them, and what is neglected falls with the square of the elements' length. Joints turn one
-after another, so a piece's attitude is exact for any deflection of the whole beam; only the angles within one element
-must be small.
+The chain has elastic joints in the middle of every element, each with the stiffness that the element has there against
+one of the six ways to deform. Pieces of whole length stand between the joints, half pieces at the ends: rotations of
+the pieces are then those of the beam in the middle of each of them, and what is neglected falls with the square of the
+elements' length. Joints turn one after another, so a piece's attitude is exact for any deflection of the whole beam;
+only the angles within one element must be small.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.formats.numbers import number, vector
-from bellcrank.model.parts import Array
+from bellcrank.model.modal import Modal, Node, moments
+from bellcrank.model.parts import Array, triple
 from bellcrank.structures.beam import Beam
+from bellcrank.structures.modes import Moments
 
 # How a slice of a beam can deform: the joint for it, its axis of (x, y, z), and the stiffness in a Profile.
 MOTIONS = {
@@ -96,6 +98,34 @@ def chain(builder: Any, p: Placed, beta: float) -> None:
         builder.body(f"{p.name}.{node}")
         i = min(int(np.searchsorted(edges, x, side="left")) - 1, n)
         builder.joint(f"{p.name}.{node}", "fixed", _piece_name(p, i), f"{p.name}.{node}", point=p.at(x))
+
+
+@dataclass(frozen=True)
+class Bent:
+    """A body with modes, in world axes, from the start of its beam."""
+
+    modal: Modal
+    start: Array
+
+
+def bent(name: str, R: Array, start: Array, found: Moments, ratio: float, rayleigh: Sequence[float]) -> Bent:
+    """ratio: of critical damping, of each mode, beside Rayleigh's."""
+    alpha, beta = rayleigh
+    inertia = np.einsum("kkii->k", found.D)
+    stiffness = inertia * found.omega**2
+    damping = inertia * (2.0 * ratio * found.omega + alpha) + beta * stiffness
+    nodes = tuple(
+        Node(
+            f"{name}.{node}",
+            tuple(map(triple, (shift @ R.T).tolist())),
+            tuple(map(triple, (turn @ R.T).tolist())),
+            tuple(tuple(map(triple, row)) for row in (second @ R.T).tolist()),
+        )
+        for node, (shift, turn, second) in found.nodes.items()
+    )
+    integrals = moments(found.A, found.B, found.D, found.E, found.F)
+    plain = Modal(name, tuple(stiffness.tolist()), tuple(damping.tolist()), **integrals, nodes=nodes)
+    return Bent(plain.seen_from(name, R, np.zeros(3)), start)
 
 
 def _piece_name(p: Placed, i: int) -> str:
