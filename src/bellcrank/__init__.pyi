@@ -56,6 +56,8 @@ from bellcrank.sim import Solver as Solver
 from bellcrank.sim import System as System
 from bellcrank.sim import simulate as simulate
 from bellcrank.sim import system as system
+from bellcrank.structures.matrices import flexible as flexible
+from bellcrank.structures.matrix_market import read_matrix as read_matrix
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section
