@@ -63,6 +63,14 @@ def slider_crank(**rod: Any) -> Any:
     return b.build()
 
 
+def random(m: Any, seed: int) -> tuple[Any, Any, Any]:
+    """A state in which bodies are bent by more than rounding could hide."""
+    q, v, tau = m.random(seed)
+    for body in m.tree.flexible:
+        q[list(body.q_index)] *= 10
+    return q, v, tau
+
+
 PLANE = {"motions": ("bend_y",), "modes": 2, "elements": 8}
 
 
@@ -80,7 +88,7 @@ def of(m: Any, quantity: str, method: str, q: Any, v: Any, x: Any) -> Any:
 @pytest.mark.parametrize("base", ["revolute", "floating"])
 def test_all_methods_are_one(base: str, quantity: str) -> None:
     m = arm(base)
-    q, v, x = m.random(3)
+    q, v, x = random(m, 3)
     ways = [by.name for by in able(quantity, m.tree)]
     assert set(ways) >= {"crba"} if "mass" in quantity or "forward" in quantity else set(ways) >= {"rnea"}
     results = [of(m, quantity, way, q, v, x) for way in ways]
@@ -102,7 +110,7 @@ def test_a_method_that_does_not_says_so(name: str) -> None:
 @pytest.mark.parametrize("base", ["revolute", "floating"])
 def test_quantities_belong_together(base: str) -> None:
     m = arm(base)
-    q, v, tau = m.random(5)
+    q, v, tau = random(m, 5)
     a, M = m.forward_dynamics(q, v, tau), m.mass_matrix(q)
     assert m.inverse_dynamics(q, v, a) == pytest.approx(tau, abs=1e-8 * np.abs(M @ a).max())
     assert M @ a + m.bias(q, v) - m.passive_torque(q, v) == pytest.approx(tau, abs=1e-8 * np.abs(M @ a).max())
@@ -118,7 +126,7 @@ def test_quantities_belong_together(base: str) -> None:
 @pytest.mark.parametrize("frame", ["boom", "boom.middle", "boom.end", "tool", "beside"])
 def test_frames_move_as_they_say(frame: str) -> None:
     m = arm()
-    q, v, _ = m.random(7)
+    q, v, _ = random(m, 7)
     e = 1e-6
     now = m.velocity(q, v, frame=frame)
     assert m.jacobian(q, frame=frame) @ v == pytest.approx(now, rel=1e-12, abs=1e-12)
@@ -130,7 +138,7 @@ def test_frames_move_as_they_say(frame: str) -> None:
 
 def test_wrenches_on_nodes_and_reactions() -> None:
     m = arm("revolute")
-    q, v, tau = m.random(11)
+    q, v, tau = random(m, 11)
     w = np.array([[3.0, -2.0, 5.0, 0.3, 0.2, -0.1]])
     forward = bc.kernel(m, "forward_dynamics", wrenches=("boom.end",))
     M, J = m.mass_matrix(q), m.jacobian(q, frame="boom.end")
@@ -154,7 +162,7 @@ def test_energy_and_momentum_stay() -> None:
     b.body("end", mass=3.0, com=(2.1, 0, 0.1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "rod.end", "end", point=(2, 0, 0), axis=(0, 1, 0))
     m = b.build()
-    q, v, _ = m.random(2)
+    q, v, _ = random(m, 2)
     run = bc.simulate(m, 0.2, q0=q, v0=4 * v, step=1e-5, every=0.02)
     assert run.residuals()["energy"] < 1e-9
     P = np.array([m.momentum(q, v) for q, v in zip(run.q, run.v, strict=True)])
@@ -304,7 +312,7 @@ def test_it_can_be_written_and_read() -> None:
     m = arm()
     for other in (from_plain(json.loads(json.dumps(to_plain(m)))), pickle.loads(pickle.dumps(m))):
         assert other.fingerprint == m.fingerprint
-        q, v, tau = m.random(1)
+        q, v, tau = random(m, 1)
         assert np.array_equal(other.forward_dynamics(q, v, tau), m.forward_dynamics(q, v, tau))
     stiffer = cantilever(modes=2)
     assert stiffer.fingerprint != cantilever(modes=2, damping=0.01).fingerprint
@@ -330,3 +338,16 @@ def test_nobody_makes_such_a_joint_by_hand() -> None:
     b.body("arm", mass=1.0)
     with pytest.raises(ModelError, match="modal 3"):
         b.joint("bend", "modal 3", "ground", "arm")
+
+
+def test_a_step_that_the_fastest_mode_does_not_allow() -> None:
+    m = cantilever(modes=2)
+    K = np.diag(m.flexible[0].stiffness)
+    fastest = math.sqrt(np.linalg.eigvals(np.linalg.solve(m.mass_matrix(m.neutral()), K)).real.max())
+    words = f'"beam" has a mode of {fastest / 2 / math.pi:.4g} Hz.*rk4.*step=.*rodas4'
+    with pytest.raises(InputError, match=words) as error:
+        bc.simulate(m, 0.01, step=1e-3)
+    step = float(str(error.value).partition("step=")[2].split()[0])
+    assert 2.0 < step * fastest < 2.83  # rk4 is stable up to 2 sqrt(2)
+    bc.simulate(m, 100 * step, step=step)
+    bc.simulate(m, 0.01, step=1e-3, integrator="midpoint")

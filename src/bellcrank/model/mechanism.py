@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # How far `random` moves joints of a type; bodies bend by little.
-REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 0.01}
+REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
