@@ -39,7 +39,8 @@ def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
 def _fastest(mechanism: Mechanism) -> tuple[float, str]:
     """The highest frequency in rad/s, with all joints free, and the body that it belongs to."""
     M = np.array(crba.mass_matrix(mechanism.tree, mechanism.neutral().tolist()), float)
-    K, own = np.zeros(mechanism.nv), {}
+    K = np.zeros(mechanism.nv)
+    own: dict[int, str] = {}
     for body, given in zip(mechanism.tree.flexible, mechanism.flexible, strict=True):
         K[list(body.v_index)] = body.stiffness
         own |= dict.fromkeys(body.v_index, given.nodes[0].joint.rpartition(".")[0])
