@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, able
+from bellcrank.dynamics import METHODS, able, kinematics
 from bellcrank.errors import InputError, ModelError
 from bellcrank.record.mechanism_json import mechanism as from_plain
 from bellcrank.record.mechanism_json import to_plain
@@ -178,9 +178,19 @@ def test_a_loop_over_a_rod_that_bends() -> None:
     results = [bc.kernel(m, "forward_dynamics", method=way)(q, v, tau) for way in ways]
     for found in results:
         assert found == pytest.approx(results[0], rel=1e-8, abs=1e-8 * np.abs(results[0]).max())
-    run = bc.simulate(m, 0.1, q0=q, v0=v, step=5e-6, every=1e-3)
+    run = bc.simulate(m, 0.05, q0=q, v0=v, step=5e-6, every=1e-3)
     assert run.residuals()["energy"] < 1e-8
     assert np.abs(run.q[:, 2]).max() > 1e-4
+
+
+def test_all_forms_of_the_loops_are_one_motion() -> None:
+    m = slider_crank(**PLANE)
+    q, v = m.assemble({"shaft": 0.7}, {"shaft": 30.0}, fixed=["shaft"])
+    ends = [
+        bc.simulate(m, 1e-3, q0=q, v0=v, step=2e-6, form=form).q[-1] for form in ("minimal", "projected", "lagrange")
+    ]
+    assert ends[1] == pytest.approx(ends[0], abs=1e-9)
+    assert ends[2] == pytest.approx(ends[0], abs=1e-9)
 
 
 def test_infinitely_stiff_is_rigid() -> None:
@@ -351,3 +361,68 @@ def test_a_step_that_the_fastest_mode_does_not_allow() -> None:
     assert 2.0 < step * fastest < 2.83  # rk4 is stable up to 2 sqrt(2)
     bc.simulate(m, 100 * step, step=step)
     bc.simulate(m, 0.01, step=1e-3, integrator="midpoint")
+
+
+def test_numbers_that_the_modes_were_made_with_are_not_free() -> None:
+    m = slider_crank(**PLANE)
+    for name in ("rod.mass", "rod.com", "rod.end.point"):
+        with pytest.raises(InputError, match="bends"):
+            m.free(name)
+    assert "crank.mass" in m.free("crank.mass").parameters
+
+
+def test_a_page_shows_it(tmp_path: Any) -> None:
+    bc.simulate(cantilever(modes=1, below=100.0), 0.01, q0={"beam.end.mode1": 0.01}, step=1e-3).report(
+        tmp_path / "run.html"
+    )
+    assert (tmp_path / "run.html").stat().st_size > 1000
+
+
+def tree(seed: int, gravity: float = -9.81) -> Any:
+    """Rigid bodies and some that bend, on random joints at random places of each other."""
+    rng = np.random.default_rng(seed)
+    b = bc.Builder("tree", gravity=(0, 0, gravity))
+    places = ["ground"]
+    for i in range(5):
+        name, point = f"body{i}", rng.uniform(-1, 1, 3)
+        if i % 2 == seed % 2:
+            axis, side = rng.normal(size=(2, 3))
+            b.beam(
+                name, length=1.5, section=TAPER, material=STEEL, start=point, axis=axis, side=side, elements=4,
+                modes=int(rng.integers(1, 3)), below=float(rng.choice([200.0, 400.0])), nodes={"end": 1.0, "on": 0.5},
+                theory=str(rng.choice(["euler", "timoshenko"])), damping=0.01,
+            )  # fmt: skip
+        else:
+            b.body(name, mass=rng.uniform(1, 5), com=point + rng.uniform(-0.3, 0.3, 3), inertia=rng.uniform(1, 1.5, 3))
+        kind = str(rng.choice(["revolute", "prismatic", "cylindrical", "spherical", "fixed", "floating", "planar"]))
+        axis = {} if kind in ("spherical", "floating", "fixed") else {"axis": rng.normal(size=3)}
+        b.joint(f"joint{i}", kind, str(rng.choice(places)), name, point=point, **axis)
+        places += [name] if i % 2 != seed % 2 else [name, f"{name}.end", f"{name}.on"]
+    return b.build()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_trees(seed: int) -> None:
+    m = tree(seed)
+    q, v, x = random(m, seed)
+    for quantity in ("forward_dynamics", "mass_matrix", "bias"):
+        ways = [by.name for by in able(quantity, m.tree)]
+        results = [of(m, quantity, way, q, v, x) for way in ways]
+        for way, found in zip(ways, results, strict=True):
+            assert found == pytest.approx(results[0], rel=1e-9, abs=1e-10 * np.abs(results[0]).max()), (quantity, way)
+    given = [z.tolist() for z in (q, v)]
+    M = of(m, "mass_matrix", "crba", q, v, x)
+    assert kinematics.kinetic_energy(m.tree, *given) == pytest.approx(0.5 * v @ M @ v, rel=1e-11)
+    a = of(m, "forward_dynamics", "crba", q, v, np.zeros(m.nv))
+    power = np.array(kinematics.passive_torque(m.tree, *given))
+    elastic = np.array(kinematics.passive_torque(m.tree, given[0], [0.0] * m.nv))
+    assert (power - elastic) @ v <= 0.0
+    e = 1e-6
+
+    def energy(s: float) -> float:
+        there = kinematics.integrate(m.tree, given[0], (s * v).tolist())
+        speed = (v + s * a).tolist()
+        return float(kinematics.kinetic_energy(m.tree, there, speed) + kinematics.potential_energy(m.tree, there))
+
+    scale = np.abs(elastic * v).max() + np.abs(M @ a * v).max()
+    assert (energy(e) - energy(-e)) / (2 * e) == pytest.approx((power - elastic) @ v, abs=1e-5 * scale)

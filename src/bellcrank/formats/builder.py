@@ -352,6 +352,7 @@ class Builder:
         springs = list(self._springs.values())
         lines = [
             *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
+            *(Line(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._bent.items()),
             *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
             *cut,
             *(Line(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),

@@ -11,7 +11,7 @@ order of n and dn. Where it is emptied of mass (model/regroup.py), that is h and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -102,7 +102,12 @@ class Bending:
     def passive(self, q: Vector, v: Vector) -> list[Scalar]:
         """Elastic and damping forces on the modes."""
         rows = zip(self.stiffness, self.damping, self.coordinates(q), self.own(v), strict=True)
-        return [-(x * k) - (rate * d if d else 0.0) for k, d, x, rate in rows]
+        return [(-(x * k) if k else 0.0) - (rate * d if d else 0.0) for k, d, x, rate in rows]
+
+    def limp(self) -> Bending:
+        """The same without stiffness and damping."""
+        none = (0.0,) * len(self.stiffness)
+        return replace(self, stiffness=none, damping=none)
 
     def elastic_energy(self, q: Vector) -> Scalar:
         energy: Scalar = 0.0
