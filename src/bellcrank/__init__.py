@@ -30,6 +30,9 @@ _HOMES = {
     "model": ("Mechanism",),
     "formats": ("Builder", "from_dh", "from_saha", "from_wong", "read"),
     "parameters": ("parameter",),
+    "structures.section": ("Material", "Profile", "Section"),
+    "structures.matrices": ("flexible",),
+    "structures.matrix_market": ("read_matrix",),
     "": ("zoo", "actuators", "control", "excavators", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),

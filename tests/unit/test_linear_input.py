@@ -119,5 +119,5 @@ def test_sampled_controllers_are_refused() -> None:
     arm = bc.zoo.pendulum()
     plant = bc.system(arm, control=bc.Sampled(lambda t, q, v, x, u: [-1.0 * q[0]], every=0.01))
     for ask in (bc.linearize, bc.equilibrium, lambda plant: bc.gradient(plant, 1.0, final="energy")):
-        with pytest.raises(InputError, match="sampled controllers"):
+        with pytest.raises(bc.InputError, match="sampled controllers"):
             ask(plant)

@@ -34,7 +34,7 @@ def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:
     """q (..., nq) -> (..., bodies, 12), the rows of the 3x4 matrix of each body's frame in the world."""
     marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
-    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
+    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
 
     def placed(q: Any) -> dict[str, Any]:
         found, out = poses(tree, list(q)), []

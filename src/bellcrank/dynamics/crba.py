@@ -27,7 +27,7 @@ from bellcrank.spatial.motion import Force
 
 def composite(tree: Tree, q: Vector) -> Rows:
     """The lower triangle of M."""
-    Ic = [link.inertia for link in tree.links]
+    Ic = tree.inertias(q)
     S, M = columns(tree, q), Matrix(tree)
 
     def moved(i: int, F: Force) -> Force:
@@ -40,6 +40,8 @@ def composite(tree: Tree, q: Vector) -> Rows:
         if link.parent >= 0:
             step("Ic", tree.links[link.parent].name)
             Ic[link.parent] = Ic[link.parent] + link.transform(q).inertia(Ic[i])  # 2.4-2.9
+    for body in tree.flexible:
+        M.modes(body, S, q, moved)
     return M.rows()
 
 

@@ -83,9 +83,10 @@ def forward_dynamics_derivatives(
 
 
 def covered(tree: Tree) -> bool:
-    """Trees alone, of joints whose axes stand still in their bodies, or that are taken apart."""
+    """Trees alone, of rigid bodies and of joints whose axes stand still in their bodies, or that are taken apart."""
     kinds = {type(link.kind) for link in tree.links if link.kind.name != "universal"}
-    return not (tree.loops or tree.springs or any(k.subspace_rate is not Kind.subspace_rate for k in kinds))
+    turning = any(k.subspace_rate is not Kind.subspace_rate for k in kinds)
+    return not (tree.loops or tree.springs or tree.flexible or turning)
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

@@ -137,9 +137,9 @@ def _in_bodies(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
 def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
     m: Scalar = 0.0
     h = ZERO
-    for link, (R, p) in zip(tree.links, poses(tree, q), strict=True):
+    for link, inertia, (R, p) in zip(tree.links, tree.inertias(q), poses(tree, q), strict=True):
         step("h", link.name)
-        m, h = m + link.inertia.m, h + (p * link.inertia.m + R @ link.inertia.h)
+        m, h = m + inertia.m, h + (p * inertia.m + R @ inertia.h)
     return m, h
 
 
@@ -161,6 +161,10 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
     R, _ = tree.ground.pose(IDENTITY, ZERO)
     _, h = _first_moment(tree, q)
     energy = -(R @ tree.gravity).dot(h)
+    for body in tree.flexible:
+        energy = energy + body.elastic_energy(q)
+        if body.link < 0:  # it does not move, but its modes do
+            energy = energy - tree.gravity.dot(body.inertia(q).h)
     for link in tree.links:
         j = link.joint
         if j.stiffness and link.kind.nq == link.kind.nv:
@@ -172,9 +176,12 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
 
 def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
     energy: Scalar = 0.0
-    for link, V in zip(tree.links, velocities(tree, q, v), strict=True):
+    V_F = velocities(tree, q, v)
+    for body in tree.flexible:
+        energy = energy + body.kinetic_energy(q, v, V_F[body.link] if body.link >= 0 else NO_MOTION)
+    for link, inertia, V in zip(tree.links, tree.inertias(q), V_F, strict=True):
         step("T", link.name)
-        energy = energy + link.inertia.kinetic_energy(V)
+        energy = energy + inertia.kinetic_energy(V)
         if link.armature:
             for i in link.v_index:
                 energy = energy + (0.5 * link.armature) * v[i] * v[i]
@@ -184,9 +191,13 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
 def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """[linear, angular about the centre of mass], in world axes."""
     P, L = ZERO, ZERO
-    for link, V, (R, p) in zip(tree.links, velocities(tree, q, v), poses(tree, q), strict=True):
+    of = [inertia @ V for inertia, V in zip(tree.inertias(q), velocities(tree, q, v), strict=True)]
+    for body in tree.flexible:
+        if body.link >= 0:
+            of[body.link] = of[body.link] + body.momentum(q, v)
+    for link, own, (R, p) in zip(tree.links, of, poses(tree, q), strict=True):
         step("momentum", link.name)
-        f = (link.inertia @ V).turned(R)
+        f = own.turned(R)
         P, L = P + f.lin, L + f.ang + p.cross(f.lin)
     m, h = _first_moment(tree, q)
     step("momentum")
@@ -226,6 +237,9 @@ def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scal
 def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     """Damping, friction and springs in the joints, and springs between points, as forces on the coordinates."""
     out = springs.torque(tree, q, v)
+    for body in tree.flexible:
+        for i, f in zip(body.v_index, body.passive(q, v), strict=True):
+            out[i] = out[i] + f
     for link in tree.links:
         step("passive", link.name)
         for i, f in zip(link.v_index, link.passive(q, v), strict=True):

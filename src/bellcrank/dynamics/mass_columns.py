@@ -16,9 +16,10 @@ from typing import Any
 
 from bellcrank.dynamics.state_space import Rows, square
 from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
@@ -117,6 +118,14 @@ class Matrix:
             f = up(above, f)
             step("M", name)
             self.felt(a, Z[below], f)
+
+    def modes(self, body: Bending, Z: Sequence[Sequence[Column]], q: Vector, up: Callable[[int, Force], Force]) -> None:
+        """What a body that bends adds: its modes feel each other, and the joints that carry it."""
+        for i, (k, f) in enumerate(zip(body.v_index, body.felt(q), strict=True)):
+            for j, l in enumerate(body.v_index[: i + 1]):
+                self.terms[k, l].append(body.M[i][j])
+            if body.link >= 0:
+                self.handed_down(Column(body.link, k, self.tree.nv, NO_MOTION), Z, f, up)
 
     def rows(self) -> Rows:
         """The lower triangle, only where a joint carries another (or shares its coordinate), and the rotors."""

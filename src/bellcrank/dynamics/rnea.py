@@ -20,7 +20,7 @@ from dataclasses import replace
 from bellcrank.dynamics.kinematics import passive_torque
 from bellcrank.dynamics.state_space import right_hand_side
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
-from bellcrank.model.tree import Tree
+from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import Acceleration, Force
 from bellcrank.spatial.vector import ZERO
@@ -30,32 +30,55 @@ def joint_forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Force]:
     """f of every joint: all that passes through it, constraint and drive alike."""
-    A: list[Acceleration] = []
-    f = []
-    base = Acceleration(ZERO, ZERO, -tree.gravity)
-    outer = external(tree, q, frames, wrench)
+    return _forces(tree, q, v, a, frames, wrench)[0]
+
+
+def _beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
+    """A of a body whose parent moves so."""
+    step("A", link.name)
+    S = link.subspace(q)
+    vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
+    return link.transform(q).acceleration(parent).through_joint(vJ, aJ)  # 1.5, 1.6, 2.1
+
+
+def sweep_out(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
+    """A of every body, and then that of the ground, which falls upwards instead of all others falling down."""
+    A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
     for i, link in enumerate(tree.links):
-        step("A", link.name)
-        S = link.subspace(q)
-        vJ, aJ = along(S, own(link, v)), along(S, own(link, a)) + link.bias(q, v)
-        A.append(
-            link.transform(q).acceleration(A[link.parent] if link.parent >= 0 else base).through_joint(vJ, aJ)
-        )  # 1.5, 1.6, 2.1
+        A[i] = _beyond(link, q, v, a, A[link.parent])
+    return [*(A[i] for i in range(len(tree.links))), A[-1]]
+
+
+def _forces(
+    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> tuple[list[Force], dict[int, Scalar]]:
+    """f, and what the modes of bodies that bend need, by their elements of v."""
+    A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
+    f = []
+    outer, inertia = external(tree, q, frames, wrench), tree.inertias(q)
+    for i, link in enumerate(tree.links):
+        A[i] = _beyond(link, q, v, a, A[link.parent])
         step("f", link.name)
-        f.append(link.inertia.newton_euler(A[i]) - outer[i])  # 1.11, 1.12
+        f.append(inertia[i].newton_euler(A[i]) - outer[i])  # 1.11, 1.12
+    modal: dict[int, Scalar] = {}
+    for body in tree.flexible:
+        force, felt = body.newton_euler(q, v, a, A[body.link])
+        modal |= dict(zip(body.v_index, felt, strict=True))
+        if body.link >= 0:
+            f[body.link] = f[body.link] + force
     for i, link in reversed(list(enumerate(tree.links))):
         if link.parent >= 0:
             step("f", tree.links[link.parent].name)
             f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 2.2
-    return f
+    return f, modal
 
 
 def rigid_forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     """M a + bias - J^T wrench: what the joints must give, springs and friction aside."""
-    f = joint_forces(tree, q, v, a, frames, wrench)
-    tau: list[Scalar] = [0.0] * tree.nv
+    f, modal = _forces(tree, q, v, a, frames, wrench)
+    tau: list[Scalar] = [modal.get(k, 0.0) for k in range(tree.nv)]
     for i, link in reversed(list(enumerate(tree.links))):
         step("tau", link.name)
         for s, k in zip(link.subspace(q), link.v_index, strict=True):

@@ -16,6 +16,7 @@ from bellcrank.dynamics import (
     absolute,
     angeles,
     bae_hwang,
+    bent,
     centroidal,
     coriolis,
     crba,
@@ -51,7 +52,7 @@ class Topology:
 
 
 ANY = Topology("trees, couplings", lambda tree: True)
-TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another")
+TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another, and no body may bend")
 MASSIVE = Topology(
     "trees, massive bodies",
     lambda tree: (
@@ -59,18 +60,22 @@ MASSIVE = Topology(
         and all(link.inertia.invertible for link in tree.links)
         and not depends([link.armature for link in tree.links])  # it divides by them
     ),
-    "no joint may follow another, every body needs mass and extent in all directions, and no armature may be free",
+    "no joint may follow another, no body may bend, every body needs mass and extent in all directions, and no "
+    "armature may be free",
 )
+RIGID = Topology("trees, couplings", lambda tree: not tree.flexible, "no body may bend")
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
     derivatives.covered,
-    "loops, springs between bodies and joints of your own whose axes turn in their bodies are not in it",
+    "loops, springs between bodies, bodies that bend and joints of your own whose axes turn are not in it",
 )
 FACTORED = Topology(
     "trees, couplings",
-    lambda tree: all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links),
-    "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by",
+    lambda tree: (
+        not tree.flexible and all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links)
+    ),
+    "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by; none may bend",
 )
 
 
@@ -84,6 +89,7 @@ class Method:
     regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
     also: ModuleType | None = None  # a second file of the method
     narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
+    bends: bool = False  # knows bodies that bend by itself, or has nothing to do with inertia
 
     def __post_init__(self) -> None:
         if why := refused(self.name):
@@ -106,8 +112,17 @@ class Method:
 
     def function(self, name: str) -> Callable[..., Any]:
         """Of a quantity, or any other that the method's files have."""
-        found = getattr(self.module, name, None) or getattr(self.also, name)
-        return found  # type: ignore[no-any-return]
+        found: Callable[..., Any] = getattr(self.module, name, None) or getattr(self.also, name)
+        if self.bends or name not in bent.QUANTITIES:
+            return found
+
+        def over_bodies_that_bend(tree: Tree, *inputs: Any, **options: Any) -> Any:
+            by = found
+            if tree.flexible:
+                by = bent.Bent(lambda own: getattr(self.module, own), self.solves).function(name)
+            return by(tree, *inputs, **options)
+
+        return over_bodies_that_bend
 
 
 M = ("mass_matrix",)
@@ -128,10 +143,10 @@ CENTRE = (
 
 _ROWS = (
     # the fastest, in our own frames and inertias
-    Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980"),
-    Method("crba", crba, MFU, ANY, "walker1982"),
+    Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
+    Method("crba", crba, MFU, ANY, "walker1982", bends=True),
     Method("aba", aba, ("forward_dynamics",), TREES, "featherstone1983"),
-    Method("reactions", reactions, ("reactions",), ANY, "luh1980"),
+    Method("reactions", reactions, ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and what it compares with
     Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),
     Method("hemami", hemami, MFB, ANY, "hemami1982", regrouped=False),
@@ -173,9 +188,12 @@ _ROWS = (
     # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
     Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
     # what control of robots asks for
-    Method("coriolis", coriolis, ("coriolis_matrix",), ANY, "echeandia2021"),
-    Method("centroidal", centroidal, CENTRE, ANY, "orin2013", regrouped=False),
-    Method("frame_motion", frame_motion, FRAMES, ANY, "featherstone2008"),
+    Method("coriolis", coriolis, ("coriolis_matrix",), RIGID, "echeandia2021"),
+    Method("centroidal", centroidal, CENTRE, RIGID, "orin2013", regrouped=False),
+    Method(
+        "frame_motion", frame_motion, FRAMES, ANY, "featherstone2008",
+        narrower=tuple((name, RIGID) for name in FRAMES if name != "poses"),
+    ),
     # everything that has no dynamics in it
     Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
 )  # fmt: skip

@@ -10,19 +10,21 @@ carry the bodies and cuts the rest (the rule: model/cut.py). What was cut says t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.formats import beams
 from bellcrank.formats import loop_elements as closing
 from bellcrank.formats.numbers import inertia as inertia_matrix
 from bellcrank.formats.numbers import items, limit, number, rotation_matrix, vector
 from bellcrank.model import check, mechanism_of
 from bellcrank.model.check import level
 from bellcrank.model.joints import KINDS
+from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import (
     COUPLINGS,
@@ -42,6 +44,10 @@ from bellcrank.model.parts import (
     matrix,
     triple,
 )
+from bellcrank.structures.beam import Beam, Sections
+from bellcrank.structures.modes import Moments, beam_modes
+from bellcrank.structures.reduction import Reduction
+from bellcrank.structures.section import Material
 
 GROUND = "ground"
 ORIGIN: Triple = (0.0, 0.0, 0.0)
@@ -72,6 +78,7 @@ class Builder:
         self._loops: dict[str, Loop] = {}
         self._springs: dict[str, Spring] = {}
         self._ends: dict[str, Frame] = {}  # of loops and springs
+        self._bent: dict[str, beams.Bent] = {}
 
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
         """com in the world; inertia about it, in world axes: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3.
@@ -130,7 +137,7 @@ class Builder:
         where = self._new("joint", name, [*self._joints, *self._loops])
         self._body(parent, where)
         self._body(child, where)
-        if not isinstance(kind, str):
+        if not isinstance(kind, str) or kind.startswith(PREFIX):
             raise ModelError(f"{where}: {unknown('joint type', kind, KINDS)}")
         bounds = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
         joint = Joint(
@@ -243,6 +250,95 @@ class Builder:
         self._end(where, *ends)
         self._springs[name] = spring
 
+    def beam(
+        self,
+        name: str,
+        *,
+        length: float,
+        section: Sections,
+        material: Material | None = None,
+        start: Vector = ORIGIN,
+        axis: Vector = (1.0, 0.0, 0.0),
+        side: Vector = (0.0, 1.0, 0.0),
+        elements: int = 20,
+        theory: str = "timoshenko",
+        motions: Sequence[str] = tuple(beams.MOTIONS),
+        nodes: Mapping[str, float] | None = None,
+        modes: int = 4,
+        attached: bool = True,
+        below: float = math.inf,
+        damping: float = 0.0,
+        rayleigh: tuple[float, float] = (0.0, 0.0),
+        large: bool = False,
+    ) -> Reduction | None:
+        """A straight beam from `start` along `axis`, in the world at the zero configuration: the body `name`, whose
+        frame is that of its start, and a body NAME.NODE for each of `nodes`, {node: part of the length}, where other
+        parts are joined to it (NAME.end unless told). A joint carries the body `name` as any other.
+
+        section, material, theory: as in Beam; `side` is its y. motions: which of stretch, shear_y, shear_z, twist,
+        bend_y (about y) and bend_z it has. rayleigh: (alpha, beta), damping alpha M + beta K, in 1/s and s.
+
+        Deflections must be small against its length. It moves by its lowest `modes` with start and nodes held and,
+        where `attached`, by the shapes of loads at the nodes; of all these, those with frequencies `below`, in Hz.
+        damping: of each mode, as a part of critical. The result is a table of them.
+
+        large: a chain of rigid pieces on elastic joints instead, for deflections of any size; damped by beta only.
+        """
+        self._new("beam", name, [])
+        beam = Beam(length, section, material, elements, theory)
+        placed = beams.placed(name, beam, start, axis, side, motions, nodes)
+        alpha, beta = (number(x, f'beam "{name}"', "rayleigh") for x in rayleigh)
+        if large:
+            if alpha or damping:
+                raise ModelError(
+                    f'beam "{name}": rayleigh is {(alpha, beta)}, damping {damping:g}; a large beam is damped by beta, '
+                    "the second of rayleigh, only."
+                )
+            beams.chain(self, placed, beta)
+            return None
+        found = beam_modes(beam, placed.motions, placed.nodes, modes, attached, below)
+        self._bend(name, placed.R, placed.start, found, damping, (alpha, beta))
+        return found.reduction
+
+    def flexible(
+        self,
+        name: str,
+        structure: Moments,
+        point: Vector = ORIGIN,
+        rotation: Any = None,
+        damping: float = 0.0,
+        rayleigh: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        """A body of any shape that bends, as bc.flexible(K, M, ...) makes it: the body `name`, whose frame moves with
+        the first of its interfaces, and a body NAME.INTERFACE for each of them, where other parts are joined.
+
+        point and rotation (3x3): of the origin of the structure's own coordinates, in the world at the zero
+        configuration. damping, rayleigh: as of a beam.
+        """
+        where = self._new("body", name, [GROUND, *self._bodies])
+        if not isinstance(structure, Moments):
+            raise ModelError(f"{where}: {brief(structure)} is no structure; bc.flexible(K, M, ...) makes one.")
+        R = np.eye(3) if rotation is None else np.array(rotation_matrix(rotation, where), dtype=float)
+        given = (number(rayleigh[0], where, "rayleigh"), number(rayleigh[1], where, "rayleigh"))
+        self._bend(name, R, np.array(vector(point, where, "point"), dtype=float), structure, damping, given)
+
+    def _bend(
+        self, name: str, R: Array, start: Array, found: Moments, damping: float, rayleigh: tuple[float, float]
+    ) -> None:
+        """A body with modes, and a body of no mass for each of its nodes, on joints that share their coordinates."""
+        bent = beams.bent(name, R, start, found, number(damping, f'body "{name}"', "damping"), rayleigh)
+        c = found.com
+        I = found.inertia - found.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        self.body(name, found.mass, start + R @ c, R @ I @ R.T)
+        first = bent.modal.nodes[0].joint
+        for node, place in zip(bent.modal.nodes, found.places.values(), strict=True):
+            self.body(node.joint)
+            self._new("joint", node.joint, [*self._joints, *self._loops])
+            kind, point = f"{PREFIX}{bent.modal.modes}", triple(start + R @ place)
+            mimic = None if node.joint == first else Mimic(first)
+            self._joints[node.joint] = Joint(node.joint, kind, name, node.joint, point=point, mimic=mimic)
+        self._bent[name] = bent
+
     def build(self) -> Mechanism:
         """The mechanism; may be called again after adding parts."""
         carrying, loops, ends, cut = closing.opened(self._joints, self._loops, GROUND, list(self._bodies))
@@ -256,13 +352,15 @@ class Builder:
         springs = list(self._springs.values())
         lines = [
             *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
+            *(Line(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._bent.items()),
             *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
             *cut,
             *(Line(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),
             *(Line(f'spring "{s.name}"', "between two points") for s in springs),
             *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
-        parts = (bodies, joints, frames, loops, springs)
+        flexible = [x.modal.seen_from(name, np.eye(3), x.start - at[name]) for name, x in self._bent.items()]
+        parts = (bodies, joints, frames, loops, springs, flexible)
         return mechanism_of(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
 
     def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:

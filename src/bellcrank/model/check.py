@@ -13,6 +13,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
+from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Matrix
 from bellcrank.parameters import nominal
 from bellcrank.quoting import refused
@@ -146,7 +147,7 @@ def gathered(lines: Sequence[Line], what: str, of: str = "bodies") -> list[Line]
 def joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
     j = nominal(j)
     where = f'joint "{j.name}"'
-    if j.kind not in KINDS:
+    if j.kind not in KINDS and not j.kind.startswith(PREFIX):
         raise ModelError(f"{where}: {unknown('joint type', j.kind, KINDS)}")
     for end in (j.parent, j.child):
         if end not in known:

@@ -19,8 +19,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from bellcrank.model.bending import Bending, bending
 from bellcrank.model.joints import KINDS
 from bellcrank.model.kind import Kind
+from bellcrank.model.modal import Modal, Node
 from bellcrank.model.parts import Array, Body, Frame, Joint, Number, Triple
 from bellcrank.model.pose import (
     NOISE,
@@ -50,13 +52,19 @@ MEETING_GAP = 1e-8
 
 
 def tree_of(
-    bodies: Sequence[Body], joints: Sequence[Joint], frames: Mapping[str, Frame], gravity: Triple, ground: str
+    bodies: Sequence[Body],
+    joints: Sequence[Joint],
+    frames: Mapping[str, Frame],
+    gravity: Triple,
+    ground: str,
+    flexible: Sequence[Modal] = (),
 ) -> Tree:
     index = {ground: -1} | {b.name: i for i, b in enumerate(bodies)}
     parent = [index[j.parent] for j in joints]
     main = _main_children(parent)
     size = _size(bodies, joints, parent)
     given = [_pose_of(j) for j in joints]
+    nodes = {node.joint: node for body in flexible for node in body.nodes}
 
     # F of every body in the user's body frame; -1 is the ground's in the world.
     F: dict[int, Pose] = {-1: _ground_frame([standing(j) for j in joints], constants(given), main, nominal(gravity))}
@@ -71,7 +79,7 @@ def tree_of(
             F[i] = Pose(following(F[i].R, j), np.zeros(3))
         place = at_zero @ F[i]
         p = clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(nominal(j.point))))
-        kind, moves = _motion(j, place.R, p, size)
+        kind, moves = _motion(j, place.R, p, size, nodes)
         inertia = _inertia(bodies[i], F[i], size)
         links.append(Link(bodies[i].name, parent[i], j, kind, Transform(moves), inertia, *_indices(i, joints)))
     g = clean(product(F[-1].R.T, np.asarray(gravity)), max(1e-3, float(np.linalg.norm(nominal(gravity)))))
@@ -82,7 +90,15 @@ def tree_of(
         vec(g.tolist()),
         Transform(_constant_moves(F[-1])),
         {f.name: (index[f.body], *_in_frame(F[index[f.body]].inverse() @ _pose_of(f), size)) for f in frames.values()},
+        flexible=tuple(_bending(body, index, F, links) for body in flexible),
     )
+
+
+def _bending(body: Modal, index: Mapping[str, int], F: Mapping[int, Pose], links: Sequence[Link]) -> Bending:
+    i = index[body.body]
+    seen = F[i].inverse()
+    node = next(link for link in links if link.joint.name == body.nodes[0].joint)
+    return bending(body.seen_from(body.body, nominal(seen.R), nominal(seen.p)), i, node.q_index, node.v_index)
 
 
 def _main_children(parent: Sequence[int]) -> dict[int, int | None]:
@@ -102,9 +118,10 @@ def _size(bodies: Sequence[Body], joints: Sequence[Joint], parent: Sequence[int]
     return max(1e-9, *(float(np.linalg.norm(x)) for x in nominal(lengths))) if lengths else 1.0
 
 
-def _motion(j: Joint, R: Array, p: Array, size: float) -> tuple[Kind, list[Move]]:
+def _motion(j: Joint, R: Array, p: Array, size: float, nodes: Mapping[str, Node]) -> tuple[Kind, list[Move]]:
     """Joint j, whose F is R and p in that of its parent at zero: constant moves, and what it starts from after them."""
-    kind = KINDS[j.kind](**({"pitch": j.pitch} if j.kind == "helical" else {}))
+    own = {"node": nodes[j.name]} if j.name in nodes else {"pitch": j.pitch} if j.kind == "helical" else {}
+    kind = KINDS[j.kind](**own)
     turns, theta = _turns(R)
     if kind.has_axis:
         along: Number = p @ R[:, 2] if j.kind != "revolute" else 0.0  # a slide starts there instead of being shifted

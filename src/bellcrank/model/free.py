@@ -21,6 +21,7 @@ from bellcrank.parameters import Free, parameter
 
 MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 OF_JOINT = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")
+OF_SHAPE = ("mass", "com", "inertia", "point")  # what the modes of a body that bends were made with
 LIMITS = ("lower", "upper", "velocity", "effort")
 
 Mechanism: TypeAlias = Any  # model/mechanism.py is above
@@ -50,7 +51,10 @@ def freed(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
         if not found:
             raise InputError(f"{where}: {unknown('number', name, places)}")
         asked |= {p.name: p for p in found}
+    bent = [name for body in mechanism.flexible for name in (body.body, *(node.joint for node in body.nodes))]
     for p in asked.values():
+        if any(p.name.startswith(tuple(f"{name}.{what}" for what in OF_SHAPE)) for name in bent):
+            raise InputError(f'{where}: "{p.name}" cannot be free: the body bends, and its modes were made with it.')
         if isinstance(p.value, Free):
             raise InputError(f'{where}: "{p.name}" depends on a parameter already: {p.value:g}.')
         mechanism = p.put(mechanism, parameter(p.name, p.value, p.unit))

@@ -15,6 +15,7 @@ from bellcrank.model.energy import Turning, check_energy, in_a_plane, turning
 from bellcrank.model.joints import KINDS
 from bellcrank.model.loops import Ends, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.modal import Modal
 from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, straight, triple
 from bellcrank.parameters import Parameters, depends, nominal
 
@@ -28,6 +29,7 @@ def mechanism_of(
     frames: Sequence[Frame] = (),
     loops: Sequence[Loop] = (),
     springs: Sequence[Spring] = (),
+    flexible: Sequence[Modal] = (),
     *,
     ground: str = "ground",
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
@@ -66,6 +68,7 @@ def mechanism_of(
         frames=placed,
         loops=tuple(loops),
         springs=tuple(springs),
+        flexible=tuple(body.seen_from(*welded.places[body.body]) for body in flexible),
     )
     found += check_energy(made)
     given = Parameters(gravity, bodies, joints, frames, loops, springs)
@@ -203,8 +206,8 @@ def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str) -> l
     bare = []
     for b, j in zip(bodies, joints, strict=True):
         where = f'body "{b.name}"'
-        if nominal(b.mass) > 0.0:
-            continue
+        if nominal(b.mass) > 0.0 or KINDS[j.kind].name == "modal":
+            continue  # a node of a body that bends has none of its own
         if b.declared and checks == "error" and not depends(b.mass):
             raise ModelError(
                 f'{where} moves on joint "{j.name}" but its mass is {b.mass:g} kg; expected a positive mass. '
@@ -241,7 +244,7 @@ def _resolved(j: Joint, by_name: Mapping[str, Joint]) -> Joint:
             )
         check.finite(where, "mimic", [m.multiplier, m.offset])
         master = by_name[m.joint]
-        if KINDS[j.kind].nv != 1 or KINDS[master.kind].nv != 1:
+        if (KINDS[j.kind].nv != 1 or KINDS[master.kind].nv != 1) and KINDS[j.kind].name != "modal":
             raise ModelError(
                 f'{where} ({j.kind}) mimics "{master.name}" ({master.kind}); both must have one coordinate.'
             )

@@ -21,6 +21,7 @@ from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
 from bellcrank.model.given import possible
 from bellcrank.model.joints import KINDS
+from bellcrank.model.modal import Modal
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.quantities import Quantities
 from bellcrank.model.results import LimitVectors
@@ -32,6 +33,9 @@ from bellcrank.text import table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+# How far `random` moves joints of a type; bodies bend by little.
+REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +55,7 @@ class Mechanism(Quantities):
     report: Report = field(default_factory=lambda: Report("builder"))
     loops: tuple[Loop, ...] = ()  # what closes loops over the tree of the joints
     springs: tuple[Spring, ...] = ()
+    flexible: tuple[Modal, ...] = ()  # what bodies do that bend
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -66,6 +71,7 @@ class Mechanism(Quantities):
             ("frame", [name for key, f in self.frames.items() for name in (key, f.name, f.body)]),
             ("loop", [name for loop in self.loops for name in (loop.name, loop.a, loop.b, *loop.joints)]),
             ("spring", [name for s in self.springs for name in (s.name, s.a, s.b)]),
+            ("body", [name for m in self.flexible for name in (m.body, *(node.joint for node in m.nodes))]),
         )
         for what, names in named:
             for name in names:
@@ -84,6 +90,7 @@ class Mechanism(Quantities):
             self.report,
             self.loops,
             self.springs,
+            self.flexible,
         )
 
     @cached_property
@@ -145,7 +152,7 @@ class Mechanism(Quantities):
         parts = []
         for j in self.own_joints:
             kind = KINDS[j.kind]
-            reach = np.pi if kind.name in ("revolute", "helical", "universal") else 1.0
+            reach = REACH.get(kind.name, 1.0)
             lower, upper = nominal((j.limits.lower, j.limits.upper))
             low, high = max(lower, -reach), min(upper, reach)
             low, high = (low, high) if low < high else (-reach, reach)
@@ -191,7 +198,7 @@ class Mechanism(Quantities):
     @cached_property
     def tree(self) -> Tree:
         """The form that the methods work on: frames re-chosen so that constants vanish."""
-        plain = tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground)
+        plain = tree_of(self.bodies, self.joints, self.frames, self.gravity, self.ground, self.flexible)
         return replace(plain, loops=self.loops, springs=self.springs)
 
     @cached_property
@@ -227,7 +234,8 @@ class Mechanism(Quantities):
         """Equal for equal mechanisms, in every process."""
         frames = sorted(self.frames.items())
         parts = (self.gravity, self.ground, self.bodies, self.joints, frames, self.loops, self.springs)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        bent = (self.flexible,) if self.flexible else ()
+        return hashlib.sha256(repr((*parts, *bent)).encode()).hexdigest()
 
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bellcrank.model.bending import Bending
 from bellcrank.model.kind import Kind
 from bellcrank.model.parts import Joint, Loop, Spring
 from bellcrank.scalar import Scalar, clip
@@ -34,7 +35,7 @@ class Link:
     def coordinates(self, q: Sequence[Scalar]) -> list[Scalar]:
         """This joint's own q: its part of the mechanism's, or the coupling to another's."""
         m = self.joint.mimic
-        return [q[i] for i in self.q_index] if m is None else [q[self.q_index[0]] * m.multiplier + m.offset]
+        return [q[i] if m is None else q[i] * m.multiplier + m.offset for i in self.q_index]
 
     def velocities(self, v: Sequence[Scalar]) -> list[Scalar]:
         m = self.joint.mimic
@@ -47,7 +48,7 @@ class Link:
         """Columns of S, one per element of v_index."""
         m = self.joint.mimic
         S = self.kind.subspace(self.coordinates(q))
-        return S if m is None else [S[0] * m.multiplier]
+        return S if m is None else [s * m.multiplier for s in S]
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
         """Columns of dS/dt."""
@@ -92,6 +93,7 @@ class Tree:
     frames: Mapping[str, tuple[int, Mat, Vec]]  # body (-1: ground), pose in its F
     loops: tuple[Loop, ...] = ()  # between frames, or between joints
     springs: tuple[Spring, ...] = ()
+    flexible: tuple[Bending, ...] = ()  # what bodies do that bend; their nodes are links of no mass
 
     def path(self, i: int) -> list[int]:
         """Link i and all that carry it, down to the one on the ground."""
@@ -103,5 +105,13 @@ class Tree:
 
     @property
     def coupled(self) -> bool:
-        """Whether joints share a coordinate."""
-        return any(link.joint.mimic is not None for link in self.links)
+        """Whether joints share a coordinate, or have it in common with a body that bends."""
+        return bool(self.flexible) or any(link.joint.mimic is not None for link in self.links)
+
+    def inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
+        """Of every link, about its F, as it is bent now."""
+        found = [link.inertia for link in self.links]
+        for body in self.flexible:
+            if body.link >= 0:
+                found[body.link] = found[body.link] + body.inertia(q)
+        return found

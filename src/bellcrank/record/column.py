@@ -46,7 +46,7 @@ def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
     v: list[str] = []
     for j in mechanism.own_joints:
         kind = KINDS[j.kind]
-        mine = ["m" if c in LENGTHS else "1" if c in PURE else "rad" for c in kind.coordinates]
+        mine = ["m" if c in LENGTHS or c.startswith("mode") else "1" if c in PURE else "rad" for c in kind.coordinates]
         q += mine
         # A quaternion's rate is an angular velocity, and it comes after what moves.
         moving = [u for u in mine if u != "1"]

@@ -26,6 +26,7 @@ from bellcrank.sim.arguments import listed
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
+from bellcrank.sim.fast_modes import check_modes
 from bellcrank.sim.gpu import Gpu, GpuProgram
 from bellcrank.sim.lanes import Lanes
 from bellcrank.sim.looped_dynamics import looped_dynamics
@@ -147,6 +148,8 @@ class Simulator:
         """See bellcrank.simulate. settings: step, tolerance, max_steps; every, keep; target, dtype, threads."""
         began = time.perf_counter()
         plan = self._plan(seconds, settings)
+        if not plan.adaptive:
+            check_modes(self.system.mechanism, self.integrator, plan.h)
         given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
         check_samples(self.system, plan.h, plan.mode is not None)

@@ -56,7 +56,7 @@ def _sphere(points: Array, least: float) -> tuple[Array, float]:
 def poses(m: Mechanism, q: Array) -> Array:
     """[x y z qx qy qz qw] of every body's frame, (rows, bodies, 7). The method runs on whole columns at once."""
     marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's names may stand elsewhere
-    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground)
+    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
     found = link_poses(tree, list(np.asarray(q, float).T))
     out = np.empty((len(q), len(m.bodies), 7))
     for i, mark in enumerate(marks):

@@ -163,14 +163,14 @@ def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array
 
 
 def _left(tree: Tree, q: Array, guess: Array, free: Array) -> Array | None:
-    """How far what is held has to go, in the space of v; None for joints with more than one coordinate."""
+    """How far what is held has to go, in the space of v; None where that is no difference of coordinates."""
     out = np.zeros(tree.nv)
     for link in tree.links:
         if link.joint.mimic is None and not free[list(link.v_index)].all():
-            if link.kind.nv != 1:
+            if link.kind.nv != 1 and link.kind.name != "modal":
                 return None
-            (i,), (k,) = link.q_index, link.v_index
-            out[k] = guess[i] - q[i]
+            own = list(link.q_index)
+            out[list(link.v_index)] = guess[own] - q[own]
     return out
 
 

@@ -30,7 +30,8 @@ State = list[Scalar]
 def bare(tree: Tree) -> Tree:
     """The same bodies with nothing that acts on them: then forward dynamics at rest is M^-1 and nothing else."""
     links = tuple(replace(x, joint=replace(x.joint, damping=0.0, friction=0.0, stiffness=0.0)) for x in tree.links)
-    return replace(tree, links=links, gravity=ZERO, springs=())
+    bending = tuple(body.limp() for body in tree.flexible)
+    return replace(tree, links=links, gravity=ZERO, springs=(), flexible=bending)
 
 
 def lagrange(

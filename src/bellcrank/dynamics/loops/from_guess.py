@@ -148,11 +148,12 @@ def _unit(where: str, mechanism: Mechanism, q: Array) -> Array:
 
 
 def _free(where: str, mechanism: Mechanism, fixed: Sequence[str]) -> Array:
-    """Which elements of v may change."""
+    """Which elements of v may change; bodies that bend stay as the guess has them."""
     if isinstance(fixed, str):
         raise InputError(f'{where}: fixed is {fixed!r}; expected a list of joints, as in fixed=["{fixed}"].')
     own = [j.name for j in mechanism.own_joints]
     for name in fixed:
         if name not in own:
             raise InputError(f"{where}: fixed: {unknown('joint', name, own)}")
-    return np.array([j.name not in fixed for j in mechanism.own_joints for _ in range(KINDS[j.kind].nv)], float)
+    held = {*fixed, *(node.joint for body in mechanism.flexible for node in body.nodes)}
+    return np.array([j.name not in held for j in mechanism.own_joints for _ in range(KINDS[j.kind].nv)], float)

@@ -1,0 +1,172 @@
+"""Beams in the Builder: as one body with modes, or for large deflections as a chain of rigid pieces.
+
+The chain has elastic joints in the middle of every element, each with the stiffness that the element has there against
+one of the six ways to deform. Pieces of whole length stand between the joints, half pieces at the ends: rotations of
+the pieces are then those of the beam in the middle of each of them, and what is neglected falls with the square of the
+elements' length. Joints turn one after another, so a piece's attitude is exact for any deflection of the whole beam;
+only the angles within one element must be small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.formats.numbers import number, vector
+from bellcrank.model.modal import Modal, Node, moments
+from bellcrank.model.parts import Array, triple
+from bellcrank.structures.beam import Beam
+from bellcrank.structures.modes import Moments
+
+# How a slice of a beam can deform: the joint for it, its axis of (x, y, z), and the stiffness in a Profile.
+MOTIONS = {
+    "stretch": ("prismatic", 0, "EA"),
+    "shear_y": ("prismatic", 1, "GAy"),
+    "shear_z": ("prismatic", 2, "GAz"),
+    "twist": ("revolute", 0, "GJ"),
+    "bend_y": ("revolute", 1, "EIy"),
+    "bend_z": ("revolute", 2, "EIz"),
+}
+NODES = {"end": 1.0}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A beam in the world: where it starts, and its x, y and z as columns of R."""
+
+    name: str
+    beam: Beam
+    start: Array
+    R: Array
+    motions: tuple[str, ...]
+    nodes: Mapping[str, float]  # name: part of the length
+
+    def at(self, x: float) -> Array:
+        """The place x metres along it."""
+        return np.asarray(self.start + self.R[:, 0] * x)
+
+
+def placed(
+    name: str, beam: Beam, start: Any, axis: Any, side: Any, motions: Sequence[str], nodes: Mapping[str, float] | None
+) -> Placed:
+    where = f'beam "{name}"'
+    x = np.array(vector(axis, where, "axis"), dtype=float)
+    y = np.array(vector(side, where, "side"), dtype=float)
+    if not np.linalg.norm(x) > 0.0:
+        raise ModelError(f"{where}: axis is {tuple(axis)}; expected the direction from its start to its end.")
+    x = x / np.linalg.norm(x)
+    y = y - (y @ x) * x
+    if not np.linalg.norm(y) > 1e-6:
+        raise ModelError(
+            f"{where}: side is {tuple(side)}, along its axis; expected the direction of its section's width (y), "
+            "across the axis."
+        )
+    y = y / np.linalg.norm(y)
+    for motion in motions:
+        if motion not in MOTIONS:
+            raise ModelError(f"{where}: {unknown('motion', motion, MOTIONS)}")
+    if not motions:
+        raise ModelError(f"{where}: no motions, so that it is rigid. Give some of {', '.join(MOTIONS)}, or use body().")
+    found = dict(NODES if nodes is None else nodes)
+    for node, s in found.items():
+        if not 0.0 < number(s, where, f'node "{node}"') <= 1.0:
+            raise ModelError(
+                f'{where}: node "{node}" is at {s:g}; expected the part of its length, above 0 and up to 1.'
+            )
+    R = np.column_stack([x, y, np.cross(x, y)])
+    kept = tuple(m for m in MOTIONS if m in motions)
+    return Placed(name, beam, np.array(vector(start, where, "start"), dtype=float), R, kept, found)
+
+
+def chain(builder: Any, p: Placed, beta: float) -> None:
+    """Bodies and joints of a beam for large deflections. beta: damping of each joint over its stiffness, in seconds."""
+    n = p.beam.elements
+    h = p.beam.length / n
+    edges = [0.0, *(h * (i + 0.5) for i in range(n)), p.beam.length]
+    for i, (a, b) in enumerate(pairwise(edges)):
+        mass, com, inertia = _piece(p, a, b)
+        builder.body(_piece_name(p, i), mass, com, inertia)
+        if i:
+            _elastic(builder, p, i, a, beta)
+    for node, s in p.nodes.items():
+        x = s * p.beam.length
+        builder.body(f"{p.name}.{node}")
+        i = min(int(np.searchsorted(edges, x, side="left")) - 1, n)
+        builder.joint(f"{p.name}.{node}", "fixed", _piece_name(p, i), f"{p.name}.{node}", point=p.at(x))
+
+
+@dataclass(frozen=True)
+class Bent:
+    """A body with modes, in world axes, from the start of its beam."""
+
+    modal: Modal
+    start: Array
+
+
+def bent(name: str, R: Array, start: Array, found: Moments, ratio: float, rayleigh: Sequence[float]) -> Bent:
+    """ratio: of critical damping, of each mode, beside Rayleigh's."""
+    alpha, beta = rayleigh
+    inertia = np.einsum("kkii->k", found.D)
+    stiffness = inertia * found.omega**2
+    damping = inertia * (2.0 * ratio * found.omega + alpha) + beta * stiffness
+    nodes = tuple(
+        Node(
+            f"{name}.{node}",
+            tuple(map(triple, (shift @ R.T).tolist())),
+            tuple(map(triple, (turn @ R.T).tolist())),
+            tuple(tuple(map(triple, row)) for row in (second @ R.T).tolist()),
+        )
+        for node, (shift, turn, second) in found.nodes.items()
+    )
+    integrals = moments(found.A, found.B, found.D, found.E, found.F)
+    plain = Modal(name, tuple(stiffness.tolist()), tuple(damping.tolist()), **integrals, nodes=nodes)
+    return Bent(plain.seen_from(name, R, np.zeros(3)), start)
+
+
+def _piece_name(p: Placed, i: int) -> str:
+    return p.name if i == 0 else f"{p.name}.{i}"
+
+
+def _elastic(builder: Any, p: Placed, i: int, x: float, beta: float) -> None:
+    """The joints between pieces i - 1 and i, with a body of no mass between each two.
+
+    Turns one after another twist a little when they bend both ways. Every other element has them in reverse order, so
+    that this cancels instead of adding up.
+    """
+    profile, h = p.beam.profile(x / p.beam.length), p.beam.length / p.beam.elements
+    parent = _piece_name(p, i - 1)
+    motions = p.motions if i % 2 else p.motions[::-1]
+    for motion in motions:
+        kind, axis, stiffness = MOTIONS[motion]
+        child = _piece_name(p, i) if motion == motions[-1] else f"{p.name}.{i}.{motion}"
+        if child != _piece_name(p, i):
+            builder.body(child)
+        k = getattr(profile, stiffness) / h
+        builder.joint(
+            *(f"{p.name}.{i}.{motion}", kind, parent, child),
+            point=p.at(x), axis=p.R[:, axis], stiffness=k, damping=beta * k,
+        )  # fmt: skip
+        parent = child
+
+
+def _piece(p: Placed, a: float, b: float) -> tuple[float, Array, Array]:
+    """Mass, centre and central inertia, in the world, of the beam from a to b."""
+    slices = list(_slices(p.beam, a, b))
+    mass = sum(length * profile.rhoA for _, length, profile in slices)
+    x0 = sum(x * length * profile.rhoA for x, length, profile in slices) / mass
+    I = np.zeros(3)
+    for x, length, profile in slices:
+        across = profile.rhoA * (x - x0) ** 2
+        I += length * (p.beam.slice_inertia(profile) + np.array([0.0, across, across]))
+    return mass, p.at(x0), p.R @ np.diag(I) @ p.R.T
+
+
+def _slices(beam: Beam, a: float, b: float) -> Iterator[tuple[float, float, Any]]:
+    for at, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True):
+        x = a + (b - a) * (at + 1) / 2
+        yield x, weight * (b - a) / 2, beam.profile(x / beam.length)

@@ -1,0 +1,182 @@
+"""A body that bends, as the methods see it: polynomials of its modal coordinates n, in its internal frame F.
+
+    h(n) = h + sum n_k (A_k + 1/2 sum E_kl n_l)            I(n) = I + sum n_k (I_k + sum I_kl n_l)
+    Ct_k = A_k + sum E_kl n_l                              Cr_k = C_k + sum C_kl n_l
+    T    = rigid body with h(n), I(n)  +  sum dn_k (Ct_k.u + Cr_k.w)  +  1/2 sum M_kl dn_k dn_l
+
+u and w are the velocities of F. All forces follow from this T, so energy is kept although T is cut off at the second
+order of n and dn. Where it is emptied of mass (model/regroup.py), that is h and I of the link, and nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bellcrank.model.modal import Modal
+from bellcrank.model.parts import Array
+from bellcrank.scalar import Scalar
+from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.motion import NO_FORCE, Acceleration, Force, Motion
+from bellcrank.spatial.vector import SYM_ZERO, ZERO, Sym, Vec, sym, vec
+
+# What is smaller than this part of the largest of its kind is rounding of the finite elements.
+ROUNDING = 1e-11
+
+Vector = Sequence[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class Bending:
+    link: int  # -1: it is fixed to the ground
+    q_index: tuple[int, ...]
+    v_index: tuple[int, ...]
+    stiffness: tuple[float, ...]
+    damping: tuple[float, ...]
+    A: tuple[Vec, ...]
+    E: tuple[tuple[Vec, ...], ...]
+    I1: tuple[Sym, ...]
+    I2: tuple[tuple[Sym, ...], ...]
+    C0: tuple[Vec, ...]
+    C1: tuple[tuple[Vec, ...], ...]
+    M: tuple[tuple[float, ...], ...]
+
+    def own(self, x: Vector) -> list[Scalar]:
+        """Modal coordinates (or rates) of a vector of the mechanism."""
+        return [x[i] for i in self.v_index]
+
+    def coordinates(self, q: Vector) -> list[Scalar]:
+        return [q[i] for i in self.q_index]
+
+    def inertia(self, q: Vector) -> Inertia:
+        """What is added to that of the unbent body."""
+        n = self.coordinates(q)
+        h, I = ZERO, SYM_ZERO
+        for k, x in enumerate(n):
+            h = h + (self.A[k] + _sum(self.E[k], n) * 0.5) * x
+            I = I + _scaled(self.I1[k] + _sum_sym(self.I2[k], n), x)
+        return Inertia(0.0, h, I)
+
+    def felt(self, q: Vector) -> list[Force]:
+        """(Cr_k, Ct_k): the momentum that a unit of each modal velocity has, about F."""
+        n = self.coordinates(q)
+        return [
+            Force(self.C0[k] + _sum(self.C1[k], n), self.A[k] + _sum(self.E[k], n)) for k in range(len(n))
+        ]  # fmt: skip
+
+    def momentum(self, q: Vector, v: Vector) -> Force:
+        """What the modal velocities add to that of the rigid body."""
+        total = NO_FORCE
+        for f, rate in zip(self.felt(q), self.own(v), strict=True):
+            total = total + f * rate
+        return total
+
+    def kinetic_energy(self, q: Vector, v: Vector, V: Motion) -> Scalar:
+        """What is added to that of the rigid body, whose frame moves with V."""
+        dn = self.own(v)
+        energy = V.dot(self.momentum(q, v))
+        for k, x in enumerate(dn):
+            energy = energy + 0.5 * x * _dot(self.M[k], dn)
+        return energy
+
+    def newton_euler(self, q: Vector, v: Vector, a: Vector, m: Acceleration) -> tuple[Force, list[Scalar]]:
+        """What moves the body so, beside what its unbent self needs and what `inertia` adds to it: a force about F, and
+        a force on each mode.
+        """
+        n, dn, ddn = self.coordinates(q), self.own(v), self.own(a)
+        felt = self.felt(q)
+        dh, ddh, L, dL, dI, tau = ZERO, ZERO, ZERO, ZERO, SYM_ZERO, []
+        for k, f in enumerate(felt):
+            dI_k = self.I1[k] + _double(_sum_sym(self.I2[k], n))
+            dh, L, dI = dh + f.lin * dn[k], L + f.ang * dn[k], dI + _scaled(dI_k, dn[k])
+            ddh = ddh + f.lin * ddn[k] + _sum(self.E[k], dn) * dn[k]
+            dL = dL + f.ang * ddn[k] + _sum(self.C1[k], dn) * dn[k]
+            gyroscopic = _sum([self.C1[k][l] - self.C1[l][k] for l in range(len(n))], dn)
+            inertial = f.lin.dot(m.a) + f.ang.dot(m.dw) + gyroscopic.dot(m.w) - 0.5 * m.w.dot(dI_k @ m.w)
+            tau.append(_dot(self.M[k], ddn) + inertial)
+        force = Force(dI @ m.w + m.w.cross(L) + dL, (m.w + m.w).cross(dh) + ddh)
+        return force, tau
+
+    def passive(self, q: Vector, v: Vector) -> list[Scalar]:
+        """Elastic and damping forces on the modes."""
+        rows = zip(self.stiffness, self.damping, self.coordinates(q), self.own(v), strict=True)
+        return [(-(x * k) if k else 0.0) - (rate * d if d else 0.0) for k, d, x, rate in rows]
+
+    def limp(self) -> Bending:
+        """The same without stiffness and damping."""
+        none = (0.0,) * len(self.stiffness)
+        return replace(self, stiffness=none, damping=none)
+
+    def elastic_energy(self, q: Vector) -> Scalar:
+        energy: Scalar = 0.0
+        for k, x in zip(self.stiffness, self.coordinates(q), strict=True):
+            energy = energy + x * x * (0.5 * k)
+        return energy
+
+
+def bending(given: Modal, link: int, q_index: tuple[int, ...], v_index: tuple[int, ...]) -> Bending:
+    """given: in the link's frame F."""
+    A, B, D, E, F = given.arrays
+    S1, S2 = B + np.swapaxes(B, -1, -2), D + (F + np.swapaxes(F, -1, -2)) / 2
+    C1 = _vee(np.swapaxes(D, 0, 1)) + _vee(F)
+    return Bending(
+        link, q_index, v_index, given.stiffness, given.damping,
+        _vecs(_clean(A)), tuple(map(_vecs, _clean(E))),
+        _syms(_clean(_moments(S1))), tuple(map(_syms, _clean(_moments((S2 + np.swapaxes(S2, -1, -2)) / 2)))),
+        _vecs(_clean(_vee(B))), tuple(map(_vecs, _clean(C1))),
+        tuple(map(tuple, _clean(np.trace(D, axis1=-2, axis2=-1)).tolist())),
+    )  # fmt: skip
+
+
+def _clean(x: Array) -> Array:
+    return np.where(np.abs(x) < ROUNDING * np.abs(x).max(initial=0.0), 0.0, x)
+
+
+def _vecs(x: Array) -> tuple[Vec, ...]:
+    return tuple(map(vec, x.tolist()))
+
+
+def _syms(x: Array) -> tuple[Sym, ...]:
+    return tuple(map(sym, x.tolist()))
+
+
+def _vee(X: Array) -> Array:
+    """Integrals of a x b from those of a b^T."""
+    rows = [X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0]]
+    return np.stack(rows, axis=-1)
+
+
+def _moments(S: Array) -> Array:
+    """Moments of inertia from second moments: tr(S) 1 - S."""
+    return np.asarray(np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S)
+
+
+def _sum(terms: Sequence[Vec], n: Vector) -> Vec:
+    total = ZERO
+    for term, x in zip(terms, n, strict=True):
+        total = total + term * x
+    return total
+
+
+def _sum_sym(terms: Sequence[Sym], n: Vector) -> Sym:
+    total = SYM_ZERO
+    for term, x in zip(terms, n, strict=True):
+        total = total + _scaled(term, x)
+    return total
+
+
+def _scaled(S: Sym, x: Scalar) -> Sym:
+    return Sym(S.xx * x, S.yy * x, S.zz * x, S.xy * x, S.xz * x, S.yz * x)
+
+
+def _double(S: Sym) -> Sym:
+    return S + S
+
+
+def _dot(row: Vector, n: Vector) -> Scalar:
+    total: Scalar = 0.0
+    for c, x in zip(row, n, strict=True):
+        total = total + x * c
+    return total

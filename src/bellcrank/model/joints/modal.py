@@ -1,0 +1,116 @@
+"""A node of a body that bends: its frame F moves against where it stands unbent, G, by the body's modes. All nodes of
+a body share their coordinates.
+
+    p = sum shift_k n_k + 1/2 sum second_kl n_k n_l          in G's axes
+    b = 1/2 sum turn_k n_k,  R = 1 + 2 ([b] + [b][b]) / (1 + b.b)
+
+R is a rotation for any n, is 1 + [turn n] for small ones, and needs no sine of an angle that may be zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bellcrank.model.kind import Kind
+from bellcrank.model.modal import Node
+from bellcrank.scalar import Scalar, is_zero
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
+from bellcrank.spatial.vector import AXES, ZERO, Mat, Vec, vec
+
+PREFIX = "modal "
+
+
+@dataclass(frozen=True)
+class Modal(Kind):
+    node: Node | None = None
+
+    name, nq, nv, has_axis = "modal", 0, 0, False
+    coordinates = ()
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        p, R = self._place(q), _rotation(self._b(q))
+        shift: list[Move] = [] if all(map(is_zero, p)) else [Shift(p)]
+        return Transform([*shift, FullRotation(R)] if R is not None else shift)
+
+    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
+        if self.node is None:
+            return [Motion(e, ZERO) for e in AXES]  # some of all turns: nobody knows which
+        R, b = _rotation(self._b(q)), self._b(q)
+        s = 2.0 / (1.0 + b.dot(b))
+        columns = []
+        for k, turn in enumerate(self.node.turn):
+            db, along = vec(turn) * 0.5, self._slope(k, q)
+            columns.append(Motion((db - b.cross(db)) * s, along if R is None else R.T @ along))
+        return columns
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        R, b, db = _rotation(self._b(q)), self._b(q), self._b(v)
+        s = 2.0 / (1.0 + b.dot(b))
+        turning = db - b.cross(db)
+        w, ang = turning * s, turning * -(s * s * b.dot(db))
+        velocity, acceleration = ZERO, ZERO
+        for k, rate in enumerate(v):
+            velocity = velocity + self._slope(k, q) * rate
+            acceleration = acceleration + (self._slope(k, v) - self._slope(k, [0.0] * len(v))) * rate
+        if R is not None:
+            velocity, acceleration = R.T @ velocity, R.T @ acceleration
+        return Motion(ang, acceleration - w.cross(velocity))
+
+    def _b(self, q: Sequence[Scalar]) -> Vec:
+        assert self.node is not None
+        b = ZERO
+        for turn, x in zip(self.node.turn, q, strict=True):
+            b = b + vec(turn) * (x * 0.5)
+        return b
+
+    def _slope(self, k: int, q: Sequence[Scalar]) -> Vec:
+        """dp/dn_k."""
+        assert self.node is not None
+        slope = vec(self.node.shift[k])
+        for second, x in zip(self.node.second[k], q, strict=True):
+            slope = slope + vec(second) * x
+        return slope
+
+    def _place(self, q: Sequence[Scalar]) -> Vec:
+        assert self.node is not None
+        p = ZERO
+        for k, x in enumerate(q):
+            p = p + (vec(self.node.shift[k]) + self._slope(k, q)) * (x * 0.5)
+        return p
+
+
+def _rotation(b: Vec) -> Mat | None:
+    """None where nothing turns."""
+    if all(map(is_zero, b)):
+        return None
+    s = 2.0 / (1.0 + b.dot(b))
+    x, y, z = b
+    return Mat(
+        Vec(1.0 - s * (y * y + z * z), s * (x * y - z), s * (x * z + y)),
+        Vec(s * (x * y + z), 1.0 - s * (x * x + z * z), s * (y * z - x)),
+        Vec(s * (x * z - y), s * (y * z + x), 1.0 - s * (x * x + y * y)),
+    )
+
+
+@cache
+def modal_kind(modes: int) -> type[Modal]:
+    """The kind of the nodes of a body with so many modes."""
+    names = tuple(f"mode{k + 1}" for k in range(modes))
+    fields: dict[str, Any] = {"nq": modes, "nv": modes, "coordinates": names}
+    return type("Modal", (Modal,), fields)
+
+
+class Kinds(dict[str, type[Kind]]):
+    """Joint types by name; and "modal 3", which is none that could be asked for or that stands in a list, for the nodes
+    of bodies with three modes.
+    """
+
+    def __missing__(self, name: str) -> type[Kind]:
+        digits = name.removeprefix(PREFIX)
+        if digits == name or not digits.isdecimal():
+            raise KeyError(name)
+        return modal_kind(int(digits))

@@ -1,0 +1,82 @@
+"""Bodies that bend, as data: what their modes do to their inertia and to their nodes. Made in structures/ or elsewhere.
+
+A body carries m modal coordinates n_1 .. n_m beside its frame. A point of it at r is then at
+
+    r + sum phi_k n_k + 1/2 sum g_kl n_k n_l
+
+with phi its modes, and g what comes with bending to second order (a beam that bends gets shorter): it makes a spinning
+blade stiff. The body's inertia needs integrals of these over its mass only, kept to second order in n:
+
+    A_k   phi_k                B_k   r phi_k^T            D_kl   phi_k phi_l^T
+    E_kl  g_kl                 F_kl  r g_kl^T
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
+
+Triples = tuple[Triple, ...]
+Matrices = tuple[Matrix, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """How a place on the body moves with the modes, in the axes of its joint: its phi, how it turns, and its g."""
+
+    joint: str  # from the body to the body of no mass that stands for the node
+    shift: Triples
+    turn: Triples
+    second: tuple[Triples, ...]
+
+
+@dataclass(frozen=True)
+class Modal:
+    """The modes of a body, in its frame, with its rigid inertia in the Body of that name.
+
+    stiffness and damping are those of each coordinate: K and D are diagonal.
+    """
+
+    body: str
+    stiffness: tuple[float, ...]
+    damping: tuple[float, ...]
+    A: Triples
+    B: Matrices
+    D: tuple[Matrices, ...]
+    E: tuple[Triples, ...]
+    F: tuple[Matrices, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def modes(self) -> int:
+        return len(self.stiffness)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        A, B, D, E, F = (np.asarray(x, dtype=float) for x in (self.A, self.B, self.D, self.E, self.F))
+        return A, B, D, E, F
+
+    def seen_from(self, body: str, R: Any, p: Any) -> Modal:
+        """The same about another frame, in which this one stands at p with axes R. Nodes have their own axes."""
+        A, B, D, E, F = self.arrays
+        R, p = np.asarray(R, dtype=float), np.asarray(p, dtype=float)
+        A, E = A @ R.T, E @ R.T
+        B, D, F = (R @ x @ R.T for x in (B, D, F))
+        B = B + np.einsum("i,kj->kij", p, A)
+        F = F + np.einsum("i,klj->klij", p, E)
+        return replace(self, body=body, **moments(A, B, D, E, F))
+
+
+def moments(A: Array, B: Array, D: Array, E: Array, F: Array) -> dict[str, Any]:
+    """The fields of a Modal, from arrays."""
+    return {
+        "A": tuple(triple(a) for a in A.tolist()),
+        "B": tuple(matrix(b) for b in B.tolist()),
+        "D": tuple(tuple(matrix(d) for d in row) for row in D.tolist()),
+        "E": tuple(tuple(triple(e) for e in row) for row in E.tolist()),
+        "F": tuple(tuple(matrix(f) for f in row) for row in F.tolist()),
+    }

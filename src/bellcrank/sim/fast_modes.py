@@ -1,0 +1,72 @@
+"""Whether fixed steps are short enough for bodies that bend: an explicit step must not be longer than their fastest
+mode allows, however smooth the motion is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bellcrank.dynamics import crba
+from bellcrank.errors import InputError
+from bellcrank.integrate.problem import Integrator, Problem, State
+from bellcrank.model import Mechanism
+from bellcrank.scalar import Scalar
+
+STEPS = 400  # of an oscillator, after which an unstable one has grown
+GROWN = 2.0
+
+
+def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
+    """An error that says which frequency is too fast, and which step would do."""
+    if not mechanism.flexible or integrator.stiff:
+        return
+    omega, name = _fastest(mechanism.at() if mechanism.parameters else mechanism)
+    if not _grows(integrator, omega * h):
+        return
+    low, high = 0.0, omega * h
+    for _ in range(8):
+        low, high = (low, (low + high) / 2) if _grows(integrator, (low + high) / 2) else ((low + high) / 2, high)
+    would = f"take step={_rounded(low / omega):g} or less, or" if low > 0.05 else "take"
+    raise InputError(
+        f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz, which {integrator.name} cannot follow with a '
+        f"step of {h:g} s: it would run away. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, or leave "
+        f"such modes out (below=...)."
+    )
+
+
+def _fastest(mechanism: Mechanism) -> tuple[float, str]:
+    """The highest frequency in rad/s, with all joints free, and the body that it belongs to."""
+    M = np.array(crba.mass_matrix(mechanism.tree, mechanism.neutral().tolist()), float)
+    K = np.zeros(mechanism.nv)
+    own: dict[int, str] = {}
+    for body, given in zip(mechanism.tree.flexible, mechanism.flexible, strict=True):
+        K[list(body.v_index)] = body.stiffness
+        own |= dict.fromkeys(body.v_index, given.nodes[0].joint.rpartition(".")[0])
+    square, vectors = np.linalg.eig(np.linalg.solve(M, np.diag(K)))
+    k = int(np.argmax(square.real))
+    energy = K * np.abs(vectors[:, k]) ** 2
+    return math.sqrt(max(float(square[k].real), 0.0)), own[int(np.argmax(energy))]
+
+
+def _grows(integrator: Integrator, z: float) -> bool:
+    """Whether an undamped oscillator runs away in steps of z radians."""
+
+    def rate(t: Scalar, y: State) -> State:
+        return [y[1], -z * z * y[0]]
+
+    problem, y = Problem(rate, 1, 1, 0), [1.0, 0.0]
+    memory = integrator.begin(problem, 0.0, y, 1.0)
+    for i in range(STEPS):
+        made = integrator.step(problem, float(i), y, 1.0, memory)
+        y, memory = made.y, made.memory
+        if abs(y[0]) + abs(y[1]) / max(z, 1e-300) > GROWN:
+            return True
+    return False
+
+
+def _rounded(x: float) -> float:
+    """Down to one digit."""
+    power = 10.0 ** math.floor(math.log10(x))
+    return math.floor(x / power) * power

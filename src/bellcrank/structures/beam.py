@@ -1,0 +1,151 @@
+"""Straight beams as finite elements: two nodes each, six displacements a node (u v w along x y z, then turns about
+x y z), consistent mass.
+
+The shape functions are those of a beam with shear (J. S. Przemieniecki, Theory of Matrix Structural Analysis, 1968,
+chapter 5): exact under loads at the nodes, with no locking; without shear they are Hermite's cubics. Stiffness, mass
+and, in moments.py, what a modal body needs are integrals of the same functions over the same Gauss points, so that
+they belong together to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, unknown
+from bellcrank.structures.section import Material, Profile, Section
+
+Array = np.ndarray[Any, Any]
+THEORIES = ("timoshenko", "euler")
+# Products of two cubics times a linear taper are integrated exactly by four points.
+GAUSS = np.polynomial.legendre.leggauss(4)
+Sections = Section | Profile | tuple[Section, Section] | Callable[[float], Section | Profile]
+
+
+@dataclass(frozen=True)
+class Station:
+    """A slice of a beam at a Gauss point, of `length` metres: what the 12 displacements of its element do there."""
+
+    element: int
+    x: float  # along the beam
+    length: float
+    profile: Profile
+    shift: Array  # 3 x 12: displacement
+    turn: Array  # 3 x 12: rotation
+    strain: Array  # 6 x 12: stretch, shear along y and z, twist, curvature about y and z
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A straight beam along x from the origin.
+
+    section: one Section; two, for a taper from start to end; a function of 0..1 along the beam; or a Profile, which
+    needs no material. theory: "timoshenko" (shear, and the inertia of slices that turn) or "euler" (neither).
+    """
+
+    length: float
+    section: Sections
+    material: Material | None = None
+    elements: int = 20
+    theory: str = "timoshenko"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.length, (int, float)) or not 0.0 < self.length < np.inf:
+            raise ModelError(f"beam: length is {self.length!r}; expected a positive number of metres.")
+        if not isinstance(self.elements, (int, np.integer)) or self.elements < 1:
+            raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, one or more.")
+        if self.theory not in THEORIES:
+            raise ModelError(f"beam: {unknown('theory', self.theory, THEORIES)}")
+        self.profile(0.0), self.profile(1.0)
+
+    def profile(self, s: float) -> Profile:
+        """What the beam is at the part s of its length."""
+        given = self.section
+        if isinstance(given, tuple):
+            found: Any = given[0].towards(given[1], s)
+        else:
+            found = given(s) if callable(given) else given
+        if isinstance(found, Profile):
+            return found
+        if not isinstance(found, Section):
+            raise ModelError(f"beam: section is {found!r}; expected a Section, two of them, a function or a Profile.")
+        if self.material is None:
+            raise ModelError(
+                "beam: no material. Give one, such as Material.steel(), or a Profile instead of a section."
+            )
+        return Profile.of(found, self.material)
+
+    @property
+    def nodes(self) -> Array:
+        """Places of the nodes, (elements + 1) x 3."""
+        x = np.linspace(0.0, self.length, self.elements + 1)
+        return np.column_stack([x, np.zeros_like(x), np.zeros_like(x)])
+
+    @cached_property
+    def stations(self) -> tuple[Station, ...]:
+        return tuple(station for e in range(self.elements) for station in self._stations(e))
+
+    def _stations(self, e: int) -> Iterator[Station]:
+        h = self.length / self.elements
+        middle = self.profile((e + 0.5) / self.elements)
+        slender = self.theory == "euler"
+        phi_y = 0.0 if slender else 12 * middle.EIz / (middle.GAy * h**2)  # of bending along y
+        phi_z = 0.0 if slender else 12 * middle.EIy / (middle.GAz * h**2)
+        for at, weight in zip(*GAUSS, strict=True):
+            s = (at + 1) / 2
+            x = (e + s) * h
+            yield Station(e, x, weight * h / 2, self.profile(x / self.length), *_functions(s, h, phi_y, phi_z))
+
+    @cached_property
+    def matrices(self) -> tuple[Array, Array]:
+        """Stiffness K and consistent mass M of all nodes, six rows a node."""
+        n = 6 * (self.elements + 1)
+        K, M = np.zeros((n, n)), np.zeros((n, n))
+        for s in self.stations:
+            own = slice(6 * s.element, 6 * s.element + 12)
+            p = s.profile
+            stiffness = [p.EA, p.GAy, p.GAz, p.GJ, p.EIy, p.EIz]
+            if self.theory == "euler":
+                stiffness[1:3] = 0.0, 0.0  # there is no shear that they would act on
+            K[own, own] += s.length * s.strain.T * stiffness @ s.strain
+            M[own, own] += s.length * (p.rhoA * s.shift.T @ s.shift + s.turn.T * self.slice_inertia(p) @ s.turn)
+        return K, M
+
+    def slice_inertia(self, p: Profile) -> Array:
+        """Moments of a slice about x, y and z, per metre."""
+        across = (0.0, 0.0) if self.theory == "euler" else (p.rhoIy, p.rhoIz)
+        return np.array([p.rhoIy + p.rhoIz, *across])
+
+
+def _functions(s: float, h: float, phi_y: float, phi_z: float) -> tuple[Array, Array, Array]:
+    """shift, turn and strain at the part s of an element of length h."""
+    shift, turn, strain = np.zeros((3, 12)), np.zeros((3, 12)), np.zeros((6, 12))
+    shift[0, [0, 6]] = turn[0, [3, 9]] = 1 - s, s
+    strain[0, [0, 6]] = strain[3, [3, 9]] = -1 / h, 1 / h
+    # Bending along y is (v, turn about z); along z it is (w, turn about -y).
+    for across, about, sign, phi in ((1, 2, 1.0, phi_y), (2, 1, -1.0, phi_z)):
+        columns = [across, 3 + about, 6 + across, 9 + about]
+        signs = np.array([1.0, sign, 1.0, sign])
+        N, slope, theta, curvature = _bending(s, h, phi)
+        shift[across, columns] = N * signs
+        turn[about, columns] = theta * signs * sign
+        strain[across, columns] = (slope - theta) * signs
+        strain[3 + about, columns] = curvature * signs * sign
+    return shift, turn, strain
+
+
+def _bending(s: float, h: float, phi: float) -> tuple[Array, Array, Array, Array]:
+    """Displacement, its slope, turn of the slice and curvature, of (displacement, turn) at both ends."""
+    N = [1 - 3 * s**2 + 2 * s**3 + phi * (1 - s), h * (s - 2 * s**2 + s**3 + phi / 2 * (s - s**2))]
+    N += [3 * s**2 - 2 * s**3 + phi * s, h * (-(s**2) + s**3 + phi / 2 * (s**2 - s))]
+    slope = [(-6 * s + 6 * s**2 - phi) / h, 1 - 4 * s + 3 * s**2 + phi / 2 * (1 - 2 * s)]
+    slope += [(6 * s - 6 * s**2 + phi) / h, -2 * s + 3 * s**2 + phi / 2 * (2 * s - 1)]
+    theta = [(-6 * s + 6 * s**2) / h, 1 - 4 * s + 3 * s**2 + phi * (1 - s)]
+    theta += [(6 * s - 6 * s**2) / h, 3 * s**2 - 2 * s + phi * s]
+    curvature = [(12 * s - 6) / h**2, (6 * s - 4 - phi) / h, (6 - 12 * s) / h**2, (6 * s - 2 + phi) / h]
+    a, b, c, d = (np.array(x) / (1 + phi) for x in (N, slope, theta, curvature))
+    return a, b, c, d

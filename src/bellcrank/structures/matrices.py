@@ -1,0 +1,147 @@
+"""Bodies that bend from the matrices of any finite-element program.
+
+What the matrices say exactly is taken from them: mass, centre, inertia, how the modes push the body's frame, and how
+they feel each other. What depends on how far the body is bent needs to know where the mass of each displacement is.
+Nodes of solid elements (three displacements) tell that exactly; for nodes that turn as well (six) the mass is lumped to
+them. Nothing in K and M says what bending does to second order: such a body has no geometric stiffening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, brief
+from bellcrank.structures.beam import Array
+from bellcrank.structures.modes import Moments, cross_matrix
+from bellcrank.structures.reduction import Reduction, reduced
+
+Interfaces = Mapping[str, int | Sequence[int]]
+# More displacements than this are not taken into dense matrices.
+LARGEST = 12_000
+# Rotations of an interface are known where its nodes spread by more than this part of the body's size.
+SPREAD = 1e-6
+
+
+def flexible(K: Any, M: Any, nodes: Any, interfaces: Interfaces, modes: int = 8, below: float = np.inf) -> Moments:
+    """A body from stiffness and mass matrices; Builder.flexible places it.
+
+    K, M: square, dense or scipy.sparse, with three (x y z) or six (and turns about them) displacements for each node in
+    a row. nodes: their places, (n, 3), in metres. interfaces: {name: node, or several that move as one rigid piece};
+    the first is the reference, which the body's frame moves with. modes: how many with all interfaces held, beside the
+    shapes that the interfaces make; of both, those with frequencies `below`, in Hz.
+    """
+    places = np.asarray(nodes, dtype=float)
+    if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
+        raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the places of nodes, (n, 3).")
+    K, M = (_dense(what, A) for what, A in (("stiffness", K), ("mass", M)))
+    each = K.shape[0] / max(1, len(places))
+    if K.shape != M.shape or K.ndim != 2 or each not in (3.0, 6.0):
+        raise ModelError(
+            f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows a node."
+        )
+    pieces = _pieces(places, interfaces, int(each))
+    T = _tied(places, pieces, int(each))
+    m = 6 * len(pieces)  # the interfaces come first
+    found = reduced(T.T @ K @ T, T.T @ M @ T, range(6), range(6, m), modes, T.T @ _translation(places, int(each)))
+    keep = found.hertz <= below
+    if not keep.any():
+        raise ModelError(f"flexible: the lowest frequency is {found.hertz[0]:.4g} Hz, and below is {below:g}.")
+    found = Reduction(found.shapes[:, keep], found.omega[keep], found.residual[keep], found.effective[keep])
+    shapes = T @ found.shapes
+    ends = {name: found.shapes[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
+    size = float(np.linalg.norm(np.ptp(places, axis=0)))
+    largest = np.abs(shapes.reshape(len(places), int(each), -1))[:, :3].max(axis=(0, 1))
+    turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
+    scale = np.maximum(largest, turned)
+    middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
+    return _moments(M, places, int(each), shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+
+
+def _dense(what: str, A: Any) -> Array:
+    if hasattr(A, "toarray"):
+        if A.shape[0] > LARGEST:
+            raise ModelError(
+                f"flexible: the {what} matrix has {A.shape[0]} rows; up to {LARGEST} are reduced here. Condense it in "
+                "the program that it comes from (a superelement, or Craig and Bampton's modes)."
+            )
+        A = A.toarray()
+    return np.asarray(A, dtype=float)
+
+
+def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
+    if not interfaces:
+        raise ModelError("flexible: no interfaces; expected {name: node, or several}, the reference first.")
+    pieces: dict[str, tuple[int, ...]] = {}
+    for name, given in interfaces.items():
+        own = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+        lost = [n for n in own if not isinstance(n, (int, np.integer)) or not 0 <= n < len(places)]
+        if lost or not own:
+            raise ModelError(
+                f'flexible: interface "{name}" is at {brief(given)}; expected nodes, 0 to {len(places) - 1}.'
+            )
+        spread = np.linalg.svd(places[list(own)] - places[list(own)].mean(axis=0), compute_uv=False)
+        if each == 3 and (len(own) < 3 or spread[1] < SPREAD * np.ptp(places)):
+            raise ModelError(
+                f'flexible: interface "{name}" has {len(own)} nodes in a line; nodes without turns need three or more '
+                "that span a plane, to say how it turns."
+            )
+        pieces[name] = tuple(int(n) for n in own)
+    taken = [n for own in pieces.values() for n in own]
+    if len(set(taken)) < len(taken):
+        raise ModelError("flexible: two interfaces share a node, so neither could move alone. Take it out of one.")
+    return pieces
+
+
+def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
+    """Displacements of all nodes from six of every interface and those of the rest."""
+    held = {n for own in pieces.values() for n in own}
+    rest = [each * n + d for n in range(len(places)) if n not in held for d in range(each)]
+    T = np.zeros((each * len(places), 6 * len(pieces) + len(rest)))
+    for i, own in enumerate(pieces.values()):
+        middle = places[list(own)].mean(axis=0)
+        for n in own:
+            at = slice(6 * i, 6 * i + 6)
+            T[each * n : each * n + 3, at] = np.hstack([np.eye(3), -cross_matrix(places[n] - middle)])
+            if each == 6:
+                T[each * n + 3 : each * n + 6, at] = np.eye(3, 6, 3)
+    T[rest, range(6 * len(pieces), T.shape[1])] = 1.0
+    return T
+
+
+def _translation(places: Array, each: int) -> Array:
+    return np.tile(np.eye(3, each), len(places)).T
+
+
+def _moments(
+    M: Array,
+    places: Array,
+    each: int,
+    shapes: Array,
+    ends: Mapping[str, Array],
+    middle: Mapping[str, Array],
+    found: Reduction,
+) -> Moments:
+    m = shapes.shape[1]
+    move = _translation(places, each)
+    turn = np.vstack([np.vstack([-cross_matrix(p), np.eye(3)])[:each] for p in places])
+    rigid = np.hstack([move, turn]).T @ M @ np.hstack([move, turn])
+    mass = float(rigid[0, 0])
+    com = np.array([rigid[1, 5], rigid[2, 3], rigid[0, 4]]) / mass
+    # Scalar mass between nodes: exact where M is the same along x, y and z and nothing else.
+    scalar = (M[0::each, 0::each] + M[1::each, 1::each] + M[2::each, 2::each]) / 3
+    scalar = np.diag(scalar.sum(axis=1)) if each == 6 else scalar
+    phi = shapes.reshape(len(places), each, m)[:, :3]  # node, direction, mode
+    B = np.einsum("ni,np,pjk->kij", places, scalar, phi)
+    D = np.einsum("nik,np,pjl->klij", phi, scalar, phi)
+    # and what M says exactly: momentum, angular momentum, and how modes feel each other
+    A, L = (move.T @ M @ shapes).T, (turn.T @ M @ shapes).T
+    off = L - np.stack([B[:, 1, 2] - B[:, 2, 1], B[:, 2, 0] - B[:, 0, 2], B[:, 0, 1] - B[:, 1, 0]], axis=-1)
+    B = B + np.stack([-cross_matrix(x) for x in off / 2])
+    exact = shapes.T @ M @ shapes
+    D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
+    nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}
+    E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
+    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found)

@@ -1,0 +1,82 @@
+"""Matrix Market files (R. F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market exchange formats, NISTIR 5935,
+1996), as finite-element programs and scipy write them: real, coordinate or array, general or symmetric.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+
+Array = np.ndarray[Any, Any]
+LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")
+# A dense matrix of more elements is not made from a file of any size.
+MOST = 2e8
+
+
+def read_matrix(path: str | os.PathLike[str]) -> Array:
+    """The matrix in a Matrix Market file (.mtx), dense."""
+    where = f'matrix file "{path}"'
+    try:
+        lines = Path(path).read_text("ascii", errors="replace").splitlines()
+    except OSError as error:
+        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    head = lines[0].lower().split() if lines else []
+    if len(head) != 5 or head[0] != "%%matrixmarket" or head[1] != "matrix":
+        raise ReadError(f'{where}: begins with {lines[:1]}; expected "%%MatrixMarket matrix ...".')
+    layout, field, symmetry = head[2:]
+    for given, known in ((layout, LAYOUTS), (field, FIELDS), (symmetry, SYMMETRIES)):
+        if given not in known:
+            raise ReadError(f'{where}: is "{given}"; expected {" or ".join(known)}.')
+    numbers = _numbers(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
+    width = 3 if layout == "coordinate" else 2
+    if len(numbers) < width or any(x != int(x) or x < 0 for x in numbers[:width]):
+        raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
+    sizes, rest = [int(x) for x in numbers[:width]], numbers[width:]
+    if sizes[0] * sizes[1] > MOST:
+        raise ReadError(f"{where}: is {sizes[0]} x {sizes[1]}, too large to be made dense. Condense it first.")
+    return _coordinates(where, sizes, rest, symmetry) if width == 3 else _array(where, sizes, rest, symmetry)
+
+
+def _numbers(where: str, lines: list[str]) -> Array:
+    try:
+        return np.array(" ".join(lines).split(), dtype=float)
+    except ValueError as error:
+        raise ReadError(f"{where}: holds what is no number: {error}.") from None
+
+
+def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
+    rows, columns, entries = sizes
+    _complete(where, 3 * entries, len(rest))
+    i, j, x = rest.reshape(entries, 3).T
+    i, j = i.astype(int) - 1, j.astype(int) - 1
+    if entries and (min(i.min(), j.min()) < 0 or i.max() >= rows or j.max() >= columns):
+        raise ReadError(f"{where}: an entry lies outside of {rows} x {columns}. Its numbers count from one.")
+    A = np.zeros((rows, columns))
+    np.add.at(A, (i, j), x)
+    if symmetry == "symmetric":
+        off = i != j
+        np.add.at(A, (j[off], i[off]), x[off])
+    return A
+
+
+def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
+    """Column by column; of a symmetric one from the diagonal down."""
+    rows, columns = sizes
+    if symmetry == "general":
+        _complete(where, rows * columns, len(rest))
+        return rest.reshape(columns, rows).T.copy()
+    _complete(where, rows * (rows + 1) // 2, len(rest))
+    A = np.zeros((rows, rows))
+    A.T[np.triu_indices(rows)] = rest
+    return np.asarray(A + np.tril(A, -1).T)
+
+
+def _complete(where: str, expected: int, found: int) -> None:
+    if found != expected:
+        what = "it was cut short" if found < expected else "its sizes are wrong"
+        raise ReadError(f"{where}: {found} numbers where its sizes say {expected}: {what}. Write it again.")

@@ -1,0 +1,160 @@
+"""From a beam to the modes of a body: which shapes, what they do to its inertia, how its nodes move.
+
+Everything is an integral of the finite elements' own shape functions over their own Gauss points. The four ways that a
+straight beam deforms (stretch, twist, bending along y and along z) have nothing to do with each other and are reduced
+one by one, so that no mode mixes two of them and zeros stay zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.structures.beam import GAUSS, Array, Beam
+from bellcrank.structures.reduction import Reduction, frequencies, reduced
+
+# What a node's displacements belong to, by the motions of formats/beams.py.
+GROUPS = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_y": (2, 4)}
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Integrals over the mass as in model/modal.py.
+
+    Modes are scaled so that a coordinate is the largest displacement of a node or, if that is more, the largest turn
+    times the beam's length, in metres.
+    """
+
+    mass: float
+    com: Array
+    inertia: Array  # about the origin
+    omega: Array
+    A: Array
+    B: Array
+    D: Array
+    E: Array
+    F: Array
+    nodes: Mapping[str, tuple[Array, Array, Array]]  # shift, turn (modes x 3) and second (modes x modes x 3)
+    places: Mapping[str, Array]  # of the nodes
+    reduction: Reduction
+
+    def __str__(self) -> str:
+        return str(self.reduction)
+
+
+def beam_modes(
+    beam: Beam, motions: Sequence[str], nodes: Mapping[str, float], modes: int, attached: bool, below: float
+) -> Moments:
+    """modes: of all kinds, the lowest. attached: also the shapes of loads at the nodes. below: Hz, of what is kept."""
+    at = {name: _node(beam, name, s) for name, s in nodes.items()}
+    groups = [group for motion, group in GROUPS.items() if motion in motions]
+    if not groups:
+        raise ModelError(f"beam: motions are {', '.join(motions)}; expected some of {', '.join(GROUPS)}, too.")
+    reduction = _kept(beam, groups, list(at.values()), modes, attached, below)
+    size = np.abs(reduction.shapes.reshape(-1, 6, len(reduction.omega))) * ([[1.0]] * 3 + [[beam.length]] * 3)
+    return _integrated(beam, reduction.shapes / size.max(axis=(0, 1)), at, reduction)
+
+
+def _node(beam: Beam, name: str, s: float) -> int:
+    n = round(s * beam.elements)
+    if abs(n - s * beam.elements) > 1e-9:
+        raise ModelError(
+            f'beam: node "{name}" is at {s:g} of the length, inside one of {beam.elements} elements; expected a place '
+            "between two. Choose another number of elements."
+        )
+    return n
+
+
+def _kept(
+    beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
+) -> Reduction:
+    K, M = beam.matrices
+    every = range(beam.elements + 1)
+    owns = [np.array([6 * node + d for node in every for d in group]) for group in groups]
+    held = [[node * len(g) + d for node in {0, *(at if attached else ())} for d in range(len(g))] for g in groups]
+    inside = [frequencies(K[np.ix_(o, o)], M[np.ix_(o, o)], h) for o, h in zip(owns, held, strict=True)]
+    if modes > sum(map(len, inside)):
+        raise ModelError(f"beam: modes is {modes}; its {beam.elements} elements have {sum(map(len, inside))}.")
+    lowest = sorted((w, i) for i, omegas in enumerate(inside) for w in omegas)[:modes]
+    found = []
+    for i, (own, g) in enumerate(zip(owns, groups, strict=True)):
+        n = sum(k == i for _, k in lowest)
+        interface = [node * len(g) + d for node in at for d in range(len(g))] if attached else []
+        if not n and not interface:
+            continue
+        part = reduced(K[np.ix_(own, own)], M[np.ix_(own, own)], range(len(g)), interface, n)
+        shapes = np.zeros((len(K), len(part.omega)))
+        shapes[own] = part.shapes
+        found.append((shapes, part))
+    if not found:
+        raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
+    omega = np.concatenate([part.omega for _, part in found])
+    order = [k for k in np.argsort(omega, kind="stable") if omega[k] <= 2 * np.pi * below]
+    if not order:
+        raise ModelError(f"beam: its lowest frequency is {omega.min() / 2 / np.pi:.4g} Hz, and below is {below:g}.")
+    shapes = np.hstack([s for s, _ in found])[:, order]
+    residual = np.concatenate([part.residual for _, part in found])[order]
+    rigid = np.tile(np.eye(3, 6), len(every)).T
+    return Reduction(shapes, omega[order], residual, (shapes.T @ M @ rigid) ** 2 / np.diag(rigid.T @ M @ rigid))
+
+
+def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Reduction) -> Moments:
+    m = shapes.shape[1]
+    mass, h, S2 = 0.0, np.zeros(3), np.zeros((3, 3))
+    A, B, D = np.zeros((m, 3)), np.zeros((m, 3, 3)), np.zeros((m, m, 3, 3))
+    E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
+    bowed = np.zeros((beam.elements + 1, m, m))  # integral of the slopes' products up to each node
+    after = _after(beam)
+    for s in beam.stations:
+        d = shapes[6 * s.element : 6 * s.element + 12]
+        phi, psi = s.shift @ d, s.turn @ d  # 3 x modes
+        r = np.array([s.x, 0.0, 0.0])
+        dm = s.length * s.profile.rhoA
+        moments = s.length * beam.slice_inertia(s.profile)
+        J = np.diag(moments.sum() / 2 - moments)  # second moments of the slice
+        turns = np.stack([cross_matrix(p) for p in psi.T])
+        mass, h, S2 = mass + dm, h + dm * r, S2 + dm * np.outer(r, r) + J
+        A += dm * phi.T
+        B += dm * np.einsum("i,jk->kij", r, phi) + J @ np.swapaxes(turns, 1, 2)
+        D += dm * np.einsum("ik,jl->klij", phi, phi) + np.einsum("kia,ab,ljb->klij", turns, J, turns)
+        both = np.einsum("kab,lbc->klac", turns, turns)
+        F += np.einsum("ab,klcb->klac", J, (both + np.swapaxes(both, 0, 1)) / 2)
+        # What bends pulls all that is beyond it towards the start.
+        slopes = np.stack([(s.strain[1] + s.turn[2]) @ d, (s.strain[2] - s.turn[1]) @ d])
+        bow = s.length * slopes.T @ slopes
+        beyond, first = after[s.element] + _until_next(beam, s.element, s.x)
+        E[:, :, 0] -= beyond * bow
+        F[:, :, 0, 0] -= first * bow
+        bowed[s.element + 1 :] += bow
+    nodes = {}
+    for name, n in at.items():
+        second = np.zeros((m, m, 3))
+        second[:, :, 0] = -bowed[n]
+        nodes[name] = shapes[6 * n : 6 * n + 3].T, shapes[6 * n + 3 : 6 * n + 6].T, second
+    I = np.trace(S2) * np.eye(3) - S2
+    places = {name: beam.nodes[n] for name, n in at.items()}
+    return Moments(mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction)
+
+
+def _after(beam: Beam) -> Array:
+    """Mass, and its first moment, of all elements after each."""
+    of = np.zeros((beam.elements + 1, 2))
+    for s in beam.stations:
+        of[s.element] += s.length * s.profile.rhoA * np.array([1.0, s.x])
+    return np.cumsum(of[::-1], axis=0)[::-1][1:]
+
+
+def _until_next(beam: Beam, element: int, x: float) -> Array:
+    """The same of the element from x, which lies in it, to its end."""
+    rest = (element + 1) * beam.length / beam.elements - x
+    points = [(x + rest * (g + 1) / 2, weight * rest / 2) for g, weight in zip(*GAUSS, strict=True)]
+    return sum((w * beam.profile(at / beam.length).rhoA * np.array([1.0, at]) for at, w in points), np.zeros(2))
+
+
+def cross_matrix(p: Any) -> Array:
+    x, y, z = p
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

@@ -1,0 +1,152 @@
+"""From the matrices of finite elements to a few modes: R. R. Craig and M. C. C. Bampton, Coupling of substructures for
+dynamic analyses, AIAA J. 6 (7), 1968.
+
+The reference node is held: the body's frame moves with it. Kept are the shapes that a unit displacement of each other
+interface makes (with them, loads there are answered exactly in statics) and the lowest modes with all interfaces held.
+The two are then made orthonormal: phi^T M phi = 1, phi^T K phi = omega^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.text import table
+
+Array = np.ndarray[Any, Any]
+# Eigenvalues below this part of the largest are those of motions that bend nothing.
+RIGID = 1e-12
+# An asymmetry above this part of the largest element is no rounding.
+LOPSIDED = 1e-6
+# No structure of metres rings faster (Hz): a longitudinal wave crosses a millimetre of steel 5e6 times a second.
+FASTEST = 1e8
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Modes, orthonormal in M: `shapes` (displacements x modes), and how good each is."""
+
+    shapes: Array
+    omega: Array  # rad/s
+    residual: Array  # of K phi - omega^2 M phi, as energy: nought for an eigenvector of the whole structure
+    effective: Array  # modes x 3: part of the mass that moves along x, y, z with it
+
+    @property
+    def hertz(self) -> Array:
+        return self.omega / (2 * np.pi)
+
+    def __str__(self) -> str:
+        rows = [
+            (str(i + 1), f"{f:.6g}", f"{r:.1e}", *(f"{100 * x:.1f}" for x in part))
+            for i, (f, r, part) in enumerate(zip(self.hertz, self.residual, self.effective, strict=True))
+        ]
+        total = ("", "", "", *(f"{100 * x:.1f}" for x in self.effective.sum(0)))
+        head = ("mode", "Hz", "residual", "mass x %", "y %", "z %")
+        return table(head, [*rows, total], right=range(6))
+
+
+def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:
+    """Natural frequencies (rad/s) with these displacements held; nought for motions that bend nothing."""
+    free = np.setdiff1d(np.arange(len(K)), list(held))
+    return np.sqrt(_modes(K[np.ix_(free, free)], M[np.ix_(free, free)])[0])
+
+
+def reduced(
+    K: Array, M: Array, held: Sequence[int], interface: Sequence[int], modes: int, rigid: Array | None = None
+) -> Reduction:
+    """held: displacements of the reference node. interface: those of the other nodes where something will be attached.
+    modes: how many beside those of the interface. rigid: translations along x, y and z, displacements x 3.
+    """
+    K, M = _symmetric("stiffness", K), _symmetric("mass", M)
+    n = len(K)
+    bent = np.setdiff1d(np.arange(n), list(held))
+    inner = np.setdiff1d(bent, list(interface))
+    at = np.array(list(interface), dtype=int)
+    if not 0 <= modes <= len(inner):
+        raise ModelError(f"modes is {modes}; expected 0 to {len(inner)}: so many displacements are inside.")
+    columns = []
+    if len(at):
+        shape = np.zeros((n, len(at)))
+        shape[at, range(len(at))] = 1.0
+        if len(inner):
+            shape[inner] = -_solved(K[np.ix_(inner, inner)], K[np.ix_(inner, at)])
+        columns.append(shape)
+    if modes:
+        shape = np.zeros((n, modes))
+        shape[inner] = _modes(K[np.ix_(inner, inner)], M[np.ix_(inner, inner)])[1][:, :modes]
+        columns.append(shape)
+    if not columns:
+        raise ModelError("nothing is left to bend: no other interface and no modes. Ask for modes.")
+    T = np.hstack(columns)
+    square, mixed = _modes(T.T @ K @ T, T.T @ M @ T)
+    if square[0] <= RIGID * square[-1]:
+        raise ModelError(
+            f"{np.sum(square <= RIGID * square[-1])} of the modes bend nothing although the reference is held: part "
+            "of the structure hangs on nothing. Check the stiffness matrix, and which node is the reference."
+        )
+    omega, shapes = np.sqrt(square), T @ mixed
+    if omega[0] > 2 * np.pi * FASTEST:
+        raise ModelError(
+            f"the lowest frequency is {omega[0] / (2 * np.pi):.3g} Hz, which no structure has; expected N/m and kg. "
+            "Check the units of both matrices (mm and tonnes?)."
+        )
+    return Reduction(shapes, omega, *_quality(K, M, shapes, omega, rigid))
+
+
+def _quality(K: Array, M: Array, shapes: Array, omega: Array, rigid: Array | None) -> tuple[Array, Array]:
+    bent = np.any(shapes, axis=1)  # the reference node is held by forces of its own, which no mode has to balance
+    off = (K @ shapes - M @ shapes * omega**2)[bent]
+    energy = np.einsum("ij,ij->j", off, _solved(K[np.ix_(bent, bent)], off))
+    residual = np.sqrt(np.abs(energy)) / omega
+    if rigid is None:
+        return residual, np.zeros((len(omega), 3))
+    total = np.einsum("ij,ij->j", rigid, M @ rigid)
+    return residual, (shapes.T @ M @ rigid) ** 2 / total
+
+
+def _modes(K: Array, M: Array) -> tuple[Array, Array]:
+    """Eigenvalues omega^2 and eigenvectors, orthonormal in M."""
+    try:
+        L = np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        least = float(np.linalg.eigvalsh(M)[0])
+        raise ModelError(
+            f"the mass matrix is not positive definite: its least eigenvalue is {least:.3g}. Every displacement needs "
+            "mass, also those that turn a node. Add it, or take such displacements out."
+        ) from None
+    inverse = np.linalg.inv(L)
+    square, X = np.linalg.eigh(inverse @ K @ inverse.T)
+    if square[0] < -1e-9 * square[-1]:
+        raise ModelError(
+            f"the stiffness matrix is indefinite: an eigenvalue of M^-1 K is {square[0]:.3g}, of {square[-1]:.3g} at "
+            "most. A structure that gives energy back cannot be. Check its signs and boundary conditions."
+        )
+    return np.maximum(square, 0.0), inverse.T @ X
+
+
+def _symmetric(what: str, A: Array) -> Array:
+    A = np.asarray(A, dtype=float)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ModelError(f"the {what} matrix has the shape {A.shape}; expected a square.")
+    if not np.all(np.isfinite(A)):
+        raise ModelError(f"the {what} matrix holds what is not finite; expected numbers.")
+    off = np.abs(A - A.T).max(initial=0.0)
+    if off > LOPSIDED * np.abs(A).max(initial=0.0):
+        raise ModelError(
+            f"the {what} matrix is not symmetric: elements differ by {off:.3g}. Was only one half written?"
+        )
+    return np.asarray((A + A.T) / 2)
+
+
+def _solved(A: Array, B: Array) -> Array:
+    try:
+        return np.asarray(np.linalg.solve(A, B))
+    except np.linalg.LinAlgError:
+        raise ModelError(
+            "the stiffness matrix is singular although all interfaces are held: some of its displacements hang on "
+            "nothing. Hold them, or take them out."
+        ) from None

@@ -1,0 +1,179 @@
+"""Cross-sections and materials, and what a beam is per metre.
+
+A beam runs along x; its section lies in y and z. Iy is about y (the integral of z^2: bending in the plane of x and z),
+Iz about z.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from bellcrank.errors import ModelError, unknown
+
+
+@dataclass(frozen=True)
+class Material:
+    """E: Young's modulus (Pa); nu: Poisson's ratio; density (kg/m^3)."""
+
+    E: float
+    nu: float
+    density: float
+
+    def __post_init__(self) -> None:
+        for what in ("E", "density"):
+            _positive("material", what, getattr(self, what))
+        if not -1.0 < self.nu <= 0.5:
+            raise ModelError(f"material: nu is {self.nu!r}; expected Poisson's ratio, above -1 and at most 0.5.")
+
+    @property
+    def G(self) -> float:
+        """Shear modulus."""
+        return self.E / (2.0 * (1.0 + self.nu))
+
+    @classmethod
+    def steel(cls) -> Material:
+        return cls(2.1e11, 0.3, 7850.0)
+
+    @classmethod
+    def aluminium(cls) -> Material:
+        return cls(7.0e10, 0.33, 2700.0)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """area, second moments about y and z, torsion constant J, and the shear factors along y and z."""
+
+    area: float
+    Iy: float
+    Iz: float
+    J: float
+    ky: float = 5 / 6
+    kz: float = 5 / 6
+
+
+def _rectangle(width: float, height: float) -> Numbers:
+    a, b = max(width, height) / 2, min(width, height) / 2
+    # Saint-Venant's series; its tenth term is beyond double precision for a square already
+    series = sum(math.tanh((2 * n + 1) * math.pi * a / (2 * b)) / (2 * n + 1) ** 5 for n in range(200))
+    J = 16 / 3 * a * b**3 * (1 - 192 / math.pi**5 * (b / a) * series)
+    return Numbers(width * height, width * height**3 / 12, height * width**3 / 12, J)
+
+
+def _circle(diameter: float) -> Numbers:
+    I = math.pi * diameter**4 / 64
+    return Numbers(math.pi * diameter**2 / 4, I, I, 2 * I, 0.9, 0.9)
+
+
+def _tube(diameter: float, wall: float) -> Numbers:
+    inner = diameter - 2 * wall
+    if inner < 0.0:
+        raise ModelError(f"section: a tube of {diameter:g} m has no wall of {wall:g} m; expected at most half of it.")
+    I = math.pi * (diameter**4 - inner**4) / 64
+    return Numbers(math.pi * (diameter**2 - inner**2) / 4, I, I, 2 * I, 0.5, 0.5)
+
+
+def _box(width: float, height: float, wall: float) -> Numbers:
+    w, h = width - 2 * wall, height - 2 * wall
+    if min(w, h) <= 0.0:
+        raise ModelError(
+            f"section: a box of {width:g} x {height:g} m has no wall of {wall:g} m; expected a thinner one."
+        )
+    area, middle = width * height - w * h, (width - wall) * (height - wall)
+    J = 4 * middle**2 * wall / (2 * (width + height - 2 * wall))  # Bredt
+    Iy, Iz = (width * height**3 - w * h**3) / 12, (height * width**3 - h * w**3) / 12
+    return Numbers(area, Iy, Iz, J, 2 * (width - wall) * wall / area, 2 * (height - wall) * wall / area)
+
+
+SHAPES: dict[str, Callable[..., Numbers]] = {
+    "rectangle": _rectangle,
+    "circle": _circle,
+    "tube": _tube,
+    "box": _box,
+    "general": Numbers,
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A cross-section of a known shape: Section.rectangle(width, height), .circle, .tube, .box or .general.
+
+    width is along y, height along z.
+    """
+
+    shape: str
+    dimensions: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise ModelError(f"section: {unknown('shape', self.shape, SHAPES)}")
+        for size in self.dimensions:
+            _positive(f"section ({self.shape})", "a dimension", size)
+
+    @classmethod
+    def rectangle(cls, width: float, height: float) -> Section:
+        return cls("rectangle", (width, height))
+
+    @classmethod
+    def circle(cls, diameter: float) -> Section:
+        return cls("circle", (diameter,))
+
+    @classmethod
+    def tube(cls, diameter: float, wall: float) -> Section:
+        return cls("tube", (diameter, wall))
+
+    @classmethod
+    def box(cls, width: float, height: float, wall: float) -> Section:
+        return cls("box", (width, height, wall))
+
+    @classmethod
+    def general(cls, area: float, Iy: float, Iz: float, J: float, ky: float = 5 / 6, kz: float = 5 / 6) -> Section:
+        """Of any shape: area, second moments, torsion constant, shear factors."""
+        return cls("general", (area, Iy, Iz, J, ky, kz))
+
+    @property
+    def numbers(self) -> Numbers:
+        return SHAPES[self.shape](*self.dimensions)
+
+    def towards(self, other: Section, s: float) -> Section:
+        """The section at the part s of the way to another one of the same shape: dimensions change evenly."""
+        if self.shape != other.shape:
+            raise ModelError(f"section: a beam cannot run from a {self.shape} to a {other.shape}. Use one shape.")
+        pairs = zip(self.dimensions, other.dimensions, strict=True)
+        return Section(self.shape, tuple(a + (b - a) * s for a, b in pairs))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a beam is per metre of its length: stiffness against stretch, shear, torsion and bending; and inertia.
+
+    EA (N), GAy and GAz (N, with the shear factors), GJ, EIy and EIz (N m^2); rhoA (kg/m), rhoIy and rhoIz (kg m).
+    """
+
+    EA: float
+    GAy: float
+    GAz: float
+    GJ: float
+    EIy: float
+    EIz: float
+    rhoA: float
+    rhoIy: float
+    rhoIz: float
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if f.name in ("rhoIy", "rhoIz") and getattr(self, f.name) == 0.0:
+                continue  # slices without extent
+            _positive("profile", f.name, getattr(self, f.name))
+
+    @classmethod
+    def of(cls, section: Section, material: Material) -> Profile:
+        n, E, G, rho = section.numbers, material.E, material.G, material.density
+        stiffness = E * n.area, G * n.area * n.ky, G * n.area * n.kz, G * n.J, E * n.Iy, E * n.Iz
+        return cls(*stiffness, rho * n.area, rho * n.Iy, rho * n.Iz)
+
+
+def _positive(where: str, what: str, value: object) -> None:
+    if not isinstance(value, (int, float)) or not 0.0 < value < math.inf:
+        raise ModelError(f"{where}: {what} is {value!r}; expected a positive number in SI units.")
