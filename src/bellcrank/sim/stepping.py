@@ -27,13 +27,14 @@ from bellcrank.emit.cpu.pool import pool, settle
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN, Action
 from bellcrank.graph.layout import EVENT, FINISHED, NEVER, NOT_CLOSED, NOT_FINITE
+from bellcrank.graph.structure import structure
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Stepped, Task, observed
 from bellcrank.sim.arguments import listed, many, positive, whole
 from bellcrank.sim.chance import seeded
 from bellcrank.sim.initial import part
 from bellcrank.sim.plan import STEP, available
-from bellcrank.sim.runner import address, aligned
+from bellcrank.sim.runner import address, aligned, machine_code
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Solver, grouped
 from bellcrank.sim.simulator import Simulator
@@ -62,8 +63,12 @@ class Code:
 
     def __init__(self, made: Action, lanes: int) -> None:
         self.action, self.lanes = made, lanes
-        source, self.workspace = text.source(made, lanes, host().lanes("float64"))
-        self.library = Library(compiled(source)[0])
+        known: dict[int, Any] = {}
+        graphs = {**made.graphs, **made.program.graphs}
+        alike = tuple((name, structure(g, known)) for name, g in graphs.items())
+        places = made.layout.place("new"), made.program.layout.places.get("fresh")
+        key = "action", lanes, made.changing, made.restarts, places, alike
+        self.library, self.workspace = machine_code(key, lambda: text.source(made, lanes, host().lanes("float64")))
         kinds = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
         self.step, self.see = (
             ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.library.address(name)) for name in ("step", "see")
