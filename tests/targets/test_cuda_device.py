@@ -229,7 +229,7 @@ def test_every_operation(dtype: str) -> None:
         }  # fmt: skip
 
     g = trace("all", operations, {"x": (2,)})
-    k = CudaKernel(About(Signature("all", {"x": (2,)}, {"y": (20,)}, dtype), lambda: g, str), texts(g, dtype))
+    k = CudaKernel(About(Signature("all", {"x": (2,)}, {"y": (21,)}, dtype), lambda: g, str), texts(g, dtype))
     x = np.random.default_rng(0).normal(size=(2000, 2)).astype(dtype)
     want = g.evaluate(x=x.astype(float))["y"]
     small = 4e-15 if dtype == "float64" else 4e-6

@@ -72,7 +72,8 @@ def test_bad_input_leaves_everything_as_it_was(env: bc.Stepper, call: Any, says:
         ({"integrator": "simpson"}, "simpson"),
         ({"seed": "x"}, "seed is 'x'"),
         ({"parameters": {"mass": 1.0}}, "mass"),
-        ({"target": "cuda"}, "only the CPU"),
+        ({"target": "abacus"}, "abacus"),
+        ({"dtype": "float32"}, "float64"),
         ({"solver": bc.Solver(tolerance=1e-6, integrator="dopri5")}, "fixed steps"),
     ],
 )

@@ -20,11 +20,13 @@ from bellcrank.emit.cpu import loop
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.graph import Program
+from bellcrank.graph.structure import structure
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first blocks, before anyone knows how long one takes
 MOST = 2**40  # ticks in one go
+MACHINES = 16  # programs whose machine code is kept at hand
 STARTING = 2e-3  # seconds: where less is left to do, threads cost more than they save
 
 
@@ -41,6 +43,23 @@ def address(a: Array) -> int:
     return found
 
 
+_machines: dict[Any, tuple[Library, int]] = {}  # the newest last
+
+
+def machine_code(key: Any, source: Callable[[], tuple[str, int]]) -> tuple[Library, int]:
+    """The library of a text, and what comes with it; without the text where the same was made not long ago. Tracing
+    again is quick, and must be, for a user's function may have changed its mind; writing and loading is not.
+    """
+    found = _machines.pop(key, None)
+    if found is None:
+        text, slots = source()
+        found = Library(compiled(text)[0]), slots
+    _machines[key] = found
+    while len(_machines) > MACHINES:
+        _machines.pop(next(iter(_machines)), None)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Compiled:
     """A program as machine code, for so many lanes."""
@@ -53,8 +72,16 @@ class Compiled:
         return loop.source(self.program, self.lanes, host().lanes("float64"))
 
     @cached_property
+    def _machine(self) -> tuple[Library, int]:
+        program = self.program
+        known: dict[int, Any] = {}
+        graphs = tuple((name, structure(g, known)) for name, g in program.graphs.items())
+        places = tuple(program.layout.places.get(name) for name in ("live", "due", "hit", "input", "fresh"))
+        return machine_code((self.lanes, program.row, places, graphs), lambda: self.source)
+
+    @property
     def library(self) -> Library:
-        return Library(compiled(self.source[0])[0])
+        return self._machine[0]
 
     @cached_property
     def sweep(self) -> Any:
@@ -70,7 +97,7 @@ class Compiled:
     @property
     def workspace(self) -> int:
         """How many slots the code works in."""
-        return self.source[1]
+        return self._machine[1]
 
 
 @dataclass(eq=False)

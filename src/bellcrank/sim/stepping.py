@@ -27,13 +27,14 @@ from bellcrank.emit.cpu.pool import pool, settle
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN, Action
 from bellcrank.graph.layout import EVENT, FINISHED, NEVER, NOT_CLOSED, NOT_FINITE
+from bellcrank.graph.structure import structure
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Stepped, Task, observed
 from bellcrank.sim.arguments import listed, many, positive, whole
 from bellcrank.sim.chance import seeded
 from bellcrank.sim.initial import part
-from bellcrank.sim.plan import STEP
-from bellcrank.sim.runner import address, aligned
+from bellcrank.sim.plan import STEP, available
+from bellcrank.sim.runner import address, aligned, machine_code
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Solver, grouped
 from bellcrank.sim.simulator import Simulator
@@ -62,8 +63,12 @@ class Code:
 
     def __init__(self, made: Action, lanes: int) -> None:
         self.action, self.lanes = made, lanes
-        source, self.workspace = text.source(made, lanes, host().lanes("float64"))
-        self.library = Library(compiled(source)[0])
+        known: dict[int, Any] = {}
+        graphs = {**made.graphs, **made.program.graphs}
+        alike = tuple((name, structure(g, known)) for name, g in graphs.items())
+        places = made.layout.place("new"), made.program.layout.places.get("fresh")
+        key = "action", lanes, made.changing, made.restarts, places, alike
+        self.library, self.workspace = machine_code(key, lambda: text.source(made, lanes, host().lanes("float64")))
         kinds = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
         self.step, self.see = (
             ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.library.address(name)) for name in ("step", "see")
@@ -77,6 +82,9 @@ class Stepper:
     has in words. final, where runs restart by themselves, is what was last observed of those that ended. All of them
     are written anew by every action.
     """
+
+    xp: Any = np  # what makes its arrays
+    dtype = "float64"
 
     def __init__(
         self,
@@ -94,17 +102,9 @@ class Stepper:
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
         program, ticks = simulator.program(rows=False), whole("every", every, h, "step")
         self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task)
-        made = self._action = self._stepped.action()
+        self._action = self._stepped.action()
         check_samples(self.system, h, False)
         self.inputs, self.outputs = self.system.inputs, task.outputs
-        self._code = Code(made, 1 if self.runs == 1 else host().lanes("float64"))
-        lanes = self._code.lanes
-        blocks = -(-self.runs // lanes)
-        whole_memory = aligned(blocks * (made.layout.size + made.free), lanes)
-        self._kept = whole_memory.reshape(blocks, made.layout.size + made.free, lanes)
-        self._spaces = [aligned(self._code.workspace, lanes) for _ in range(max(1, threads))]
-        self.reward, self.ended = np.zeros(self._shape), np.zeros(self._shape)
-        self.final = np.zeros((*self._shape, made.row)) if task.restarts else None
         self._lock = threading.Lock()
         self._enter()
         self._tell(seed, parameters or {})
@@ -113,8 +113,14 @@ class Stepper:
     # -- what is made once
 
     def _enter(self) -> None:
-        """The module that Python calls, and what it is told."""
+        """Memory for all runs, the module that Python calls, and what it is told."""
         made, runs = self._action, self.runs
+        self._code = Code(made, 1 if runs == 1 else host().lanes("float64"))
+        lanes, each = self._code.lanes, made.layout.size + made.free
+        self._kept = aligned(-(-runs // lanes) * each, lanes).reshape(-1, each, lanes)
+        self._spaces = [aligned(self._code.workspace, lanes) for _ in range(max(1, self.threads))]
+        self.reward, self.ended = np.zeros(self._shape), np.zeros(self._shape)
+        self.final = np.zeros((*self._shape, made.row)) if self.task.restarts else None
         shapes = (*self._shape, max(1, made.nu)), (*self._shape, made.row)
         self._library = Library(compiled(text.entry(*shapes, runs))[0])
         self._words = (ctypes.c_int64 * len(text.WORDS)).from_address(self._library.address("told"))
@@ -147,18 +153,19 @@ class Stepper:
 
     @property
     def _lanes(self) -> int:
-        return len(self._kept) * self._code.lanes
+        return int(self._kept.shape[0] * self._kept.shape[2])
 
     def _read(self, place: int | slice) -> Array:
         """An element of c and p of all runs, (runs,), or several, (runs, elements)."""
-        x = np.moveaxis(self._kept[:, place], 1, -1) if isinstance(place, slice) else self._kept[:, place]
+        x = self.xp.moveaxis(self._kept[:, place], 1, -1) if isinstance(place, slice) else self._kept[:, place]
         return x.reshape(self._lanes, *x.shape[2:])[: self.runs]
 
     def _write(self, place: int | slice, which: Array, values: Any) -> None:
         """The same of some runs."""
-        at, lane = np.divmod(np.flatnonzero(which), self._code.lanes)
+        at, lane = (self.xp.asarray(k) for k in np.divmod(np.flatnonzero(which), self._kept.shape[2]))
+        values = self.xp.asarray(values)
         if isinstance(place, slice):
-            self._kept[at[:, None], np.arange(place.start, place.stop), lane[:, None]] = values
+            self._kept[at[:, None], self.xp.arange(place.start, place.stop), lane[:, None]] = values
         else:
             self._kept[at, place, lane] = values
 
@@ -176,9 +183,8 @@ class Stepper:
         """One action: the inputs u (batch, nu) hold for `every` seconds. Gives what is observed then, (batch, outputs),
         in `out` where that is given. reward, ended and final tell the rest. Runs that have ended stay as they are.
         """
-        made = self._action
         given = self._inputs(u)
-        y = np.empty((*self._shape, made.row)) if out is None else self._output(out)
+        y = self._room() if out is None else self._output(out)
         apart = y if y.flags.c_contiguous and not np.may_share_memory(y, given) else np.empty(y.shape)
         why = self._shared(given, apart) if self.threads > 1 else int(self._one(address(given), address(apart)))
         if why == text.BUSY:
@@ -210,12 +216,13 @@ class Stepper:
             which = self._masked(mask)
             if parameters is not None and not self.system.parameters:
                 raise InputError("reset: parameters is given, but no number of this system is free.")
-            p = self._read(self._free) if parameters is None else self._numbers(parameters)
-            y = None if start is None else self._started(start, p)
+            p = None if parameters is None else self._numbers(parameters)
+            y = None if start is None else self._started(start, self._here(self._read(self._free)) if p is None else p)
             words = None if seed is None else seeded(seed)
-            place = np.empty((*self._shape, self._action.row)) if out is None else self._output(out)
+            place = self._room() if out is None else self._output(out)
             places = self._action.layout.places
-            self._write(self._free, which, p[which])
+            if p is not None:
+                self._write(self._free, which, p[which])
             if words is not None and self.task.start:
                 self._write(places["seed"], which, words)
                 self._write(places["starts"], which, 0.0)
@@ -223,14 +230,27 @@ class Stepper:
                 self._write(places["y"], which, y[which])
             self._write(places["new"], which, DRAWN if y is None else GIVEN)
             for x in (self.reward, self.ended):
-                x.reshape(-1)[which] = 0.0
-            seen = place if place.flags.c_contiguous else np.empty(place.shape)
-            told = self._library.address("told")
-            self._code.see(0, len(self._kept), told, None, address(seen), address(self._spaces[0]))
-            self._set("alive", 1 if self.task.restarts else int((self._read(places["status"]) == 0).any()))
-            if seen is not place:
-                place[...] = seen
+                x.reshape(-1)[self.xp.asarray(which)] = 0.0
+            self._see(place)
             return place
+
+    def _room(self) -> Array:
+        found: Array = self.xp.empty((*self._shape, self._action.row), self.dtype)
+        return found
+
+    def _see(self, place: Array) -> None:
+        """Begins what is new, and observes all."""
+        seen = place if place.flags.c_contiguous else np.empty(place.shape)
+        told = self._library.address("told")
+        self._code.see(0, len(self._kept), told, None, address(seen), address(self._spaces[0]))
+        on = self._read(self._action.layout.places["status"]) == 0
+        self._set("alive", 1 if self.task.restarts else int(on.any()))
+        if seen is not place:
+            place[...] = seen
+
+    def _here(self, x: Any) -> Any:
+        """An array in ordinary memory."""
+        return x
 
     @property
     def state(self) -> Array:
@@ -258,7 +278,7 @@ class Stepper:
     @property
     def reasons(self) -> list[str]:
         """Why each run has ended, or nothing where it goes on: "ended", "limit", "not finite"."""
-        return [REASONS.get(int(x), "failed") for x in np.atleast_1d(self.ended)]
+        return [REASONS.get(int(x), "failed") for x in np.atleast_1d(self._here(self.ended))]
 
     @cached_property
     def transition(self) -> Kernel:
@@ -336,7 +356,7 @@ class Stepper:
     def _masked(self, mask: Any) -> Array:
         if mask is None:
             return np.ones(self.runs, bool)
-        found = np.asarray(mask)
+        found = np.asarray(self._here(mask))
         if found.dtype != bool or found.shape != self._shape:
             raise InputError(
                 f"reset: mask has the shape {found.shape} of {found.dtype}; expected {self._shape} of bool: which runs "
@@ -437,6 +457,7 @@ def stepper(
     method: str | None = None,
     form: str | None = None,
     target: str | None = None,
+    dtype: str | None = None,
     threads: int | None = None,
     solver: Solver | None = None,
     where: Where | None = None,
@@ -459,12 +480,13 @@ def stepper(
     their new start. start(random): where runs begin, by names of elements ({"pole.q": random.uniform(-0.1, 0.1)}) or
     all of them; the numbers follow from the seed, the place in the batch and how often a run began, and from nothing
     else. parameters: values of free numbers, each one for all or for every run its own. threads: cores for a batch.
+
+    target="cuda": all of it on the GPU, in float64 or float32; arrays of CuPy, PyTorch or JAX go in as they are, CuPy's
+    come out, and nobody waits: an input that is not finite ends its run ("not finite") instead of being refused.
     """
     parts = {"integrator": integrator, "step": step, "method": method, "form": form}
     solver = grouped(Solver, "solver", solver, parts)
-    where = grouped(Where, "where", where, {"target": target, "threads": threads})
-    if where.target != "cpu" or where.dtype != "float64" or where.machine:
-        raise InputError(f'stepper: target "{where.target}", {where.dtype}: only the CPU in float64 is there yet.')
+    where = available(grouped(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}))
     made = _forced(plant) if isinstance(plant, Mechanism) else plant
     if isinstance(made, System) and made.mechanism.loops and solver.form == "minimal":
         if form == "minimal":
@@ -480,9 +502,12 @@ def stepper(
             raise InputError(f"stepper: {name} is {function!r}; expected a function.")
     steps = NEVER if limit is None else float(math.ceil(positive("limit", limit) / h - 1e-9))
     task = Task(known, reward, ends, start, steps, bool(restart))
-    return Stepper(
-        simulator, None if batch is None else many("batch", batch), every, h, task, where.threads, seed, parameters
-    )
+    runs = None if batch is None else many("batch", batch)
+    if where.target == "cuda":
+        from bellcrank.sim.gpu_stepping import GpuStepper  # which is a Stepper
+
+        return GpuStepper(where.dtype, simulator, runs, every, h, task, 1, seed, parameters)
+    return Stepper(simulator, runs, every, h, task, where.threads, seed, parameters)
 
 
 def _times(step: float | None, every: float | None) -> tuple[float, float]:

@@ -1,0 +1,130 @@
+"""A stepper whose runs stay on the GPU: each action is the loop of a run (emit/cuda/loop.py) between two kernels.
+
+The inputs are read where their owner has them, and nothing here waits for the GPU: so an input that is not finite is
+not refused but ends its run, and that all have ended is not noticed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.compiling import of_graph
+from bellcrank.build.targets import Where
+from bellcrank.emit.cuda.device import adopted, cupy, on_gpu
+from bellcrank.errors import InputError
+from bellcrank.sim.gpu import GpuProgram
+from bellcrank.sim.stepping import Snapshot, Stepper
+
+Array = Any  # of CuPy
+
+
+class GpuStepper(Stepper):
+    """Runs of one system on the GPU; see Stepper. Its arrays are CuPy's."""
+
+    def __init__(self, dtype: str, *given: Any) -> None:
+        self.dtype, self.xp = dtype, cupy()
+        super().__init__(*given)
+
+    def _enter(self) -> None:
+        made, cp, n = self._action, self.xp, self.runs
+        where = Where("cuda", self.dtype)
+        self._kernels = {name: of_graph(graph, where) for name, graph in made.graphs.items()}
+        self._loop = GpuProgram(made.program, self.dtype)
+        self._kept = cp.zeros((1, made.layout.size + made.free, n), self.dtype)
+        self.reward, self.ended = (cp.zeros(self._shape, self.dtype) for _ in range(2))
+        self.final = cp.zeros((*self._shape, made.row), self.dtype) if self.task.restarts else None
+        self._none = cp.empty((0, made.program.row, n), self.dtype), cp.zeros(n, cp.int64)  # rows, and how many
+        self._told = {"busy": 0, "alive": 1}
+        self._states: Array = None
+
+    def _set(self, word: str, x: int) -> None:
+        self._told[word] = x
+
+    def _get(self, word: str) -> int:
+        return self._told[word]
+
+    def _here(self, x: Any) -> Any:
+        return self.xp.asnumpy(x) if on_gpu(x) else x
+
+    def _call(self, name: str, **more: Array) -> Any:
+        """One of the action's graphs, of all runs: (runs, elements) in and out."""
+        kernel, size = self._kernels[name], self._action.layout.size
+        given = {"c": self._kept[0, :size].T, "p": self._kept[0, size:].T, **more}
+        return kernel(*(given[key] for key in kernel.signature.inputs))
+
+    def step(self, u: Any = None, *, out: Any = None) -> Array:
+        """One action: the inputs u (batch, nu) hold for `every` seconds. Gives what is observed then."""
+        given, made = self._inputs(u), self._action
+        out = None if out is None else self._output(out)
+        with self._alone("step"):
+            s = self._opened(given)
+            self._run(s, given)
+            found = self._call("close", s=s.T, u=given)
+            self._kept[0, : made.changing] = found["c"].T
+            s[made.program.live] *= found["end"][:, 0] <= 0.0
+            self.reward.reshape(-1)[:], self.ended.reshape(-1)[:] = found["reward"][:, 0], found["end"][:, 0]
+            row = self._again(found["row"]) if self.task.restarts else found["row"]
+        y = row.reshape(*self._shape, made.row)
+        if out is None:
+            return y
+        out[...] = y
+        return out
+
+    def _opened(self, u: Array) -> Array:
+        """The states of all runs before an action: as the last one left them, where nobody has touched them since."""
+        if self._states is None or self.task.restarts:
+            self._states = self.xp.ascontiguousarray(self._call("open", u=u).T)
+        elif self._action.program.renew and self._action.nu:
+            self._states[self._action.program.fresh] = 1.0
+        return self._states
+
+    def restore(self, snapshot: Snapshot) -> None:
+        super().restore(snapshot)
+        self._states = None
+
+    def _run(self, s: Array, u: Array) -> None:
+        """The ticks of an action."""
+        n, nu, made = self.runs, self._action.nu, self._action
+        p = self.xp.ascontiguousarray(self._kept[0, made.layout.size :])
+        numbers = (np.int64(x) for x in (n, made.ticks))
+        strides = (np.int64(x) for x in (nu, 1))
+        rows, counts = self._none
+        self._loop.run(n, *numbers, s, p, u, *strides, rows, np.int64(0), counts)
+
+    def _again(self, row: Array) -> Array:
+        """Runs that have ended begin anew: of them the new start is observed."""
+        size, new = self._action.layout.size, self._kept[0, self._action.layout.place("new")] > 0.0
+        assert self.final is not None
+        self.final.reshape(self.runs, -1)[...] = row
+        self._kept[0, :size] = self._call("begin").T
+        return self.xp.where(new[:, None], self._call("look"), row)
+
+    def _see(self, place: Array) -> None:
+        self._states = None
+        self._kept[0, : self._action.layout.size] = self._call("begin").T
+        place.reshape(self.runs, -1)[...] = self._call("look")
+
+    def _inputs(self, u: Any) -> Array:
+        cp, nu = self.xp, self._action.nu
+        if not nu:
+            if u is not None:
+                raise InputError("step: this system has no inputs; call step() alone.")
+            return cp.empty((self.runs, 0), self.dtype)
+        if u is None:
+            raise InputError(f"step: u is missing; expected an array {(*self._shape, nu)}: {', '.join(self.inputs)}.")
+        found = adopted(u, "step: u")
+        if found.dtype.kind not in "fiub" or found.shape != (*self._shape, nu):
+            raise InputError(
+                f"step: u has the shape {found.shape} of {found.dtype}; expected {(*self._shape, nu)} of real numbers: "
+                f"{', '.join(self.inputs)}."
+            )
+        return cp.ascontiguousarray(found.astype(self.dtype, copy=False)).reshape(self.runs, nu)
+
+    def _output(self, out: Any) -> Array:
+        found, expected = adopted(out, "out") if on_gpu(out) else out, (*self._shape, self._action.row)
+        if not on_gpu(found) or found.shape != expected or found.dtype != self.dtype:
+            got = f"{found.dtype} {found.shape}" if hasattr(found, "shape") else type(out).__name__
+            raise InputError(f"out must be a {self.dtype} array of shape {expected} on the GPU; got {got}.")
+        return found
