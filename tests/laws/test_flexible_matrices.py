@@ -156,11 +156,20 @@ def test_files_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
 
 def test_sparse_matrices() -> None:
     sparse = pytest.importorskip("scipy.sparse")
+    for K, M, nodes, interfaces in ((*beam(), {"start": 0, "end": 10}), (*network(), {"a": [0, 1, 2], "b": [3, 4, 5]})):
+        dense = bc.flexible(K, M, nodes, interfaces, modes=4)
+        found = bc.flexible(sparse.csr_matrix(K), sparse.csc_matrix(M), nodes, interfaces, modes=4)
+        assert found.omega == pytest.approx(dense.omega, rel=1e-7)
+        assert found.reduction.residual == pytest.approx(dense.reduction.residual, rel=1e-3, abs=1e-6)
+        assert np.abs(found.A) == pytest.approx(np.abs(dense.A), rel=1e-4, abs=1e-6)
+
+
+def test_what_is_sparse_and_cannot_be() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
     K, M, nodes = beam()
-    dense = bc.flexible(K, M, nodes, {"start": 0, "end": 10})
-    assert bc.flexible(
-        sparse.csc_matrix(K), sparse.csr_matrix(M), nodes, {"start": 0, "end": 10}
-    ).omega == pytest.approx(dense.omega, rel=1e-12)
+    for change, words in ((sparse.csr_matrix(np.triu(K)), "symmetric"), (sparse.csr_matrix(K.shape), "hang")):
+        with pytest.raises(ModelError, match=words):
+            bc.flexible(change, sparse.csr_matrix(M), nodes, {"start": 0, "end": 10})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 Robotics Research 2 (1), 1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are
 part of the recursion, as in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
-Solves: forward_dynamics. Any tree whose joints do not share coordinates. Work O(n), span O(depth).
+Solves: forward_dynamics. Any tree whose joints do not share coordinates; bodies may bend (aba_modes.py). Work O(n),
+span O(depth).
 
     c_i   acceleration of body i from velocities alone       IA_i      inertia of body i with its subtree free to move
     pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s
@@ -16,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bellcrank.dynamics.aba_modes import Modes, modes
 from bellcrank.dynamics.kinematics import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import Acceleration, Motion
+from bellcrank.spatial.inertia import NO_INERTIA, articulated
+from bellcrank.spatial.motion import NO_FORCE, Acceleration, Motion
 from bellcrank.spatial.vector import ZERO, Vec
+
+STILL = articulated(NO_INERTIA)
 
 
 def forward_dynamics(
@@ -38,6 +42,7 @@ def forward_dynamics(
 
     w: list[Vec] = []
     c, pA, IA = [], [], []
+    inertia = tree.inertias(q)
     for i, link in enumerate(links):
         step("c", link.name)
         still = Acceleration(w[link.parent] if link.parent >= 0 else ZERO, ZERO, ZERO)
@@ -45,17 +50,30 @@ def forward_dynamics(
         w.append(m.w)
         c.append(Motion(m.dw, m.a))
         step("pA", link.name)
-        pA.append(link.inertia.newton_euler(Acceleration(m.w, ZERO, ZERO)) - outer[i])
-        IA.append(articulated(link.inertia))
+        pA.append(inertia[i].newton_euler(Acceleration(m.w, ZERO, ZERO)) - outer[i])
+        IA.append(articulated(inertia[i]))
+
+    bent: dict[int, list[Modes]] = {}  # by the link whose frame the modes move in
+    driven = [t + p for t, p in zip(tau, passive, strict=True)]
+    for body in tree.flexible:
+        made, force = modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)
+        bent.setdefault(body.link, []).append(made)
+        if body.link >= 0:
+            pA[body.link] = pA[body.link] + force
+    of = {made.body.v_index: made for all_of in bent.values() for made in all_of}
 
     psi, D, u = {}, {}, {}
     for i, link in reversed(list(enumerate(links))):
-        for s, k in reversed(list(zip(S[i], link.v_index, strict=True))):
+        for made in bent.get(i, ()):
+            IA[i], pA[i] = made.freed(IA[i], pA[i])
+        if link.v_index in of:  # a node: its columns are those of the modes
+            of[link.v_index].gather(S[i], IA[i], pA[i] + IA[i] @ c[i], X[i])
+        for s, k in () if link.v_index in of else reversed(list(zip(S[i], link.v_index, strict=True))):
             step("IA", link.name)
             free = IA[i].freed(s, link.armature)
             psi[k], D[k], IA[i] = free.psi, free.inverse, free.rest  # 2.14
             step("u", link.name)
-            u[k] = (tau[k] + passive[k]) - s.dot(pA[i])
+            u[k] = driven[k] - s.dot(pA[i])
             step("pA", link.name)
             pA[i] = pA[i] + psi[k] * u[k]  # 2.16
         if link.parent >= 0:
@@ -66,10 +84,22 @@ def forward_dynamics(
 
     a: list[Scalar] = [0.0] * tree.nv
     A: list[Motion] = []
+    base = Motion(ZERO, -tree.gravity)
+    for made in bent.get(-1, ()):
+        made.freed(STILL, NO_FORCE)
+        _put(a, made, base)
     for i, link in enumerate(links):
         step("a", link.name)
-        A.append(X[i].motion(A[link.parent] if link.parent >= 0 else Motion(ZERO, -tree.gravity)) + c[i])
+        A.append(X[i].motion(A[link.parent] if link.parent >= 0 else base) + c[i])
         for s, k in zip(S[i], link.v_index, strict=True):
-            a[k] = u[k] * D[k] - A[i].dot(psi[k])  # 2.18
+            if link.v_index not in of:
+                a[k] = u[k] * D[k] - A[i].dot(psi[k])  # 2.18
             A[i] = A[i] + s * a[k]  # 2.17
+        for made in bent.get(i, ()):
+            _put(a, made, A[i])
     return a
+
+
+def _put(a: list[Scalar], made: Modes, A: Motion) -> None:
+    for k, x in zip(made.body.v_index, made.accelerations(A), strict=True):
+        a[k] = x

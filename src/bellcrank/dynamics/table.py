@@ -53,6 +53,7 @@ class Topology:
 
 ANY = Topology("trees, couplings", lambda tree: True)
 TREES = Topology("trees", lambda tree: not tree.coupled, "no joint may follow another, and no body may bend")
+BENT = Topology("trees", lambda tree: not tree.following, "no joint may follow another")
 MASSIVE = Topology(
     "trees, massive bodies",
     lambda tree: (
@@ -145,7 +146,7 @@ _ROWS = (
     # the fastest, in our own frames and inertias
     Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
     Method("crba", crba, MFU, ANY, "walker1982", bends=True),
-    Method("aba", aba, ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("aba", aba, ("forward_dynamics",), BENT, "featherstone1983", bends=True),
     Method("reactions", reactions, ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and what it compares with
     Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),

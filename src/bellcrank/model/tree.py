@@ -108,6 +108,11 @@ class Tree:
         """Whether joints share a coordinate, or have it in common with a body that bends."""
         return bool(self.flexible) or any(link.joint.mimic is not None for link in self.links)
 
+    @property
+    def following(self) -> bool:
+        """Whether a joint follows another; nodes of one body do not, they are one."""
+        return any(link.joint.mimic is not None and link.kind.name != "modal" for link in self.links)
+
     def inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
         """Of every link, about its F, as it is bent now."""
         found = [link.inertia for link in self.links]

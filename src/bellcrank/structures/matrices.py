@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, brief
+from bellcrank.extras import extra
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
-from bellcrank.structures.reduction import Reduction, reduced
+from bellcrank.structures.reduction import Reduction, reduced, sparse
 
 Interfaces = Mapping[str, int | Sequence[int]]
-# More displacements than this are not taken into dense matrices.
-LARGEST = 12_000
 # Rotations of an interface are known where its nodes spread by more than this part of the body's size.
 SPREAD = 1e-6
 
@@ -36,14 +35,14 @@ def flexible(K: Any, M: Any, nodes: Any, interfaces: Interfaces, modes: int = 8,
     places = np.asarray(nodes, dtype=float)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
         raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the places of nodes, (n, 3).")
-    K, M = (_dense(what, A) for what, A in (("stiffness", K), ("mass", M)))
+    K, M = (A if sparse(A) else np.asarray(A, dtype=float) for A in (K, M))
     each = K.shape[0] / max(1, len(places))
     if K.shape != M.shape or K.ndim != 2 or each not in (3.0, 6.0):
         raise ModelError(
             f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows a node."
         )
     pieces = _pieces(places, interfaces, int(each))
-    T = _tied(places, pieces, int(each))
+    T = _tied(places, pieces, int(each), sparse(K))
     m = 6 * len(pieces)  # the interfaces come first
     found = reduced(T.T @ K @ T, T.T @ M @ T, range(6), range(6, m), modes, T.T @ _translation(places, int(each)))
     keep = found.hertz <= below
@@ -58,17 +57,6 @@ def flexible(K: Any, M: Any, nodes: Any, interfaces: Interfaces, modes: int = 8,
     scale = np.maximum(largest, turned)
     middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
     return _moments(M, places, int(each), shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
-
-
-def _dense(what: str, A: Any) -> Array:
-    if hasattr(A, "toarray"):
-        if A.shape[0] > LARGEST:
-            raise ModelError(
-                f"flexible: the {what} matrix has {A.shape[0]} rows; up to {LARGEST} are reduced here. Condense it in "
-                "the program that it comes from (a superelement, or Craig and Bampton's modes)."
-            )
-        A = A.toarray()
-    return np.asarray(A, dtype=float)
 
 
 def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
@@ -95,19 +83,24 @@ def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple
     return pieces
 
 
-def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
-    """Displacements of all nodes from six of every interface and those of the rest."""
+def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: bool = False) -> Any:
+    """Displacements of all nodes from six of every interface and those of the rest; scipy.sparse where thin."""
     held = {n for own in pieces.values() for n in own}
     rest = [each * n + d for n in range(len(places)) if n not in held for d in range(each)]
-    T = np.zeros((each * len(places), 6 * len(pieces) + len(rest)))
+    first = 6 * len(pieces)
+    entries = [(row, first + k, 1.0) for k, row in enumerate(rest)]
     for i, own in enumerate(pieces.values()):
         middle = places[list(own)].mean(axis=0)
         for n in own:
-            at = slice(6 * i, 6 * i + 6)
-            T[each * n : each * n + 3, at] = np.hstack([np.eye(3), -cross_matrix(places[n] - middle)])
-            if each == 6:
-                T[each * n + 3 : each * n + 6, at] = np.eye(3, 6, 3)
-    T[rest, range(6 * len(pieces), T.shape[1])] = 1.0
+            block = np.vstack([np.hstack([np.eye(3), -cross_matrix(places[n] - middle)]), np.eye(3, 6, 3)])[:each]
+            entries += [(each * n + d, 6 * i + k, float(block[d, k])) for d, k in np.argwhere(block)]
+    rows, columns, values = (np.array(x) for x in zip(*entries, strict=True))
+    shape = each * len(places), first + len(rest)
+    if thin:
+        library = extra("scipy.sparse", "flexible", "a sparse structure")
+        return library.csc_matrix((values, (rows, columns)), shape=shape)
+    T = np.zeros(shape)
+    T[rows, columns] = values
     return T
 
 
@@ -127,21 +120,27 @@ def _moments(
     m = shapes.shape[1]
     move = _translation(places, each)
     turn = np.vstack([np.vstack([-cross_matrix(p), np.eye(3)])[:each] for p in places])
-    rigid = np.hstack([move, turn]).T @ M @ np.hstack([move, turn])
+    rigid = np.hstack([move, turn]).T @ (M @ np.hstack([move, turn]))
     mass = float(rigid[0, 0])
     com = np.array([rigid[1, 5], rigid[2, 3], rigid[0, 4]]) / mass
-    # Scalar mass between nodes: exact where M is the same along x, y and z and nothing else.
-    scalar = (M[0::each, 0::each] + M[1::each, 1::each] + M[2::each, 2::each]) / 3
-    scalar = np.diag(scalar.sum(axis=1)) if each == 6 else scalar
+    # Mass between nodes along x, taken for that along y and z: exact where M is the same along all three.
     phi = shapes.reshape(len(places), each, m)[:, :3]  # node, direction, mode
-    B = np.einsum("ni,np,pjk->kij", places, scalar, phi)
-    D = np.einsum("nik,np,pjl->klij", phi, scalar, phi)
+    B = np.einsum("ni,njk->kij", places, _weighed(M, phi, each))
+    D = np.einsum("nik,njl->klij", phi, _weighed(M, phi, each))
     # and what M says exactly: momentum, angular momentum, and how modes feel each other
-    A, L = (move.T @ M @ shapes).T, (turn.T @ M @ shapes).T
+    A, L = (move.T @ (M @ shapes)).T, (turn.T @ (M @ shapes)).T
     off = L - np.stack([B[:, 1, 2] - B[:, 2, 1], B[:, 2, 0] - B[:, 0, 2], B[:, 0, 1] - B[:, 1, 0]], axis=-1)
     B = B + np.stack([-cross_matrix(x) for x in off / 2])
-    exact = shapes.T @ M @ shapes
+    exact = shapes.T @ (M @ shapes)
     D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
     nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
     return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found)
+
+
+def _weighed(M: Any, phi: Array, each: int) -> Array:
+    """Mass times displacements (node, direction, mode); lumped to the nodes where they turn."""
+    along = M[0::each, :][:, 0::each]
+    flat = phi.reshape(len(phi), -1)
+    found = along @ flat if each == 3 else np.asarray(along.sum(axis=1)).reshape(-1, 1) * flat
+    return np.asarray(found).reshape(phi.shape)

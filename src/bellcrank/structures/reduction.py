@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
+from bellcrank.extras import extra
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -24,6 +25,7 @@ RIGID = 1e-12
 LOPSIDED = 1e-6
 # No structure of metres rings faster (Hz): a longitudinal wave crosses a millimetre of steel 5e6 times a second.
 FASTEST = 1e8
+HANGS = "Some of its displacements hang on nothing: hold them, or take them out."
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,14 @@ def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:
 
 
 def reduced(
-    K: Array, M: Array, held: Sequence[int], interface: Sequence[int], modes: int, rigid: Array | None = None
+    K: Any, M: Any, held: Sequence[int], interface: Sequence[int], modes: int, rigid: Array | None = None
 ) -> Reduction:
     """held: displacements of the reference node. interface: those of the other nodes where something will be attached.
-    modes: how many beside those of the interface. rigid: translations along x, y and z, displacements x 3.
+    modes: how many beside those of the interface. rigid: translations along x, y and z, displacements x 3. K and M may
+    be scipy.sparse.
     """
     K, M = _symmetric("stiffness", K), _symmetric("mass", M)
-    n = len(K)
+    n = K.shape[0]
     bent = np.setdiff1d(np.arange(n), list(held))
     inner = np.setdiff1d(bent, list(interface))
     at = np.array(list(interface), dtype=int)
@@ -73,16 +76,16 @@ def reduced(
         shape = np.zeros((n, len(at)))
         shape[at, range(len(at))] = 1.0
         if len(inner):
-            shape[inner] = -_solved(K[np.ix_(inner, inner)], K[np.ix_(inner, at)])
+            shape[inner] = -_solved(_part(K, inner, inner), dense(_part(K, inner, at)))
         columns.append(shape)
     if modes:
         shape = np.zeros((n, modes))
-        shape[inner] = _modes(K[np.ix_(inner, inner)], M[np.ix_(inner, inner)])[1][:, :modes]
+        shape[inner] = _lowest(_part(K, inner, inner), _part(M, inner, inner), modes)
         columns.append(shape)
     if not columns:
         raise ModelError("nothing is left to bend: no other interface and no modes. Ask for modes.")
     T = np.hstack(columns)
-    square, mixed = _modes(T.T @ K @ T, T.T @ M @ T)
+    square, mixed = _modes(T.T @ (K @ T), T.T @ (M @ T))
     if square[0] <= RIGID * square[-1]:
         raise ModelError(
             f"{np.sum(square <= RIGID * square[-1])} of the modes bend nothing although the reference is held: part "
@@ -94,18 +97,44 @@ def reduced(
             f"the lowest frequency is {omega[0] / (2 * np.pi):.3g} Hz, which no structure has; expected N/m and kg. "
             "Check the units of both matrices (mm and tonnes?)."
         )
-    return Reduction(shapes, omega, *_quality(K, M, shapes, omega, rigid))
+    return Reduction(shapes, omega, *_quality(K, M, shapes, omega, bent, rigid))
 
 
-def _quality(K: Array, M: Array, shapes: Array, omega: Array, rigid: Array | None) -> tuple[Array, Array]:
-    bent = np.any(shapes, axis=1)  # the reference node is held by forces of its own, which no mode has to balance
+def _quality(
+    K: Any, M: Any, shapes: Array, omega: Array, bent: Array, rigid: Array | None
+) -> tuple[Array, Array]:  # fmt: skip
+    """bent: all but the reference node, which is held by forces of its own that no mode has to balance."""
     off = (K @ shapes - M @ shapes * omega**2)[bent]
-    energy = np.einsum("ij,ij->j", off, _solved(K[np.ix_(bent, bent)], off))
+    energy = np.einsum("ij,ij->j", off, _solved(_part(K, bent, bent), off))
     residual = np.sqrt(np.abs(energy)) / omega
     if rigid is None:
         return residual, np.zeros((len(omega), 3))
     total = np.einsum("ij,ij->j", rigid, M @ rigid)
-    return residual, (shapes.T @ M @ rigid) ** 2 / total
+    return residual, (shapes.T @ (M @ rigid)) ** 2 / total
+
+
+def sparse(A: Any) -> bool:
+    return hasattr(A, "tocsc")
+
+
+def dense(A: Any) -> Array:
+    return np.asarray(A.toarray() if sparse(A) else A, dtype=float)
+
+
+def _part(A: Any, rows: Array, columns: Array) -> Any:
+    return A.tocsr()[rows].tocsc()[:, columns] if sparse(A) else A[np.ix_(rows, columns)]
+
+
+def _lowest(K: Any, M: Any, modes: int) -> Array:
+    """Eigenvectors of the lowest eigenvalues; of a sparse pair about zero, by Lanczos' method."""
+    if not sparse(K) or modes > K.shape[0] // 2:
+        return _modes(dense(K), dense(M))[1][:, :modes]
+    linear = extra("scipy.sparse.linalg", "flexible", "a sparse structure")
+    try:
+        square, X = linear.eigsh(K, k=modes, M=M, sigma=0.0)
+    except (RuntimeError, linear.ArpackError) as error:
+        raise ModelError(f"the modes of the sparse structure were not found: {error}. {HANGS}") from None
+    return np.asarray(X[:, np.argsort(square)])
 
 
 def _modes(K: Array, M: Array) -> tuple[Array, Array]:
@@ -128,25 +157,24 @@ def _modes(K: Array, M: Array) -> tuple[Array, Array]:
     return np.maximum(square, 0.0), inverse.T @ X
 
 
-def _symmetric(what: str, A: Array) -> Array:
-    A = np.asarray(A, dtype=float)
+def _symmetric(what: str, A: Any) -> Any:
+    A = A.tocsc() if sparse(A) else np.asarray(A, dtype=float)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ModelError(f"the {what} matrix has the shape {A.shape}; expected a square.")
-    if not np.all(np.isfinite(A)):
+    if not np.all(np.isfinite(A.data if sparse(A) else A)):
         raise ModelError(f"the {what} matrix holds what is not finite; expected numbers.")
-    off = np.abs(A - A.T).max(initial=0.0)
-    if off > LOPSIDED * np.abs(A).max(initial=0.0):
+    off, most = (float(abs(x).max()) for x in (A - A.T, A))
+    if off > LOPSIDED * most:
         raise ModelError(
             f"the {what} matrix is not symmetric: elements differ by {off:.3g}. Was only one half written?"
         )
-    return np.asarray((A + A.T) / 2)
+    return (A + A.T) / 2
 
 
-def _solved(A: Array, B: Array) -> Array:
+def _solved(A: Any, B: Array) -> Array:
     try:
+        if sparse(A):
+            return np.asarray(extra("scipy.sparse.linalg", "flexible", "a sparse structure").splu(A.tocsc()).solve(B))
         return np.asarray(np.linalg.solve(A, B))
-    except np.linalg.LinAlgError:
-        raise ModelError(
-            "the stiffness matrix is singular although all interfaces are held: some of its displacements hang on "
-            "nothing. Hold them, or take them out."
-        ) from None
+    except (np.linalg.LinAlgError, RuntimeError):
+        raise ModelError(f"the stiffness matrix is singular although all interfaces are held. {HANGS}") from None
