@@ -11,6 +11,7 @@
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
     bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     bc.drive(plant)                                 in real time
+    bc.export(plant, "plant", to="c")               for other programs
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
 
     bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
@@ -46,6 +47,7 @@ _HOMES = {
         *("Adjoint", "Drive", "Event", "Gradient", "Saving", "Simulator", "Solver", "System", "drive", "gradient"),
         *("simulate", "system"),
     ),
+    "exporting.call": ("export",),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
