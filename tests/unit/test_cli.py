@@ -485,3 +485,4 @@ def test_export(tmp_path: Path) -> None:
     good("export", "chain:2", "-t", "c", "-f", "mass_matrix", "-f", "d(bias)/d(q)", "-o", str(tmp_path / "some"))
     assert "chain2_dbias_dq" in (tmp_path / "some" / "chain2.h").read_text()
     assert run("export", "chain:2", "--to", "cobol").exit_code == 2
+    assert run("export", "chain:2", "--to", "fmu3", "--platforms", "amiga,atari").exit_code == 2

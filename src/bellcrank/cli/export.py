@@ -15,7 +15,7 @@ from bellcrank.quoting import stem
 @app.command()
 def export(
     name: MechanismArg,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c: a folder of C99.")],
+    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (a folder of C99), fmu2, fmu3.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="What to write.")] = None,
     functions: Annotated[
         list[str] | None,
@@ -27,6 +27,9 @@ def export(
     integrator: Annotated[str | None, typer.Option("--integrator", "-i", metavar="NAME", help="How to step.")] = None,
     step: Annotated[float | None, typer.Option("--step", metavar="H", help="Seconds.")] = None,
     method: MethodOpt = "auto",
+    platforms: Annotated[
+        str, typer.Option("--platforms", metavar="A,B", help="Of an FMU's binaries; all, or this computer's.")
+    ] = "",
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -40,10 +43,11 @@ def export(
 
     m = mechanism(name, base, check)
     thing = MACHINES[name]().system if name in MACHINES and not functions else m
-    path = out or Path(stem(m.name))
+    path = out or Path(stem(m.name) + (".fmu" if to.startswith("fmu") else ""))
+    wanted = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
     how = bc.Solver(integrator or "rk4", step, method=method, form="projected" if m.loops else "minimal")
     with screen.working(f"exporting {m.name}"):
-        bc.export(thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how)
+        bc.export(thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted)
     if json:
         screen.data({"to": to, "written": str(path)})
     else:

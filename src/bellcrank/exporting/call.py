@@ -8,11 +8,12 @@ from typing import Any
 
 from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError, unknown
+from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of
 from bellcrank.sim.settings import Solver, grouped
 
-TO = ("c",)
+TO = ("c", "fmu2", "fmu3")
 
 
 def export(
@@ -28,10 +29,12 @@ def export(
     method: str | None = None,
     form: str | None = None,
     solver: Solver | None = None,
+    platforms: Sequence[str] | str = (),
 ) -> Path:
     """Writes a model for another program, and gives the path.
 
         bc.export(plant, "plant", to="c")                   a folder: plant.h, plant.c, CMakeLists.txt, README, main.c
+        bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
         bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
 
     thing: a System, a Simulator or a Program is a machine that takes fixed steps; a Mechanism is one, too, with a force
@@ -40,6 +43,7 @@ def export(
 
     name: of files and functions; that of the mechanism unless told. dtype: "float64" or "float32". integrator, step,
     method, form: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
+    platforms: that an FMU has binaries for; this computer's unless told, "all" for all that there are (by ziglang).
 
     All of it: docs/export.md.
     """
@@ -51,5 +55,7 @@ def export(
     if m is not None and m.loops and form is None and solver is None:
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
     found = export_of(thing, functions, name, chosen)
+    if to in ("fmu2", "fmu3"):
+        return write_fmu(found, Path(path), int(to[-1]), platforms)
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
     return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})
