@@ -15,7 +15,7 @@ from bellcrank.quoting import stem
 @app.command()
 def export(
     name: MechanismArg,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (a folder of C99), fmu2, fmu3.")],
+    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (a folder of C99), fmu2, fmu3, casadi.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="What to write.")] = None,
     functions: Annotated[
         list[str] | None,
@@ -43,7 +43,7 @@ def export(
 
     m = mechanism(name, base, check)
     thing = MACHINES[name]().system if name in MACHINES and not functions else m
-    path = out or Path(stem(m.name) + (".fmu" if to.startswith("fmu") else ""))
+    path = out or Path(stem(m.name) + {"fmu2": ".fmu", "fmu3": ".fmu", "casadi": ".so"}.get(to, ""))
     wanted = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
     how = bc.Solver(integrator or "rk4", step, method=method, form="projected" if m.loops else "minimal")
     with screen.working(f"exporting {m.name}"):

@@ -8,12 +8,13 @@ from typing import Any
 
 from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError, unknown
+from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of
 from bellcrank.sim.settings import Solver, grouped
 
-TO = ("c", "fmu2", "fmu3")
+TO = ("c", "fmu2", "fmu3", "casadi")
 
 
 def export(
@@ -36,6 +37,7 @@ def export(
         bc.export(plant, "plant", to="c")                   a folder: plant.h, plant.c, CMakeLists.txt, README, main.c
         bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
         bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
+        bc.export(arm, "arm.so", to="casadi", functions=["forward_dynamics"])      for casadi.external, with jac_
 
     thing: a System, a Simulator or a Program is a machine that takes fixed steps; a Mechanism is one, too, with a force
     on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
@@ -57,5 +59,7 @@ def export(
     found = export_of(thing, functions, name, chosen)
     if to in ("fmu2", "fmu3"):
         return write_fmu(found, Path(path), int(to[-1]), platforms)
+    if to == "casadi":
+        return write_casadi(found, Path(path))
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
     return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})

@@ -80,19 +80,22 @@ def source(
     return {f"{word}.h": text.header(columns or {}), f"{word}.c": "\n".join([*code, text.code()])}
 
 
-def texts(graphs: Mapping[str, Graph], dtype: str, taken: Mapping[str, int] | None = None) -> tuple[list[Text], ...]:
+def texts(
+    graphs: Mapping[str, Graph], dtype: str, taken: Mapping[str, int] | None = None, static: bool = False
+) -> tuple[list[Text], ...]:
     """The functions that these graphs call, each once and after its own; and those of the graphs, called as told.
 
-    taken: other names of the file.
+    taken: other names of the file. static: whether the graphs, too, are for this file alone.
     """
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
     inner = {id(g): g for graph in graphs.values() for g in graph.calls}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
     known = dict[int, Text]()
     for key, g in inner.items():
-        known[key] = Text(g, dtype, words[key], known, names, static=key not in public)
+        known[key] = Text(g, dtype, words[key], known, names, static=static or key not in public)
     mine = [
-        known[id(g)] if words.get(id(g)) == name else Text(g, dtype, name, known, names) for name, g in graphs.items()
+        known[id(g)] if words.get(id(g)) == name else Text(g, dtype, name, known, names, static)
+        for name, g in graphs.items()
     ]
     return [text for key, text in known.items() if key not in public], mine
 
