@@ -12,6 +12,7 @@
     bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
     bc.drive(plant)                                 in real time
+    bc.export(plant, "plant", to="c")               for other programs
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
 
     bc.register("method", "mine", function)         methods, joints, integrators, ... of your own
@@ -50,6 +51,7 @@ _HOMES = {
         *("Adjoint", "Drive", "Event", "Gradient", "Sampled", "Saving", "Simulator", "Solver", "Stepper", "System"),
         *("drive", "gradient", "simulate", "stepper", "system"),
     ),
+    "exporting.call": ("export",),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes

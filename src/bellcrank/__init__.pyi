@@ -20,6 +20,7 @@ from bellcrank.errors import InputError as InputError
 from bellcrank.errors import ModelError as ModelError
 from bellcrank.errors import ReadError as ReadError
 from bellcrank.errors import TraceError as TraceError
+from bellcrank.exporting.call import export as export
 from bellcrank.formats import Builder as Builder
 from bellcrank.formats import from_dh as from_dh
 from bellcrank.formats import from_saha as from_saha

@@ -59,6 +59,8 @@ BELOW: dict[str, set[str]] = {
     "record": {"dynamics", "model", "spatial"},
     "sim": {"actuators", "build", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"graph", "record", "scheduling", *MECHANICS},
+    # models for other programs
+    "exporting": {"build", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
     "cockpit": {"build", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo

@@ -476,3 +476,13 @@ def test_importing_bellcrank_loads_no_command_line_and_no_compiler() -> None:
     env = os.environ | {"PYTHONPATH": str(SOURCE)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_export(tmp_path: Path) -> None:
+    out = tmp_path / "arm"
+    assert data("export", "chain:2", "--to", "c", "--out", str(out))["written"] == str(out)
+    assert "chain2_step" in (out / "chain2.h").read_text()
+    good("export", "chain:2", "-t", "c", "-f", "mass_matrix", "-f", "d(bias)/d(q)", "-o", str(tmp_path / "some"))
+    assert "chain2_dbias_dq" in (tmp_path / "some" / "chain2.h").read_text()
+    assert run("export", "chain:2", "--to", "cobol").exit_code == 2
+    assert run("export", "chain:2", "--to", "fmu3", "--platforms", "amiga,atari").exit_code == 2

@@ -28,7 +28,8 @@ from bellcrank.model import Mechanism
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "bench", "simulate", "report", "drive", "costs"),
+    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "report", "drive"),
+    "costs",
     "cache",
     "cite",
 )

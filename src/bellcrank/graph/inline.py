@@ -14,6 +14,7 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import COMPUTED, Node, Tape
+from bellcrank.scalar import step
 
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
 
@@ -57,3 +58,29 @@ def inlined(graph: Graph) -> Graph:
 
 def _known(x: Any, known: Mapping[int, Any]) -> Any:
     return known[x.serial] if isinstance(x, Node) else x
+
+
+def moved(graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """The outputs of a graph on another tape, for nodes of that or numbers as elements of its inputs; calls stay."""
+    known: dict[int, Any] = {}
+    for node in graph.nodes:
+        if node.op == "input":
+            known[node.serial] = given[node.args]
+            continue
+        step(node.label)
+        args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
+        if node.op == "call":
+            known[node.serial] = tape.call(*args)
+        elif node.op == "result":
+            known[node.serial] = args[0][args[1]]
+        elif sum(isinstance(a, Node) for a in args) == len(node.operands):
+            known[node.serial] = tape.node(node.op, *args)
+        else:
+            known[node.serial] = COMPUTED[node.op](*args)
+    step("")
+    outputs = {}
+    for name, array in graph.outputs.items():
+        outputs[name] = np.empty(array.shape, dtype=object)
+        for index in np.ndindex(*array.shape):
+            outputs[name][index] = _known(array[index], known)
+    return outputs

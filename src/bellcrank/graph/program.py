@@ -41,8 +41,9 @@ class Ports:
     parameters: Parameters = field(default_factory=Parameters)  # of p
     columns: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # which element of which output of `outputs`
     units: Mapping[str, str] = field(default_factory=dict)  # of those columns
-    resting: Callable[[], Array] = _nothing  # both are made when somebody asks
+    resting: Callable[[], Array] = _nothing  # these are made when somebody asks
     watching: Callable[[], Graph] = _nothing
+    rating: Callable[[], Graph] = _nothing
 
     @cached_property
     def rest(self) -> Array:
@@ -53,6 +54,11 @@ class Ports:
     def outputs(self) -> Graph:
         """(t, y, u, p) -> all that can be observed."""
         return self.watching()
+
+    @cached_property
+    def rate(self) -> Graph:
+        """(t, y, u, p) -> dy, how fast y changes."""
+        return self.rating()
 
 
 @dataclass(frozen=True, eq=False)

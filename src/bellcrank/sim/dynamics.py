@@ -283,6 +283,7 @@ class Dynamics(ABC):
             {name: unit.get(name, "") for name in self.columns},
             lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
             lambda: self.outputs,
+            lambda: self.f,
         )
 
 

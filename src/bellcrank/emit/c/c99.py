@@ -4,14 +4,17 @@
 
 A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
 the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
+A graph that is called is a static function, once; package.py puts several graphs into one file.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -72,8 +75,30 @@ def source(
     """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
-    text = _Text(graph, dtype, identifier(name or graph.name)[:LONGEST_NAME])
-    return {f"{text.name}.h": text.header(columns or {}), f"{text.name}.c": text.code()}
+    word = identifier(name or graph.name)[:LONGEST_NAME]
+    called, (text,) = texts({word: graph}, dtype)
+    code = [f"/* {text.title} */", f'#include "{word}.h"\n', "#include <math.h>\n", *(t.code() for t in called)]
+    return {f"{word}.h": text.header(columns or {}), f"{word}.c": "\n".join([*code, text.code()])}
+
+
+def texts(
+    graphs: Mapping[str, Graph], dtype: str, taken: Mapping[str, int] | None = None, static: bool = False
+) -> tuple[list[Text], ...]:
+    """The functions that these graphs call, each once and after its own; and those of the graphs, called as told.
+
+    taken: other names of the file. static: whether the graphs, too, are for this file alone.
+    """
+    public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
+    inner = {id(g): g for graph in graphs.values() for g in graph.calls}
+    words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
+    known = dict[int, Text]()
+    for key, g in inner.items():
+        known[key] = Text(g, dtype, words[key], known, names, static=static or key not in public)
+    mine = [
+        known[id(g)] if words.get(id(g)) == name else Text(g, dtype, name, known, names, static)
+        for name, g in graphs.items()
+    ]
+    return [text for key, text in known.items() if key not in public], mine
 
 
 def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
@@ -86,30 +111,70 @@ def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
     return name
 
 
-class _Text:
-    def __init__(self, graph: Graph, dtype: str, name: str) -> None:
+def pieces(nodes: Sequence[Node], count: int) -> list[Sequence[Node]]:
+    """Nearly equal ones; what a call gives is read where it was called."""
+    ends = [len(nodes) * k // count for k in range(count + 1)]
+    for k, end in enumerate(ends):
+        while end < len(nodes) and nodes[end].op == "result":
+            end += 1
+        ends[k] = end
+    return [nodes[a:b] for a, b in pairwise(ends)]
+
+
+class Text:
+    """One graph as a function. known: those that it calls; outside: names that no variable may hide."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        dtype: str,
+        name: str,
+        known: Mapping[int, Text],
+        outside: Mapping[str, int],
+        static: bool = False,
+    ) -> None:
         self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, dtype, name, REALS[dtype]
+        self.known, self.kind = known, "static void" if static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
         twins = {(n.op, n.args): n for n in graph.nodes if n.op in TWINS}
         pairs = ((n, twins.get((TWINS.get(n.op, ""), n.args))) for n in graph.nodes if n.op != "input")
         nodes = list({n.serial: n for pair in pairs for n in pair if n is not None}.values())
-        taken = {name: 0}
+        taken = {**outside, name: 0}
         self.inputs = {key: fresh(identifier(key), taken) for key in graph.inputs}
         words = ["out"] if len(graph.outputs) == 1 else map(identifier, graph.outputs)
         self.outputs = {key: fresh(word, taken) for key, word in zip(graph.outputs, words, strict=True)}
         self.arrays, self.workspace = [*self.inputs.values(), *self.outputs.values()], fresh("w", taken)
         self.cut(nodes, max(1, -(-len(nodes) // MOST_STATEMENTS)))
         self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
+        self.calls = {n.serial: self.arrays_of(n, taken) for n in nodes if n.op == "call"}
         self.names = {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
         for n in nodes:
             word = f"{n.op} {self.names[n.args[0].serial]}" if n.op in TWINS else n.label
             self.names[n.serial] = fresh(identifier(word)[:LONGEST_LABEL], taken, numbered=n.op not in TWINS)
 
+    def arrays_of(self, call: Node, taken: dict[str, int]) -> list[tuple[str, list[Any]]]:
+        """For every array of the function that is called: its name here, and its elements, none where it is a result.
+
+        An input of this graph that is handed on as it came is not copied.
+        """
+        function, *values = call.args
+        word, at, found = fresh(identifier(function.name)[:LONGEST_LABEL], taken, numbered=True), 0, []
+        for key, shape in function.inputs.items():
+            mine, at = values[at : at + math.prod(shape)], at + math.prod(shape)
+            whole = next((x for x in self.graph.inputs if mine and mine == self.elements(x)), None)
+            name = fresh(f"{word}_{identifier(key)}", taken) if whole is None else self.inputs[whole]
+            found.append((name, mine or [0.0] if whole is None else []))
+        return found + [(fresh(f"{word}_{identifier(key)}", taken), []) for key in function.outputs]
+
+    def elements(self, name: str) -> list[Node]:
+        """The nodes of one input."""
+        return list(self.graph.tape.inputs(name, self.graph.inputs[name]).flat)
+
     def cut(self, nodes: Sequence[Node], count: int) -> None:
         """Equal parts, what each reads of those before it, and places in the workspace for that."""
-        self.parts = [nodes[len(nodes) * k // count : len(nodes) * (k + 1) // count] for k in range(count)]
+        self.parts = pieces(nodes, count)
         self.home = {n.serial: k for k, part in enumerate(self.parts) for n in part}
-        reads = [{a.serial: a for n in part for a in n.operands} for part in self.parts]
+        reads = [{a.serial: a for n in part if n.op != "result" for a in n.operands} for part in self.parts]
         self.loads = [[a for s, a in read.items() if self.home.get(s, k) < k] for k, read in enumerate(reads)]
         last = {a.serial: k for k, load in enumerate(self.loads) for a in load}
         free, self.slots = list(range(len(last)))[::-1], dict[int, int]()
@@ -119,14 +184,14 @@ class _Text:
         self.room = len(set(self.slots.values()))
 
     def code(self) -> str:
-        """The C file: one function, or the parts and a function that calls them in turn."""
-        lines, main = [f"/* {self.title} */", f'#include "{self.name}.h"\n', "#include <math.h>\n"], self.body(0)
+        """One function, or the parts and a function that calls them in turn."""
+        lines, main = list[str](), self.body(0)
         if len(self.parts) > 1:
             arrays, main = [*self.arrays, self.workspace], [f"{self.real} {self.workspace}[{max(1, self.room)}];"]
             for k, name in enumerate(self.functions):
                 lines += self.function(f"static void {name}", arrays, self.body(k))
                 main += [f"{name}({', '.join(arrays)});"]
-        return "\n".join([*lines, *self.function(f"void {self.name}", self.arrays, main)])
+        return "\n".join([*lines, *self.function(f"{self.kind} {self.name}", self.arrays, main)])
 
     def function(self, head: str, arrays: Sequence[str], body: Sequence[str]) -> list[str]:
         words = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", " ".join(body))))
@@ -142,7 +207,7 @@ class _Text:
         part, loads, names, last = self.parts[k], self.loads[k], self.names, len(self.parts) - 1
         place = {serial: f"{self.workspace}[{slot}]" for serial, slot in self.slots.items()}
         rows = [("from parts before", f"const {self.real} {names[n.serial]} = {place[n.serial]};") for n in loads]
-        rows += [(n.label or "no label", self.statement(n)) for n in part]
+        rows += [(n.label or "no label", text) for n in part for text in self.statements(n)]
         rows += [("for parts after", f"{place[n.serial]} = {self.value(n)};") for n in part if n.serial in place]
         results = ((self.outputs[key], i, x) for key, a in self.graph.outputs.items() for i, x in enumerate(a.flat))
         mine = (r for r in results if self.home.get(getattr(r[2], "serial", -1), last) == k)
@@ -150,10 +215,42 @@ class _Text:
         groups = groupby(rows, key=lambda row: row[0])
         return [line for head, group in groups for line in (f"/* {comment(head)} */", *(text for _, text in group))]
 
-    def statement(self, n: Node) -> str:
+    def statements(self, n: Node) -> list[str]:
+        if n.op == "call":
+            return self.called(n)
+        if n.op == "result":
+            call, flat = n.args
+            array, i = self.result(call, flat)
+            return [f"const {self.real} {self.names[n.serial]} = {array}[{i}];"]
         arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
         kind = "int" if n.op in COMPARISONS else self.real
-        return f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"
+        return [f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"]
+
+    def called(self, n: Node) -> list[str]:
+        """What another graph computes: its arguments in arrays, and room for its results."""
+        function, arrays = n.args[0], self.calls[n.serial]
+        given, rooms = arrays[: len(function.inputs)], arrays[len(function.inputs) :]
+        lines = [
+            f"const {self.real} {name}[{len(mine)}] = {{{', '.join(map(self.value, mine))}}};"
+            for name, mine in given
+            if mine
+        ]
+        lines += [
+            f"{self.real} {name}[{max(1, out.size)}];"
+            for (name, _), out in zip(rooms, function.outputs.values(), strict=True)
+        ]
+        return [*lines, f"{self.known[id(function)].name}({', '.join(name for name, _ in arrays)});"]
+
+    def result(self, call: Node, flat: int) -> tuple[str, int]:
+        """Which element of which array here is that result."""
+        function = call.args[0]
+        for (name, _), out in zip(
+            self.calls[call.serial][len(function.inputs) :], function.outputs.values(), strict=True
+        ):
+            if flat < out.size:
+                return name, flat
+            flat -= out.size
+        raise IndexError(flat)
 
     def value(self, x: Node | float, condition: bool = False) -> str:
         """A name (a comparison among numbers is 0 or 1), or the shortest text that reads back as the same number."""
@@ -171,10 +268,25 @@ class _Text:
             text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
             table += textwrap.wrap(comment(text), 116, initial_indent=" *   ", subsequent_indent=" *" + 18 * " ")
             sizes += [f"#define {NAME}_SIZE_{fresh(p.upper(), taken)} {int(np.prod(shape))}"]
-        longest = max(len(load) + len(part) for load, part in zip(self.loads, self.parts, strict=True))
         return HEADER.format(
             title=self.title, table="\n".join(table), NAME=NAME, name=self.name, sizes="\n".join(sizes),
             count=", ".join(f"{n} {kind}" for kind, n in count.items() if n) or "none", total=sum(count.values()),
-            stack=(self.room + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256,
-            plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),
+            stack=self.stack, plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),
         )  # fmt: skip
+
+    @property
+    def stack(self) -> int:
+        """Bytes that it takes at most, with all that it calls, libm aside."""
+        parts = zip(self.loads, self.parts, strict=True)
+        longest = max(len(load) + sum(self.room_of(n) for n in part) for load, part in parts)
+        deepest = max(
+            (self.known[id(n.args[0])].stack for part in self.parts for n in part if n.op == "call"), default=0
+        )
+        return (self.room + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256 + deepest
+
+    def room_of(self, n: Node) -> int:
+        """Numbers that a statement puts on the stack."""
+        if n.op != "call":
+            return 1
+        given, results = (len(mine) for _, mine in self.calls[n.serial]), n.args[0].outputs.values()
+        return 1 + sum(given) + sum(max(1, int(array.size)) for array in results)

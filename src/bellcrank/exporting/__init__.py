@@ -1,0 +1,1 @@
+"""What is simulated here, elsewhere: C packages, FMUs, functions for CasADi. `bc.export` is in call.py."""

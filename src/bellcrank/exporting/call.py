@@ -1,0 +1,65 @@
+"""bc.export: the same model in other people's programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bellcrank.emit.c.package import Package
+from bellcrank.errors import InputError, unknown
+from bellcrank.exporting.casadi_library import write_casadi
+from bellcrank.exporting.fmu import write_fmu
+from bellcrank.exporting.folder import write_folder
+from bellcrank.exporting.things import export_of, mechanism_of
+from bellcrank.sim.settings import Solver, grouped
+
+TO = ("c", "fmu2", "fmu3", "casadi")
+
+
+def export(
+    thing: Any,
+    path: str | Path,
+    to: str = "c",
+    functions: Sequence[Any] = (),
+    *,
+    name: str = "",
+    dtype: str = "float64",
+    integrator: str | None = None,
+    step: float | None = None,
+    method: str | None = None,
+    form: str | None = None,
+    solver: Solver | None = None,
+    platforms: Sequence[str] | str = (),
+) -> Path:
+    """Writes a model for another program, and gives the path.
+
+        bc.export(plant, "plant", to="c")                   a folder: plant.h, plant.c, CMakeLists.txt, README, main.c
+        bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
+        bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
+        bc.export(arm, "arm.so", to="casadi", functions=["forward_dynamics"])      for casadi.external, with jac_
+
+    thing: a System, a Simulator or a Program is a machine that takes fixed steps; a Mechanism is one, too, with a force
+    on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
+    them, are functions. functions: more of them, as graphs, kernels, or names of quantities.
+
+    name: of files and functions; that of the mechanism unless told. dtype: "float64" or "float32". integrator, step,
+    method, form: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
+    platforms: that an FMU has binaries for; this computer's unless told, "all" for all that there are (by ziglang).
+
+    All of it: docs/export.md.
+    """
+    if to not in TO:
+        raise InputError(unknown("to", to, TO))
+    short = {"integrator": integrator, "step": step, "method": method, "form": form}
+    chosen = grouped(Solver, "solver", solver, short)
+    m = mechanism_of(thing)
+    if m is not None and m.loops and form is None and solver is None:
+        chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
+    found = export_of(thing, functions, name, chosen)
+    if to in ("fmu2", "fmu3"):
+        return write_fmu(found, Path(path), int(to[-1]), platforms)
+    if to == "casadi":
+        return write_casadi(found, Path(path))
+    package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
+    return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})

@@ -1,0 +1,67 @@
+"""Shared libraries from C: by this system's compiler for this computer, by `ziglang` (a wheel) for any."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bellcrank.errors import CompileError, InputError, unknown
+
+# What FMI 3 calls a platform: what zig calls it, what FMI 2 calls it ("" where it has no name), and how libraries end.
+PLATFORMS = {
+    "x86_64-linux": ("x86_64-linux-gnu.2.17", "linux64", ".so"),
+    "x86_64-windows": ("x86_64-windows-gnu", "win64", ".dll"),
+    "x86_64-darwin": ("x86_64-macos", "darwin64", ".dylib"),
+    "aarch64-darwin": ("aarch64-macos", "", ".dylib"),
+    "aarch64-linux": ("aarch64-linux-gnu.2.17", "", ".so"),
+}
+FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden")
+
+
+def here() -> str:
+    """This computer's platform."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return f"{machine}-{platform.system().lower()}"
+
+
+def chosen(asked: Sequence[str] | str) -> list[str]:
+    """Platforms by name; "all" for all, nothing for this one."""
+    wanted = list(PLATFORMS) if asked == "all" else [asked] if isinstance(asked, str) else list(asked)
+    for name in wanted:
+        if name not in PLATFORMS:
+            raise InputError(f'{unknown("platform", name, PLATFORMS)} "all" is all of them.')
+    return wanted or [here()]
+
+
+def command(target: str) -> list[str]:
+    """The compiler that makes code for a platform."""
+    own = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
+    if target == here() and own is not None:
+        return [own]
+    if importlib.util.find_spec("ziglang") is None:
+        what = f"{target} is not this computer" if own else "no C compiler (cc, gcc or clang) is on the PATH"
+        raise CompileError(f"export: {what}; `pip install ziglang` has a compiler for every platform.")
+    return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[target][0]]
+
+
+def library(files: Mapping[str, str], target: str, more: Sequence[str] = ()) -> bytes:
+    """The .c files among these, compiled and linked."""
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
+        folder = Path(name)
+        for file, text in files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        sources = [file for file in files if file.endswith(".c")]
+        libm = [] if "windows" in target else ["-lm"]
+        flags = [f for f in FLAGS if f != "-fPIC" or "windows" not in target]
+        called = [*command(target), *flags, *more, *sources, "-o", "made", *libm]
+        done = subprocess.run(called, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise CompileError(f"export: {' '.join(called)} failed:\n{done.stderr[:4000]}")
+        return (folder / "made").read_bytes()

@@ -1,0 +1,155 @@
+"""The modelDescription.xml of an FMU, 2.0 and 3.0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bellcrank.exporting.variables import Variable, Variables, powers, units
+from bellcrank.quoting import xml
+from bellcrank.version import __version__
+
+# Causality, variability and initial of each kind.
+KINDS = {
+    "time": ("independent", "continuous", ""),
+    "state": ("output", "continuous", "exact"),
+    "rate": ("local", "continuous", "calculated"),
+    "input": ("input", "continuous", ""),
+    "parameter": ("parameter", "tunable", "exact"),
+    "output": ("output", "continuous", "calculated"),
+}
+STARTED = ("state", "input", "parameter")
+
+
+@dataclass(frozen=True)
+class About:
+    title: str
+    identifier: str
+    token: str
+    step: float
+    sources: Sequence[str]
+
+
+def tag(word: str, /, *inside: str, **attributes: str | float) -> str:
+    """An element; attributes that are empty are left out, and all are escaped."""
+    head = " ".join([word, *(f'{key}="{xml(str(x))}"' for key, x in attributes.items() if x != "")])
+    if not inside:
+        return f"<{head}/>"
+    body = "\n".join(f"  {line}" for text in inside for line in text.split("\n"))
+    return f"<{head}>\n{body}\n</{word}>"
+
+
+def description(about: About, variables: Variables, version: int) -> str:
+    made = _of_2(about, variables) if version == 2 else _of_3(about, variables)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
+
+
+def build_description(about: About) -> str:
+    files = [tag("SourceFile", name=name) for name in about.sources if name.endswith(".c")]
+    made = tag(
+        "fmiBuildDescription",
+        tag(
+            "BuildConfiguration",
+            tag("SourceFileSet", *files, language="C99"),
+            tag("Library", name="m", external="true"),
+            modelIdentifier=about.identifier,
+        ),
+        fmiVersion="3.0",
+    )
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
+
+
+def unit_definitions(variables: Variables) -> str:
+    made = []
+    for unit in units(variables.all):
+        found = powers(unit)
+        base = [tag("BaseUnit", **found)] if found else []
+        made.append(tag("Unit", *base, name=unit))
+    return tag("UnitDefinitions", *made)
+
+
+def experiment(about: About) -> str:
+    return tag("DefaultExperiment", startTime="0", stopTime="1", stepSize=about.step)
+
+
+def listed(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+# -- 2.0: a variable is meant by its place, which is its reference and one
+
+
+def _of_2(about: About, variables: Variables) -> str:
+    files = tag("SourceFiles", *(tag("File", name=name) for name in about.sources if name.endswith(".c")))
+    can = {
+        "modelIdentifier": about.identifier, "canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true",
+        "providesDirectionalDerivative": "true",
+    }  # fmt: skip
+    outputs, rates = variables.of("state", "output"), variables.of("rate")
+    structure = [
+        tag("Outputs", *(_unknown_2(v) for v in outputs)),
+        tag("Derivatives", *(_unknown_2(v) for v in rates)),
+        tag("InitialUnknowns", *(tag("Unknown", index=v.reference + 1) for v in variables.of("rate", "output"))),
+    ]
+    return tag(
+        "fmiModelDescription",
+        tag("ModelExchange", files, **can),
+        tag("CoSimulation", files, **can, canHandleVariableCommunicationStepSize="true"),
+        unit_definitions(variables),
+        experiment(about),
+        tag("ModelVariables", *(_variable_2(v) for v in variables.all)),
+        tag("ModelStructure", *structure),
+        fmiVersion="2.0", modelName=about.title, guid=about.token, generationTool=f"bellcrank {__version__}",
+        variableNamingConvention="flat", numberOfEventIndicators="0",
+    )  # fmt: skip
+
+
+def _unknown_2(v: Variable) -> str:
+    # An empty list says that there are none; tag() would leave it out.
+    return f'<Unknown index="{v.reference + 1}" dependencies="{listed(k + 1 for k in v.depends)}"/>'
+
+
+def _variable_2(v: Variable) -> str:
+    causality, variability, initial = KINDS[v.kind]
+    start = repr(v.start) if v.kind in STARTED else ""
+    real = tag("Real", unit=v.unit, start=start, derivative=v.state + 1 if v.kind == "rate" else "")
+    head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
+    return tag("ScalarVariable", real, **head, variability=variability, initial=initial)
+
+
+# -- 3.0: by its reference
+
+
+def _of_3(about: About, variables: Variables) -> str:
+    can = {
+        "modelIdentifier": about.identifier, "canGetAndSetFMUState": "true", "canSerializeFMUState": "true",
+        "providesDirectionalDerivatives": "true", "providesAdjointDerivatives": "true",
+    }  # fmt: skip
+    structure = [_unknown_3("Output", v) for v in variables.of("state", "output")]
+    structure += [_unknown_3("ContinuousStateDerivative", v) for v in variables.of("rate")]
+    structure += [tag("InitialUnknown", valueReference=v.reference) for v in variables.of("rate", "output")]
+    return tag(
+        "fmiModelDescription",
+        tag("ModelExchange", **can),
+        tag("CoSimulation", **can, canHandleVariableCommunicationStepSize="true"),
+        unit_definitions(variables),
+        experiment(about),
+        tag("ModelVariables", *(_variable_3(v) for v in variables.all)),
+        tag("ModelStructure", *structure),
+        fmiVersion="3.0", modelName=about.title, instantiationToken=about.token,
+        generationTool=f"bellcrank {__version__}", variableNamingConvention="flat",
+    )  # fmt: skip
+
+
+def _unknown_3(name: str, v: Variable) -> str:
+    return f'<{name} valueReference="{v.reference}" dependencies="{listed(v.depends)}"/>'
+
+
+def _variable_3(v: Variable) -> str:
+    causality, variability, initial = KINDS[v.kind]
+    head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
+    start = repr(v.start) if v.kind in STARTED else ""
+    derivative = v.state if v.kind == "rate" else ""
+    return tag(
+        "Float64", **head, variability=variability, initial=initial, start=start, unit=v.unit, derivative=derivative
+    )

@@ -1,0 +1,106 @@
+"""A machine as an FMU (fmi-standard.org), 2.0 or 3.0: Co-Simulation by our own steps, Model Exchange by anybody's.
+
+What C there is beside the machine's own (emit/c/package.py) is in sources/; model.h ties the two together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from bellcrank.atomic_file import write_whole
+from bellcrank.emit.c.package import Package
+from bellcrank.emit.c.stepper import Stepper
+from bellcrank.errors import InputError
+from bellcrank.exporting import fmi_xml
+from bellcrank.exporting.compilers import PLATFORMS, chosen, library
+from bellcrank.exporting.things import Export
+from bellcrank.exporting.variables import Variables
+from bellcrank.graph import Graph
+
+SOURCES = Path(__file__).parent / "sources"
+MOVED = ("y", "u", "p")  # with respect to which there are derivatives
+# What each array of a machine's functions is in the macros of model.h.
+ARRAYS = {
+    "t": "(s)", "y": "((s) + 1)", "s": "(s)", "u": "(u)", "p": "(p)",
+    "d_y": "(dy)", "d_u": "(du)", "d_p": "(dp)", "w_dy": "(w)", "w_out": "(w)",
+    "g_y": "(gy)", "g_u": "(gu)", "g_p": "(gp)",
+}  # fmt: skip
+
+
+def write_fmu(found: Export, path: Path, version: int, platforms: Sequence[str] | str) -> Path:
+    if found.stepper is None:
+        raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
+    targets = [t for t in chosen(platforms) if version == 3 or PLATFORMS[t][1]]
+    files = contents(found, version, targets)
+
+    def zipped(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(zipfile.ZipInfo(name, (2000, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
+
+    return write_whole(path, zipped, "Export")
+
+
+def contents(found: Export, version: int, targets: Sequence[str]) -> dict[str, bytes | str]:
+    """All files of the FMU."""
+    assert found.stepper is not None
+    package = Package(found.name, derivatives(found.stepper, version), found.stepper)
+    own = {name: text for name, text in package.files.items() if name.endswith((".c", ".h")) and name != "main.c"}
+    text = {name: (SOURCES / name).read_text("utf-8") for name in ("instance.h", f"fmi{version}.c")}
+    token = hashlib.sha256("".join([*own.values(), *text.values()]).encode()).hexdigest()[:32]
+    sources = {**own, **text, "model.h": model_header(package, token, version)}
+    variables = Variables(found.stepper)
+    about = fmi_xml.About(found.name, package.name, token, found.stepper.step, tuple(sources))
+    made: dict[str, bytes | str] = {"modelDescription.xml": fmi_xml.description(about, variables, version)}
+    made |= {f"sources/{name}": text for name, text in sources.items()}
+    if version == 3:
+        made["sources/buildDescription.xml"] = fmi_xml.build_description(about)
+    for target in targets:
+        _, old, suffix = PLATFORMS[target]
+        made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = library(sources, target)
+    return made
+
+
+def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
+    """Rates and outputs along directions, and back."""
+    found = dict[str, Graph]()
+    for word, graph, of in (("slope", s.slope, "dy"), ("observe", s.observe, "out")):
+        wrt = [x for x in MOVED if x in graph.inputs]
+        along = graph.jvp(wrt)
+        found[f"{word}_along"] = Graph(along.name, along.inputs, {f"d_{of}": along.outputs[f"d_{of}"]}, along.tape)
+        if version == 3:
+            found[f"{word}_back"] = graph.vjp(wrt)
+    return found
+
+
+def model_header(package: Package, token: str, version: int) -> str:
+    """Sizes, places, and the machine's functions under names that sources/ knows."""
+    s = package.stepper
+    assert s is not None
+    names = [m.name for m in s.state]
+    sizes = {"N_S": len(names), "N_Y": s.size, "N_U": len(s.inputs), "N_P": len(s.parameters), "N_OUT": len(s.outputs)}
+    places = {f"AT_{x.upper()}": len(names) - 1 - names[::-1].index(x) for x in ("steps", "begin", "step")}
+    remembers = {"REMEMBERS": int(bool(s.fields.get("memory")))}
+    lines = [f"#define {word} {n}" for word, n in (sizes | places | remembers).items()]
+    lines += [f'#define MODEL_TOKEN "{token}"', *(["#define WITH_ADJOINT"] if version == 3 else [])]
+    rest = ", ".join(f"({x})" for x in package.handed)
+    lines.append(f"#define MODEL_REST(s, u, p) {package.name}_rest({rest})")
+    along, back = "s, u, p, dy, du, dp, out", "s, u, p, w, gy, gu, gp"
+    calls: Mapping[str, tuple[str, Sequence[str]]] = {
+        "begin": ("s, u, p, next", ["(next)"]),
+        "tick": ("s, u, p, next, status", ["(next)", "(status)"]),
+        **dict.fromkeys(("slope", "observe"), ("s, u, p, out", ["(out)"])),
+        **dict.fromkeys(("slope_along", "observe_along"), (along, ["(out)"])),
+        **dict.fromkeys(("slope_back", "observe_back"), (back, [])),
+    }
+    for text in package.texts:
+        word = text.name.removeprefix(f"{package.name}_")
+        head, results = calls[word]
+        given = [ARRAYS[x] for x in text.graph.inputs]
+        filled = results or [ARRAYS[x] for x in text.graph.outputs]
+        lines.append(f"#define MODEL_{word.upper()}({head}) {text.name}({', '.join([*given, *filled])})")
+    return "\n".join([f"/* {package.title} */", f'#include "{package.name}.h"\n', *lines, ""])

@@ -1,0 +1,49 @@
+"""A folder that appears whole or not at all: written beside its place, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from bellcrank.errors import InputError
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
+    """Replaces an earlier export, but nothing that has other files in it."""
+    target = Path(os.path.realpath(path))
+    beside, old = (target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.{x}") for x in ("part", "old"))
+    try:
+        _check(path, target, files)
+        for name, data in files.items():
+            place = beside / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(beside, target)
+    except OSError as error:
+        if old.exists() and not target.exists():
+            os.replace(old, target)
+        why = error.strerror or str(error)
+        raise InputError(f"{path} cannot be written: {why}. Export to another path, or make room first.") from error
+    finally:
+        for rest in (beside, old):
+            shutil.rmtree(rest, ignore_errors=True)
+    return path
+
+
+def _check(path: Path, target: Path, files: Mapping[str, bytes]) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError(f"{path} is a file; expected the name of a folder, to be made or replaced.")
+    known = {target / name for name in files}
+    strange = next((p for p in sorted(target.rglob("*")) if p.is_file() and p not in known), None)
+    if strange is not None:
+        raise InputError(
+            f"{path} is there already, and {strange.relative_to(target)} in it is not of this export; it would be "
+            "lost. Give the name of a new folder, or remove this one."
+        )

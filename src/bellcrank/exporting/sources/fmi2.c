@@ -1,0 +1,304 @@
+/* An exported machine behind the functions of FMI 2.0: Co-Simulation and Model Exchange. The interface is declared here
+ * as the standard has it (fmi-standard.org), so that nothing else is needed. */
+#include "instance.h"
+
+typedef void *Component;
+typedef unsigned int Reference;
+typedef int Boolean;
+typedef const char *Text;
+typedef enum { OK, WARNING, DISCARD, ERROR, FATAL, PENDING } Status;
+
+typedef struct {
+    void (*log)(void *environment, Text name, Status status, Text category, Text message, ...);
+    void *(*allocate)(size_t count, size_t size);
+    void (*release)(void *memory);
+    void (*finished)(void *environment, Status status);
+    void *environment;
+} Callbacks;
+
+typedef struct {
+    Boolean new_states_needed, terminate, nominals_changed, values_changed, has_next_event;
+    double next_event;
+} EventInfo;
+
+typedef struct {
+    Numbers now;
+    const Callbacks *callbacks;
+    char *name;
+} Instance;
+
+static Status failed(Instance *m, Text message)
+{
+    if (m->callbacks != NULL && m->callbacks->log != NULL) {
+        m->callbacks->log(m->callbacks->environment, m->name, ERROR, "logStatusError", "%s", message);
+    }
+    return ERROR;
+}
+
+SHARED Text fmi2GetTypesPlatform(void) { return "default"; }
+SHARED Text fmi2GetVersion(void) { return "2.0"; }
+
+SHARED Status fmi2SetDebugLogging(Component c, Boolean on, size_t count, const Text categories[])
+{
+    (void)c; (void)on; (void)count; (void)categories;
+    return OK;
+}
+
+SHARED Component fmi2Instantiate(
+    Text name, int kind, Text guid, Text resources, const Callbacks *callbacks, Boolean visible, Boolean logging)
+{
+    Instance *m;
+    (void)kind; (void)resources; (void)visible; (void)logging;
+    if (name == NULL || guid == NULL || strcmp(guid, MODEL_TOKEN) != 0) {
+        return NULL;
+    }
+    m = (Instance *)calloc(1, sizeof(Instance));
+    if (m == NULL) {
+        return NULL;
+    }
+    m->name = (char *)calloc(strlen(name) + 1, 1);
+    if (m->name == NULL) {
+        free(m);
+        return NULL;
+    }
+    memcpy(m->name, name, strlen(name));
+    m->callbacks = callbacks;
+    at_rest(&m->now);
+    return m;
+}
+
+SHARED void fmi2FreeInstance(Component c)
+{
+    if (c != NULL) {
+        free(((Instance *)c)->name);
+        free(c);
+    }
+}
+
+SHARED Status fmi2SetupExperiment(Component c, Boolean has_tolerance, double tolerance, double start, Boolean ends, double end)
+{
+    (void)has_tolerance; (void)tolerance; (void)ends; (void)end;
+    at_time(&((Instance *)c)->now, start);
+    return OK;
+}
+
+SHARED Status fmi2EnterInitializationMode(Component c) { (void)c; return OK; }
+
+SHARED Status fmi2ExitInitializationMode(Component c)
+{
+    Numbers *n = &((Instance *)c)->now;
+    begin(n, n->step);
+    return OK;
+}
+
+SHARED Status fmi2Terminate(Component c) { (void)c; return OK; }
+
+SHARED Status fmi2Reset(Component c)
+{
+    at_rest(&((Instance *)c)->now);
+    return OK;
+}
+
+SHARED Status fmi2GetReal(Component c, const Reference which[], size_t count, double values[])
+{
+    return get_numbers(&((Instance *)c)->now, which, count, values) ? OK : failed(c, "there is no such variable");
+}
+
+SHARED Status fmi2SetReal(Component c, const Reference which[], size_t count, const double values[])
+{
+    return set_numbers(&((Instance *)c)->now, which, count, values) ? OK : failed(c, "no variable that can be set");
+}
+
+/* There are no others than real numbers. */
+#define NOTHING(kind, type) \
+    SHARED Status fmi2Get##kind(Component c, const Reference which[], size_t count, type values[]) \
+    { \
+        (void)which; (void)values; \
+        return count == 0 ? OK : failed(c, "there is no variable of this type"); \
+    } \
+    SHARED Status fmi2Set##kind(Component c, const Reference which[], size_t count, const type values[]) \
+    { \
+        (void)which; (void)values; \
+        return count == 0 ? OK : failed(c, "there is no variable of this type"); \
+    }
+NOTHING(Integer, int)
+NOTHING(Boolean, Boolean)
+NOTHING(String, Text)
+
+SHARED Status fmi2GetFMUstate(Component c, void **state)
+{
+    if (*state == NULL) {
+        *state = malloc(sizeof(Numbers));
+    }
+    if (*state == NULL) {
+        return failed(c, "no memory for a copy of the state");
+    }
+    memcpy(*state, &((Instance *)c)->now, sizeof(Numbers));
+    return OK;
+}
+
+SHARED Status fmi2SetFMUstate(Component c, void *state)
+{
+    memcpy(&((Instance *)c)->now, state, sizeof(Numbers));
+    return OK;
+}
+
+SHARED Status fmi2FreeFMUstate(Component c, void **state)
+{
+    (void)c;
+    free(*state);
+    *state = NULL;
+    return OK;
+}
+
+SHARED Status fmi2SerializedFMUstateSize(Component c, void *state, size_t *size)
+{
+    (void)c; (void)state;
+    *size = sizeof(Numbers);
+    return OK;
+}
+
+SHARED Status fmi2SerializeFMUstate(Component c, void *state, char bytes[], size_t size)
+{
+    if (size < sizeof(Numbers)) {
+        return failed(c, "too few bytes for the state");
+    }
+    memcpy(bytes, state, sizeof(Numbers));
+    return OK;
+}
+
+SHARED Status fmi2DeSerializeFMUstate(Component c, const char bytes[], size_t size, void **state)
+{
+    if (size != sizeof(Numbers)) {
+        return failed(c, "these bytes are no state of this model");
+    }
+    if (*state == NULL) {
+        *state = malloc(sizeof(Numbers));
+    }
+    if (*state == NULL) {
+        return failed(c, "no memory for a copy of the state");
+    }
+    memcpy(*state, bytes, sizeof(Numbers));
+    return OK;
+}
+
+SHARED Status fmi2GetDirectionalDerivative(
+    Component c, const Reference unknowns[], size_t count, const Reference knowns[], size_t moving, const double seeds[],
+    double results[])
+{
+    const Numbers *n = &((Instance *)c)->now;
+    return directional(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "no such derivative");
+}
+
+/* -- Model Exchange */
+
+SHARED Status fmi2EnterEventMode(Component c) { (void)c; return OK; }
+SHARED Status fmi2EnterContinuousTimeMode(Component c) { (void)c; return OK; }
+
+SHARED Status fmi2NewDiscreteStates(Component c, EventInfo *info)
+{
+    (void)c;
+    memset(info, 0, sizeof(*info));
+    return OK;
+}
+
+SHARED Status fmi2CompletedIntegratorStep(Component c, Boolean no_rollback, Boolean *enter_event_mode, Boolean *terminate)
+{
+    (void)c; (void)no_rollback;
+    *enter_event_mode = 0;
+    *terminate = 0;
+    return OK;
+}
+
+SHARED Status fmi2SetTime(Component c, double t)
+{
+    at_time(&((Instance *)c)->now, t);
+    return OK;
+}
+
+SHARED Status fmi2SetContinuousStates(Component c, const double x[], size_t count)
+{
+    Numbers *n = &((Instance *)c)->now;
+    if (count != N_Y) {
+        return failed(c, "another number of states");
+    }
+    memcpy(n->s + 1, x, N_Y * sizeof(double));
+    n->fresh = 0.0;
+    return OK;
+}
+
+SHARED Status fmi2GetDerivatives(Component c, double rates[], size_t count)
+{
+    Numbers *n = &((Instance *)c)->now;
+    if (count != N_Y) {
+        return failed(c, "another number of states");
+    }
+    refresh(n);
+    memcpy(rates, n->rates, N_Y * sizeof(double));
+    return OK;
+}
+
+SHARED Status fmi2GetEventIndicators(Component c, double indicators[], size_t count)
+{
+    (void)indicators;
+    return count == 0 ? OK : failed(c, "there are no event indicators");
+}
+
+SHARED Status fmi2GetContinuousStates(Component c, double x[], size_t count)
+{
+    if (count != N_Y) {
+        return failed(c, "another number of states");
+    }
+    memcpy(x, ((Instance *)c)->now.s + 1, N_Y * sizeof(double));
+    return OK;
+}
+
+SHARED Status fmi2GetNominalsOfContinuousStates(Component c, double nominals[], size_t count)
+{
+    size_t k;
+    (void)c;
+    for (k = 0; k < count; ++k) {
+        nominals[k] = 1.0;
+    }
+    return OK;
+}
+
+/* -- Co-Simulation */
+
+SHARED Status fmi2SetRealInputDerivatives(
+    Component c, const Reference which[], size_t count, const int orders[], const double values[])
+{
+    (void)which; (void)orders; (void)values;
+    return count == 0 ? OK : failed(c, "inputs are held, not interpolated");
+}
+
+SHARED Status fmi2GetRealOutputDerivatives(
+    Component c, const Reference which[], size_t count, const int orders[], double values[])
+{
+    (void)which; (void)orders; (void)values;
+    return count == 0 ? OK : failed(c, "there are no derivatives of outputs");
+}
+
+SHARED Status fmi2DoStep(Component c, double t, double seconds, Boolean no_rollback)
+{
+    (void)t; (void)no_rollback;
+    switch (seconds > 0.0 ? advance(&((Instance *)c)->now, seconds) : 0) {
+    case 0: return OK;
+    case 6: return failed(c, "the loops cannot be closed: a singular configuration is near, or the step is too long");
+    default: return failed(c, "a number is not finite; take shorter steps, and look at gains and stiffnesses");
+    }
+}
+
+SHARED Status fmi2CancelStep(Component c) { return failed(c, "steps are never pending"); }
+
+#define NO_STATUS(kind, type) \
+    SHARED Status fmi2Get##kind##Status(Component c, int which, type *value) \
+    { \
+        (void)c; (void)which; (void)value; \
+        return DISCARD; \
+    }
+NO_STATUS(, Status)
+NO_STATUS(Real, double)
+NO_STATUS(Integer, int)
+NO_STATUS(Boolean, Boolean)
+NO_STATUS(String, Text)

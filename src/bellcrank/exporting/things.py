@@ -1,0 +1,121 @@
+"""What people hand to bc.export, as graphs by name and a Stepper: the two things that every export is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bellcrank.build import graphs
+from bellcrank.dynamics.quantities import INPUTS, POSITIONS
+from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.target import Cpu
+from bellcrank.errors import InputError, brief
+from bellcrank.graph import Graph, Program
+from bellcrank.model import Mechanism
+from bellcrank.sim.plan import STEP
+from bellcrank.sim.settings import Solver
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System, system
+
+FUNCTION = re.compile(r"(?P<name>\w+)(\((?P<frame>.+)\))?")
+DERIVATIVE = re.compile(r"d\((?P<of>.+)\)/d\((?P<wrt>\w+)\)")
+
+
+@dataclass(frozen=True, eq=False)
+class Export:
+    name: str
+    graphs: Mapping[str, Graph]
+    stepper: Stepper | None = None
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of arrays: what their elements are called
+
+
+def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver) -> Export:
+    """thing: a Graph, a Kernel or several; a Mechanism and functions of it; a Mechanism, System, Simulator or Program
+    as a machine that takes steps, with functions beside them.
+    """
+    m = mechanism_of(thing)
+    wanted = [functions] if isinstance(functions, str | Graph | Kernel) else list(functions)
+    made = {word: graph for f in wanted for word, graph in [function(m, f)]}
+    if len(made) < len(wanted):
+        raise InputError("functions: two of them have one name; give one of them another: Graph(name, ...).")
+    if isinstance(thing, Graph | Kernel | list | tuple):
+        own = dict(function(m, g) for g in (thing if isinstance(thing, list | tuple) else [thing]))
+        if not own:
+            raise InputError("there is nothing to export: the list of graphs is empty.")
+        return Export(name or next(iter(own)), own | made)
+    if isinstance(thing, Mechanism) and made:
+        return Export(name or thing.name, made, columns=columns(thing))
+    program = program_of(thing, solver)
+    step = STEP if solver.step is None else solver.step
+    found = name or (m.name if m is not None else program.tick.name.partition(".")[0])
+    return Export(found, made, Stepper(program, step), columns(m) if m is not None else {})
+
+
+def mechanism_of(thing: Any) -> Mechanism | None:
+    if isinstance(thing, Simulator):
+        thing = thing.system
+    return thing.mechanism if isinstance(thing, System) else thing if isinstance(thing, Mechanism) else None
+
+
+def program_of(thing: Any, solver: Solver) -> Program:
+    """The machine that takes steps."""
+    if isinstance(thing, Program):
+        return thing
+    if isinstance(thing, Mechanism):
+        thing = driven(thing)
+    if isinstance(thing, System):
+        thing = Simulator(thing, solver=solver)
+    if not isinstance(thing, Simulator):
+        raise InputError(
+            f"export: got {brief(thing)}; expected a Graph or a Kernel (or a list of them), a Mechanism, a System, a "
+            "Simulator or a Program."
+        )
+    if thing.events:
+        raise InputError(
+            f'event "{thing.events[0].name}": what is exported takes fixed steps without events; leave out events=.'
+        )
+    return thing.program(rows=False)
+
+
+def driven(m: Mechanism) -> System:
+    """A mechanism with a force on every joint as its inputs: "elbow.effort"."""
+    names = {f"{name}.effort": 0.0 for name in m.columns[1]}
+    return system(m, control=_passed_on, inputs=names)
+
+
+def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
+    return list(u)
+
+
+def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
+    """A graph and what it is called: one's own, or by the name of a quantity, as in "pose(tool0)" and
+    "d(forward_dynamics)/d(q)".
+    """
+    if isinstance(asked, Kernel):
+        asked = asked.graph
+    if isinstance(asked, Graph):
+        return asked.name.removeprefix(f"{m.name}." if m is not None else ""), asked
+    if not isinstance(asked, str):
+        raise InputError(f"functions: got {brief(asked)}; expected the name of a quantity, a Graph or a Kernel.")
+    if m is None:
+        raise InputError(f'functions: "{asked}" is a quantity of a mechanism, and there is none here; give a Graph.')
+    if found := DERIVATIVE.fullmatch(asked):
+        name, graph = function(m, found["of"])
+        return f"d{name}_d{found['wrt']}", graph.jacobian(next(iter(graph.outputs)), found["wrt"])
+    found = FUNCTION.fullmatch(asked)
+    if found is None:
+        raise InputError(
+            f'functions: "{asked}" is no quantity; expected "mass_matrix", "pose(tool0)" or "d(bias)/d(q)".'
+        )
+    request = graphs.Request(found["name"], frame=found["frame"] or "")
+    graphs.check(m, request)
+    _, graph = graphs.chosen(m, request, Cpu("float64").choose)
+    return "_".join(filter(None, (found["name"], found["frame"]))), graph
+
+
+def columns(m: Mechanism) -> dict[str, Sequence[str]]:
+    q, v = m.columns
+    return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(m.parameters)}

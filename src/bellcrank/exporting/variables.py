@@ -1,0 +1,101 @@
+"""The variables of an FMU: names, units, value references, and which of them each depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from bellcrank.emit.c.c99 import fresh
+from bellcrank.emit.c.stepper import Member, Stepper
+from bellcrank.graph import Graph
+from bellcrank.graph.inline import inlined
+from bellcrank.nodes.node import Node
+
+
+@dataclass(frozen=True)
+class Variable:
+    kind: str  # time, state, rate, input, parameter, output
+    name: str
+    unit: str
+    start: float
+    reference: int
+    depends: tuple[int, ...] = ()  # references of states and inputs
+    state: int = -1  # of a rate: the reference of its state
+
+
+@dataclass(frozen=True, eq=False)
+class Variables:
+    stepper: Stepper
+
+    @cached_property
+    def all(self) -> list[Variable]:
+        """In the order of their references: time, states, rates, inputs, parameters, outputs (sources/instance.h)."""
+        s = self.stepper
+        states = s.state[1 : 1 + s.size]
+        rates = [Member(f"der({m.name})", f"{m.unit or 1}/s") for m in states]
+        groups = {
+            "time": [Member("time", "s")], "state": states, "rate": rates, "input": s.inputs,
+            "parameter": s.parameters, "output": s.outputs,
+        }  # fmt: skip
+        depends = {"rate": self._depends(s.slope, "dy"), "output": self._depends(s.observe, "out")}
+        taken, found = dict[str, int](), list[Variable]()
+        for kind, members in groups.items():
+            for k, m in enumerate(members):
+                at, name = len(found), fresh(m.name, taken)
+                on = depends[kind][k] if kind in depends else (at,) if kind == "state" else ()
+                found.append(Variable(kind, name, m.unit, m.value, at, on, k + 1 if kind == "rate" else -1))
+        return found
+
+    def of(self, *kinds: str) -> list[Variable]:
+        return [v for v in self.all if v.kind in kinds]
+
+    def _depends(self, graph: Graph, of: str) -> list[tuple[int, ...]]:
+        """For each element of an output: the references of all states and inputs that its value hangs on."""
+        first = {"y": 1, "u": 1 + 2 * self.stepper.size}
+        flat, known = inlined(graph), dict[int, int]()
+        for n in flat.nodes:  # sets of references as the bits of a number
+            if n.op == "input":
+                name, k = n.args
+                known[n.serial] = 1 << (first[name] + k) if name in first else 0
+                continue
+            bits = 0
+            for a in n.operands:
+                bits |= known[a.serial]
+            known[n.serial] = bits
+        return [ones(known[x.serial]) if isinstance(x, Node) else () for x in flat.outputs[of].flat]
+
+
+def ones(bits: int) -> tuple[int, ...]:
+    return tuple(k for k in range(bits.bit_length()) if bits >> k & 1)
+
+
+# Powers of kg, m, s, A, K, mol, cd and rad, in the standard's order.
+BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+UNITS = {
+    **{name: {name: 1} for name in BASES},
+    "1": {},
+    "N": {"kg": 1, "m": 1, "s": -2},
+    "Pa": {"kg": 1, "m": -1, "s": -2},
+    "J": {"kg": 1, "m": 2, "s": -2},
+    "W": {"kg": 1, "m": 2, "s": -3},
+    "V": {"kg": 1, "m": 2, "s": -3, "A": -1},
+}
+
+
+def powers(unit: str) -> dict[str, int] | None:
+    """What a unit is made of ("N m", "rad/s^2", "kg/m^3"); None where that is not known."""
+    total = dict[str, int]()
+    above, *below = unit.split("/")
+    for sign, part in [(1, above), *((-1, x) for x in below)]:
+        for word in part.split():
+            name, _, power = word.partition("^")
+            if name not in UNITS or not (power or "1").lstrip("-").isdigit():
+                return None
+            for base, n in UNITS[name].items():
+                total[base] = total.get(base, 0) + sign * n * int(power or 1)
+    return {base: total[base] for base in BASES if total.get(base)}
+
+
+def units(variables: Sequence[Variable]) -> list[str]:
+    return sorted({v.unit for v in variables if v.unit})
