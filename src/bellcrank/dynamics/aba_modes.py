@@ -1,8 +1,8 @@
 """What aba.py does where bodies bend: their modes are free motions of the body, beside its joint's, and are eliminated
 before them.
 
-    M_kl   inertia that modes feel of each other, with all that stands on the nodes       F_k   the same, of the frame
-    u_k    tau + passive less what velocities need                                         D     M_kk as it is eliminated
+    M_kl   inertia that modes feel of each other, with all that stands on the nodes    F_k   the same, of the frame
+    u_k    tau + passive less what velocities need
 
 A node hands on what stands on it twice: to its body's frame, as any link does to its parent, and to the modes.
 """
