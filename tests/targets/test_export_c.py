@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -185,3 +186,29 @@ def test_folders_are_replaced_whole_and_strangers_stay(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_folder(tmp_path / "new", {"a": b"1", "a/b": b"2"})
     assert [p.name for p in tmp_path.iterdir()] == ["it"]
+
+
+# -- the promises of the header
+
+
+@needs_cc
+def test_stack_and_symbols_are_as_the_header_says(tmp_path: Path) -> None:
+    """Without optimisation every frame is as large as it gets; the deepest chain is tick, slope and a part of it."""
+    if "gcc" not in Path(COMPILERS[0]).name:
+        pytest.skip("only gcc writes down the stack of each function")
+    folder = bc.export(MACHINES["excavator"]().system, tmp_path / "it")
+    run(folder, COMPILERS[0], "-std=c99", "-O0", "-fstack-usage", "-c", "excavator.c")
+    rows = [line.split("\t") for line in (folder / "excavator.su").read_text().splitlines()]
+    frames = {row[0].rpartition(":")[2]: int(row[1]) + 8 for row in rows}
+    bounds = dict(re.findall(r"#define EXCAVATOR_(\w+)_STACK_BYTES (\d+)", (folder / "excavator.h").read_text()))
+
+    def deepest(name: str) -> int:
+        parts = [size for f, size in frames.items() if f.startswith(f"excavator_{name}_part")]
+        return frames[f"excavator_{name}"] + max(parts, default=0)
+
+    assert deepest("slope") <= int(bounds["SLOPE"])
+    assert deepest("tick") + deepest("slope") <= int(bounds["TICK"]) < 2 * (deepest("tick") + deepest("slope"))
+    if shutil.which("nm") is not None:
+        symbols = [line.split()[-2:] for line in run(folder, "nm", "excavator.o").splitlines()]
+        assert {kind for kind, _ in symbols} <= {"T", "t", "U", "r"}  # no data that can be written
+        assert {"malloc", "calloc", "free"}.isdisjoint(name for _, name in symbols)

@@ -16,6 +16,7 @@ import bellcrank as bc
 from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers
+from bellcrank.exporting.things import driven
 from bellcrank.exporting.variables import powers
 from targets.test_c99 import CC, needs_cc, run
 from targets.test_export_c import WARNINGS
@@ -179,6 +180,29 @@ def test_excavators(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(found[x], native[x], rtol=0, atol=1e-12 * size, err_msg=x)
     with zipfile.ZipFile(path) as archive:
         assert max(f.file_size for f in archive.filelist if f.filename.startswith("binaries/")) < 1_000_000
+
+
+ZOO = {"chain": "chain:6", "tree": "tree:6", "random_tree": "random_tree:6", "n_four_bar": "n_four_bar:3"}
+
+
+@needs_cc
+@pytest.mark.parametrize("name", bc.zoo.names())
+def test_zoo(name: str, tmp_path: Path) -> None:
+    """Every mechanism that we have, pushed a little: valid, and by Co-Simulation the native run."""
+    m = bc.zoo.load(ZOO.get(name, name))
+    s, push = driven(m), {f"{m.columns[1][0]}.effort": 0.02}
+    path = bc.export(s, tmp_path / "it.fmu", to=f"fmu{2 + len(name) % 2}")
+    assert validation.validate_fmu(str(path)) == []
+    names = [f"{n}.{x}" for x, columns in zip("qv", m.columns, strict=True) for n in columns]
+    rest = bc.Simulator(s, form="projected").program().ports.rest[: m.nq]
+    native = bc.simulate(s, 0.05, q0=rest, inputs=push, form="projected", every=0.01)
+    found = fmpy.simulate_fmu(
+        str(path), stop_time=0.05, output_interval=0.01, start_values=push, output=names, fmi_type="CoSimulation"
+    )
+    expected = np.column_stack([native.q, native.v])
+    got = np.column_stack([found[x] for x in names])
+    assert native.stops[0].reason == "end"
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
 @needs_cc
