@@ -1,10 +1,11 @@
-"""A policy that swings a pole up, trained with plain PyTorch by gradients through the rollouts, in under a minute.
+"""A policy for the swing-up of a pole, trained with plain PyTorch by gradients through the rollouts.
 
     python examples/swing_up.py [--rounds 300] [--plot progress.png]
 
 The cart-pole is bellcrank.gym's; an action of it is one kernel (stepper.transition), and PyTorch gets its gradients
-from our vjp. What was learned is then tried in the stepper, from starts that the training has not seen. Needs PyTorch,
-and matplotlib for the plot.
+from our vjp. What was learned is then tried in the stepper, from starts that the training has not seen. It is a
+beginning, and no solution: the cost falls to a third, and about a fifth of new runs stand after 5 s. Needs PyTorch, and
+matplotlib for the plot.
 """
 
 from __future__ import annotations
