@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 LONG = (
     "test_flexible.py::test_quantities_belong_together[[]floating]",
     "test_flexible.py::test_all_methods_are_one[[]floating-mass_matrix]",
+    "test_examples.py::test_a_policy_learns[[]20]",
     "test_cockpit_page.py::test_the_camera_stays_*",  # minutes, where pictures are drawn without a GPU
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[][rm][oi]d*",  # rodas4, midpoint
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[]abm4]",
