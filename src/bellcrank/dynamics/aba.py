@@ -23,7 +23,7 @@ from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import NO_INERTIA, articulated
-from bellcrank.spatial.motion import NO_FORCE, Acceleration, Motion
+from bellcrank.spatial.motion import NO_FORCE, Acceleration, Force, Motion
 from bellcrank.spatial.vector import ZERO, Vec
 
 STILL = articulated(NO_INERTIA)
@@ -53,13 +53,8 @@ def forward_dynamics(
         pA.append(inertia[i].newton_euler(Acceleration(m.w, ZERO, ZERO)) - outer[i])
         IA.append(articulated(inertia[i]))
 
-    bent: dict[int, list[Modes]] = {}  # by the link whose frame the modes move in
     driven = [t + p for t, p in zip(tau, passive, strict=True)]
-    for body in tree.flexible:
-        made, force = modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)
-        bent.setdefault(body.link, []).append(made)
-        if body.link >= 0:
-            pA[body.link] = pA[body.link] + force
+    bent = _bent(tree, q, v, driven, w, pA)
     of = {made.body.v_index: made for all_of in bent.values() for made in all_of}
 
     psi, D, u = {}, {}, {}
@@ -98,6 +93,19 @@ def forward_dynamics(
         for made in bent.get(i, ()):
             _put(a, made, A[i])
     return a
+
+
+def _bent(
+    tree: Tree, q: Vector, v: Vector, driven: Vector, w: Sequence[Vec], pA: list[Force]
+) -> dict[int, list[Modes]]:
+    """Modes, by the link whose frame they move in; what their motion asks of it is added to its pA."""
+    found: dict[int, list[Modes]] = {}
+    for body in tree.flexible:
+        made, force = modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)
+        found.setdefault(body.link, []).append(made)
+        if body.link >= 0:
+            pA[body.link] = pA[body.link] + force
+    return found
 
 
 def _put(a: list[Scalar], made: Modes, A: Motion) -> None:

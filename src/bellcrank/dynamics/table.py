@@ -98,7 +98,7 @@ class Method:
 
     @property
     def topology(self) -> str:
-        less = [f"{name}: {covers.name}" for name, covers in self.narrower]
+        less = [f"{name}: {covers.name}" for name, covers in self.narrower if covers.name != self.covers.name]
         return "; ".join([self.covers.name, *less])
 
     @property

@@ -170,13 +170,7 @@ def joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
     if j.kind == "universal":
         yield from _second_axis(where, j)
     yield from _unused(where, j)
-    lim = j.limits
-    if any(map(math.isnan, (lim.lower, lim.upper, lim.velocity, lim.effort))):
-        raise ModelError(f"{where}: limits hold a NaN: {lim}.")
-    if lim.lower > lim.upper:
-        raise ModelError(f"{where}: lower limit {lim.lower:g} is above the upper limit {lim.upper:g}; swap them.")
-    if lim.lower == lim.upper and j.kind != "fixed":
-        yield Line(where, f"limits allow no motion: lower = upper = {lim.lower:g}", "warning")
+    yield from _limits(where, j)
     if j.stiffness and KINDS[j.kind].nq != KINDS[j.kind].nv:
         yield Line(
             where,
@@ -185,6 +179,16 @@ def joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
         )
     if j.stiffness < 0.0:
         yield Line(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
+
+
+def _limits(where: str, j: Joint) -> Iterator[Line]:
+    lim = j.limits
+    if any(map(math.isnan, (lim.lower, lim.upper, lim.velocity, lim.effort))):
+        raise ModelError(f"{where}: limits hold a NaN: {lim}.")
+    if lim.lower > lim.upper:
+        raise ModelError(f"{where}: lower limit {lim.lower:g} is above the upper limit {lim.upper:g}; swap them.")
+    if lim.lower == lim.upper and j.kind != "fixed":
+        yield Line(where, f"limits allow no motion: lower = upper = {lim.lower:g}", "warning")
 
 
 def _second_axis(where: str, j: Joint) -> Iterator[Line]:

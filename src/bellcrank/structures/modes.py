@@ -72,6 +72,23 @@ def _node(beam: Beam, name: str, s: float) -> int:
 def _kept(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
 ) -> Reduction:
+    found = _parts(beam, groups, at, modes, attached)
+    if not found:
+        raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
+    omega = np.concatenate([part.omega for _, part in found])
+    order = [k for k in np.argsort(omega, kind="stable") if omega[k] <= 2 * np.pi * below]
+    if not order:
+        raise ModelError(f"beam: its lowest frequency is {omega.min() / 2 / np.pi:.4g} Hz, and below is {below:g}.")
+    shapes = np.hstack([s for s, _ in found])[:, order]
+    residual = np.concatenate([part.residual for _, part in found])[order]
+    M, rigid = beam.matrices[1], np.tile(np.eye(3, 6), beam.elements + 1).T
+    return Reduction(shapes, omega[order], residual, (shapes.T @ M @ rigid) ** 2 / np.diag(rigid.T @ M @ rigid))
+
+
+def _parts(
+    beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool
+) -> list[tuple[Array, Reduction]]:
+    """Of each group of directions that move together: its shapes, as displacements of the whole beam."""
     K, M = beam.matrices
     every = range(beam.elements + 1)
     owns = [np.array([6 * node + d for node in every for d in group]) for group in groups]
@@ -90,16 +107,7 @@ def _kept(
         shapes = np.zeros((len(K), len(part.omega)))
         shapes[own] = part.shapes
         found.append((shapes, part))
-    if not found:
-        raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
-    omega = np.concatenate([part.omega for _, part in found])
-    order = [k for k in np.argsort(omega, kind="stable") if omega[k] <= 2 * np.pi * below]
-    if not order:
-        raise ModelError(f"beam: its lowest frequency is {omega.min() / 2 / np.pi:.4g} Hz, and below is {below:g}.")
-    shapes = np.hstack([s for s, _ in found])[:, order]
-    residual = np.concatenate([part.residual for _, part in found])[order]
-    rigid = np.tile(np.eye(3, 6), len(every)).T
-    return Reduction(shapes, omega[order], residual, (shapes.T @ M @ rigid) ** 2 / np.diag(rigid.T @ M @ rigid))
+    return found
 
 
 def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Reduction) -> Moments:
