@@ -32,8 +32,9 @@ def new(seed):
     a = k(q, v, tau)
     assert np.allclose(bc.kernel(m, "inverse_dynamics", method="rnea")(q, v, a), tau)
 
-def work():
-    seed = 10_000
+def work(seed):
+    "Work until it is over, from a seed that is this thread's own: no two threads make one kernel."
+    first = seed
     while not over.is_set():
         seed += 1
         if how == "kernels":
@@ -44,9 +45,9 @@ def work():
         else:
             with simulator._lock:
                 time.sleep(0.01)
-            bc.simulate(simulator.system.mechanism, seconds=0.001, step=1e-3 / (seed - 9999))
+            bc.simulate(simulator.system.mechanism, seconds=0.001, step=1e-3 / (seed - first + 1))
 
-threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+threads = [threading.Thread(target=work, args=(10_000 * n,), daemon=True) for n in (1, 2)]
 for t in threads: t.start()
 chance = random.Random(1)
 for n in range(forks):
