@@ -34,7 +34,7 @@ _HOMES = {
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_market": ("read_matrix",),
-    "": ("zoo", "actuators", "control", "excavators", "papers"),
+    "": ("zoo", "actuators", "forces", "control", "excavators", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),

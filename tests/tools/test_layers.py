@@ -22,6 +22,7 @@ NEUTRAL = {
         "errors",
         "extras",
         "forks",
+        "jets",
         "nodes",
         "parameters",
         "quoting",
@@ -46,7 +47,7 @@ BELOW: dict[str, set[str]] = {
     "structures": {"model", "spatial"},
     "formats": {"model", "spatial", "structures"},
     "actuators": {"model", "spatial"},
-    "forces": set(),
+    "forces": {"actuators", "model", "spatial"},
     "control": {"actuators", "forces", *MECHANICS},
     "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
     # compiler: knows nothing of mechanics
@@ -57,7 +58,7 @@ BELOW: dict[str, set[str]] = {
     "build": {*MECHANICS, *COMPILER},
     # whole runs, what they leave behind, and what draws it
     "record": {"dynamics", "model", "spatial"},
-    "sim": {"actuators", "build", "integrate", "record", *MECHANICS, *COMPILER},
+    "sim": {"actuators", "build", "forces", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"graph", "record", "scheduling", *MECHANICS},
     # models for other programs
     "exporting": {"build", "sim", *MECHANICS, *COMPILER},

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeAlias, Union
 import numpy as np
 
 from bellcrank.errors import TraceError
+from bellcrank.jets import Jet
 from bellcrank.nodes.ops import COMPARISONS, OPS
 from bellcrank.quoting import line
 from bellcrank.scalar import (
@@ -50,6 +51,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 
 Value: TypeAlias = Union["Node", float]
 Table: TypeAlias = dict[str, dict[tuple[Any, ...], "Node"]]  # by operation, then by arguments
+ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
 
 
 class Tape:
@@ -329,25 +331,25 @@ class Node:
         )
 
     def __add__(self, other: Any) -> Value:
-        return _add(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _add(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
         return _add(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.add, other, self)
 
     def __sub__(self, other: Any) -> Value:
-        return _sub(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _sub(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
         return _sub(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.subtract, other, self)
 
     def __mul__(self, other: Any) -> Value:
-        return _mul(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _mul(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __rmul__(self, other: Any) -> Any:
         return _mul(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.multiply, other, self)
 
     def __truediv__(self, other: Any) -> Value:
-        return _div(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _div(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         return _div(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.true_divide, other, self)
@@ -375,16 +377,16 @@ class Node:
         )
 
     def __lt__(self, other: Any) -> Value:
-        return _call("lt", *_pair(self, other))
+        return _call("lt", *_pair(self, other)) if not isinstance(other, Jet) else NotImplemented
 
     def __le__(self, other: Any) -> Value:
-        return _call("le", *_pair(self, other))
+        return _call("le", *_pair(self, other)) if not isinstance(other, Jet) else NotImplemented
 
     def __gt__(self, other: Any) -> Value:
-        return _call("lt", *_pair(other, self))
+        return _call("lt", *_pair(other, self)) if not isinstance(other, Jet) else NotImplemented
 
     def __ge__(self, other: Any) -> Value:
-        return _call("le", *_pair(other, self))
+        return _call("le", *_pair(other, self)) if not isinstance(other, Jet) else NotImplemented
 
     # The names numpy calls on the elements of object arrays.
     def sin(self) -> Value:
@@ -420,25 +422,33 @@ class Node:
     def floor(self) -> Value:
         return _call("floor", self)
 
-    def where(self, yes: Any, no: Any) -> Value:
+    def where(self, yes: Any, no: Any) -> Any:
         """`yes` where this comparison holds, `no` elsewhere."""
         return Node._where_(self, yes, no)
 
     # What bellcrank.scalar asks for when either argument is traced.
     @staticmethod
-    def _minimum_(a: Any, b: Any) -> Value:
+    def _minimum_(a: Any, b: Any) -> Any:
+        if isinstance(b, Jet):
+            return Jet._minimum_(a, b)
         return a if a is b else _call("minimum", *_pair(a, b))
 
     @staticmethod
-    def _maximum_(a: Any, b: Any) -> Value:
+    def _maximum_(a: Any, b: Any) -> Any:
+        if isinstance(b, Jet):
+            return Jet._maximum_(a, b)
         return a if a is b else _call("maximum", *_pair(a, b))
 
     @staticmethod
-    def _atan2_(a: Any, b: Any) -> Value:
+    def _atan2_(a: Any, b: Any) -> Any:
+        if isinstance(b, Jet):
+            return Jet._atan2_(a, b)
         return _call("atan2", *_pair(a, b))
 
     @staticmethod
-    def _where_(condition: Any, yes: Any, no: Any) -> Value:
+    def _where_(condition: Any, yes: Any, no: Any) -> Any:
+        if isinstance(yes, Jet) or isinstance(no, Jet):
+            return Jet._where_(condition, yes, no)
         nodes = [x for x in (condition, yes, no) if isinstance(x, Node)]
         tape = next((x.tape for x in nodes if not x.tape.free), nodes[0].tape)
         a, b = tape.value(yes), tape.value(no)
