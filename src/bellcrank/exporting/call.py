@@ -12,10 +12,11 @@ from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of
+from bellcrank.exporting.wasm import write_wasm
 from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
-TO = ("c", "fmu2", "fmu3", "casadi")
+TO = ("c", "fmu2", "fmu3", "casadi", "wasm")
 
 
 def export(
@@ -41,6 +42,7 @@ def export(
         bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
         bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
         bc.export(arm, "arm.so", to="casadi", functions=["forward_dynamics"])      for casadi.external, with jac_
+        bc.export(plant, "plant", to="wasm")                a folder: WebAssembly, JavaScript that calls it, its types
 
     thing: a System, a Simulator or a Program is a machine that takes steps; a Mechanism is one, too, with a force
     on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
@@ -65,5 +67,7 @@ def export(
         return write_fmu(found, Path(path), int(to[-1]), platforms)
     if to == "casadi":
         return write_casadi(found, Path(path))
+    if to == "wasm":
+        return write_wasm(found, Path(path))
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
     return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})
