@@ -38,8 +38,8 @@ def rods() -> bc.Mechanism:
 def _table() -> str:
     head = (
         "# All methods\n\n`method=` takes these names; `auto` traces those that are not hopeless and takes the one "
-        "with the least predicted time. Over revolute, prismatic, helical, cylindrical, universal, spherical, planar and "
-        "floating joints, and joints of your own.\n\n| method | solves | for | source |\n|---|---|---|---|\n"
+        "with the least predicted time. Over revolute, prismatic, helical, cylindrical, universal, spherical, planar "
+        "and floating joints, and joints of your own.\n\n| method | solves | for | source |\n|---|---|---|---|\n"
     )
     cells = [(f"[`{m.name}`]({m.name}.md)", ", ".join(m.solves), m.topology, _short(m)) for m in SHIPPED.values()]
     rows = [f"| {' | '.join(row)} |" for row in cells]
