@@ -8,6 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_study_kills.py::*",
     "test_flexible.py::test_quantities_belong_together[[]floating]",
     "test_flexible.py::test_all_methods_are_one[[]floating-mass_matrix]",
     "test_examples.py::test_a_policy_learns[[]20]",

@@ -60,6 +60,8 @@ BELOW: dict[str, set[str]] = {
     "record": {"dynamics", "model", "spatial"},
     "sim": {"actuators", "build", "forces", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"graph", "record", "scheduling", *MECHANICS},
+    # many runs, and what can be learned from them
+    "studies": {"graph", "model", "record", "sim", "view"},
     # models for other programs
     "exporting": {"build", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
@@ -89,6 +91,7 @@ EXTRAS = {
 HEAVY = (
     "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
     "control", "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets", "gymnasium", "jax", "torch",
+    "dask", "distributed",
 )  # fmt: skip
 
 
