@@ -67,7 +67,8 @@ BELOW: dict[str, set[str]] = {
     # the live page: no machine in it
     "cockpit": {"build", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
-    "excavators.linkage.mechanism": {"formats", "model", "zoo.published"},
+    "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
+    "excavators.linkage.steelwork": {"structures"},
     "excavators": {"cockpit", "sim", "zoo", *GENERAL, *MECHANICS},
     # what learners and other people's arrays are given
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
