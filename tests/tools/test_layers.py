@@ -24,6 +24,7 @@ NEUTRAL = {
         "forks",
         "nodes",
         "parameters",
+        "plugins",
         "quoting",
         "tables",
         "scalar",

@@ -20,6 +20,7 @@ from pathlib import Path
 import typer
 
 import bellcrank as bc
+from bellcrank import plugins
 from bellcrank.cli import JsonOpt, app, screen
 from bellcrank.cli.screen import Column
 
@@ -166,6 +167,11 @@ def _compiler() -> Iterator[Finding]:
     yield Finding("C compiler", GOOD if found else POOR, found or "none", how)
 
 
+def _packages() -> Iterator[Finding]:
+    for package, things in plugins.packages.items():
+        yield Finding(f"package {package}", GOOD, f"adds {', '.join(things)}")
+
+
 def _extras() -> Iterator[Finding]:
     """Those that the installed package names."""
     try:
@@ -194,5 +200,5 @@ def _installed(package: str) -> bool:
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _versions, _processor, _kernels, _cache, _real_time, _page, _gpu, _compiler, _extras,
+    _versions, _processor, _kernels, _cache, _real_time, _page, _gpu, _compiler, _packages, _extras,
 )  # fmt: skip
