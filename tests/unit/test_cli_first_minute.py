@@ -22,7 +22,8 @@ COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 def test_every_command_has_examples_and_no_others_are_there() -> None:
-    assert set(EXAMPLES) - {""} == set(COMMANDS)
+    told = "a new command has a row in EXAMPLES of cli/examples.py: what people would type"
+    assert set(EXAMPLES) - {""} == set(COMMANDS), told
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -43,6 +43,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "bellcrank simulate excavator --scenario resolved-mode --report run.html",
         "bellcrank simulate robot.urdf --out run.parquet",
     ),
+    "study": ("bellcrank study wear.toml --workers 8", "bellcrank study wear.toml --run 17"),
     "report": ("bellcrank report run.parquet --out run.html",),
     "drive": (
         "bellcrank drive excavator",

@@ -15,7 +15,7 @@ from bellcrank.quoting import stem
 @app.command()
 def export(
     name: MechanismArg,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (a folder of C99), fmu2, fmu3, casadi.")],
+    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (C99), fmu2, fmu3, casadi, wasm.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="What to write.")] = None,
     functions: Annotated[
         list[str] | None,
