@@ -74,6 +74,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f'module "bellcrank" has no attribute "{name}"', name=name, obj=_import_module(__name__))
+    _import_module(f"{__name__}.plugins").load()  # what installed packages add
     if not _HOME[name]:
         return _import_module(f"{__name__}.{name}")
     found = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)

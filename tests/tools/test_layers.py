@@ -25,6 +25,7 @@ NEUTRAL = {
         "jets",
         "nodes",
         "parameters",
+        "plugins",
         "quoting",
         "tables",
         "scalar",
