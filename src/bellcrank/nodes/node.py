@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, Union
 
@@ -50,6 +51,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 
 Value: TypeAlias = Union["Node", float]
 ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
+Table: TypeAlias = dict[str, dict[tuple[Any, ...], "Node"]]  # by operation, then by arguments
 
 
 class Tape:
@@ -62,12 +64,12 @@ class Tape:
         self.nodes: list[Node] = []
         self.parameters = {name: i for i, name in enumerate(parameters)}
         self.taken_in: dict[Node, Value] = {}
-        self.table: dict[tuple[Any, ...], Node] = {}
+        self.table: Table = defaultdict(dict)
         self.compares = False  # whether any of its nodes is a comparison
 
     def node(self, op: str, *args: Any) -> Node:
-        key = (op, *args)
-        found = self.table.get(key)
+        same = self.table[op]
+        found = same.get(args)
         if found is None:
             if self.compares:
                 numbers = args[1:] if op == "where" else args
@@ -75,7 +77,7 @@ class Tape:
                     raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
             found = Node(self, op, args, len(self.nodes), current_step())
             self.nodes.append(found)
-            self.table[key] = found
+            same[args] = found
             self.compares = self.compares or op in COMPARISONS
         return found
 
@@ -120,7 +122,7 @@ class Tape:
 
     def reversed(self, op: str, a: Value, b: Value) -> Node | None:
         """The same operation on swapped arguments, where it is there already."""
-        return self.table.get((op, b, a))
+        return self.table[op].get((b, a))
 
     def _parameter(self, leaf: Node) -> Node:
         name = leaf.args[0]
@@ -161,13 +163,17 @@ def foreign(x: Node, where: str = "") -> NoReturn:
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
     """Both on one tape: that of a trace, if either is of one."""
     if not isinstance(a, Node):
-        return (b.tape.value(a) if isinstance(b, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
+        if not isinstance(b, Node):
+            return constant(a), constant(b)
+        return (a if a.__class__ is float and a == a else b.tape.value(a)), b
     tape = a.tape
     if isinstance(b, Node):
         if b.tape is tape:
             return a, b
         if tape.free:
             return b.tape.value(a), b
+    elif b.__class__ is float and b == b:
+        return a, b
     return a, tape.value(b)
 
 
@@ -304,8 +310,10 @@ class Node:
 
     def __init__(self, tape: Tape, op: str, args: tuple[Any, ...], serial: int, label: str) -> None:
         self.tape, self.op, self.args, self.serial, self.label = tape, op, args, serial, label
-        # The arguments that are nodes: asked for so often that it is kept.
-        self.operands: Sequence[Node] = [a for a in args if isinstance(a, Node)]
+        # The arguments that are nodes: asked for so often that they are kept, mostly in the same tuple, for a trace
+        # makes millions of nodes and the collector visits every object of theirs.
+        operands = tuple([a for a in args if isinstance(a, Node)])
+        self.operands: tuple[Node, ...] = args if len(operands) == len(args) else operands
 
     def __repr__(self) -> str:
         return f"Node({self.op} #{self.serial}{' ' + self.label if self.label else ''})"
