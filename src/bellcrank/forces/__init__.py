@@ -5,22 +5,28 @@ elements between two frames or between joints, bc.system(..., elements=[...]).
 from __future__ import annotations
 
 from bellcrank.forces.bushing import Bushing
+from bellcrank.forces.contact import Contact, feet
 from bellcrank.forces.curves import Curve, curve
 from bellcrank.forces.element import Between, Coupling, Element, JointLaw, Law
 from bellcrank.forces.gears import Belt, Gear, Rack, Worm
 from bellcrank.forces.impact import damping_of, restitution_of
 from bellcrank.forces.joint_spring import JointSpring
 from bellcrank.forces.lines import Cable, NonlinearSpring
+from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Sphere, Terrain, grid
 from bellcrank.forces.soil import Soil
 from bellcrank.forces.stops import EndStop, joint_stops
 
 __all__ = [
     "Belt",
     "Between",
+    "Box",
     "Bushing",
     "Cable",
+    "Capsule",
+    "Contact",
     "Coupling",
     "Curve",
+    "Cylinder",
     "Element",
     "EndStop",
     "Gear",
@@ -28,11 +34,16 @@ __all__ = [
     "JointSpring",
     "Law",
     "NonlinearSpring",
+    "Plane",
     "Rack",
     "Soil",
+    "Sphere",
+    "Terrain",
     "Worm",
     "curve",
     "damping_of",
+    "feet",
+    "grid",
     "joint_stops",
     "restitution_of",
 ]

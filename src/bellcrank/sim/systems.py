@@ -142,6 +142,14 @@ class System:
             kind for kind in FORCES if kind not in ("element", "motion") or (kind == "element" and self.elements)
         )
 
+    @cached_property
+    def element_units(self) -> dict[str, str]:
+        """Columns of all force elements, with their units."""
+        found: dict[str, str] = {}
+        for e in self.elements:
+            found |= between.columns(self.mechanism, e)
+        return found
+
     def acts(self, t: Scalar, y: Vector) -> list[between.Act]:
         """What each force element does."""
         q, v, x = self.split(y)
@@ -294,7 +302,7 @@ def _check_outputs(s: System) -> None:
     q, v = s.mechanism.columns
     taken = {"t", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
     taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS}
-    taken |= {name for e in s.elements for name in between.columns(s.mechanism, e)}
+    taken |= set(s.element_units)
     taken |= {z.name for z in s.states} | {f"{n}.command" for n in s.commands}
     for name, f in s.outputs.items():
         if name in taken:
