@@ -60,7 +60,7 @@ BELOW: dict[str, set[str]] = {
     "sim": {"actuators", "build", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"graph", "record", "scheduling", *MECHANICS},
     # models for other programs
-    "exporting": {"build", "sim", *MECHANICS, *COMPILER},
+    "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
     "cockpit": {"build", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
