@@ -11,6 +11,7 @@
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
     bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
+    bc.study(plant, {"boom.mass": bc.uniform(1, 2)}, runs=10_000, ...)    through Dask, into Parquet files
     bc.drive(plant)                                 in real time
     bc.export(plant, "plant", to="c")               for other programs
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
@@ -34,7 +35,7 @@ _HOMES = {
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_market": ("read_matrix",),
-    "": ("zoo", "actuators", "control", "excavators", "papers"),
+    "": ("zoo", "actuators", "forces", "control", "excavators", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),
@@ -51,6 +52,8 @@ _HOMES = {
         *("Adjoint", "Drive", "Event", "Gradient", "Sampled", "Saving", "Simulator", "Solver", "Stepper", "System"),
         *("drive", "gradient", "simulate", "stepper", "system"),
     ),
+    "studies.study": ("Study", "study"),
+    "studies.ranges": ("log_uniform", "normal", "uniform"),
     "exporting.call": ("export",),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),

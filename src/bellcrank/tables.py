@@ -20,23 +20,27 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
     meet and that never leave the range of their two points (F. N. Fritsch and J. Butland, A method for constructing
     local monotone piecewise cubic interpolants, 1984).
     """
+    rows = pieces(xs, ys, kind)
+    x = clip(x, float(xs[0]), float(xs[-1]))
+    origin, *coefficients = _piece(x, rows)
+    total, along = 0.0, x - origin
+    for c in reversed(coefficients):
+        total = total * along + c
+    return total
+
+
+def pieces(xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> np.ndarray:
+    """A row for each piece: where it begins, and the coefficients of its polynomial from there."""
     at, value = _points(xs, ys)
     if kind not in KINDS:
         raise InputError(f'interp: no kind "{kind}". Known: {", ".join(KINDS)}.')
     h = np.diff(at)
     slope = np.diff(value) / h
     if kind == "linear":
-        rows = np.stack([at[:-1], value[:-1], slope], axis=-1)
-    else:
-        d = _slopes(h, slope)
-        square, cube = (3.0 * slope - 2.0 * d[:-1] - d[1:]) / h, (d[:-1] + d[1:] - 2.0 * slope) / h**2
-        rows = np.stack([at[:-1], value[:-1], d[:-1], square, cube], axis=-1)
-    x = clip(x, float(at[0]), float(at[-1]))
-    origin, *coefficients = _piece(x, rows)
-    total, along = 0.0, x - origin
-    for c in reversed(coefficients):
-        total = total * along + c
-    return total
+        return np.stack([at[:-1], value[:-1], slope], axis=-1)
+    d = _slopes(h, slope)
+    square, cube = (3.0 * slope - 2.0 * d[:-1] - d[1:]) / h, (d[:-1] + d[1:] - 2.0 * slope) / h**2
+    return np.stack([at[:-1], value[:-1], d[:-1], square, cube], axis=-1)
 
 
 def _piece(x: Scalar, rows: np.ndarray) -> list[Scalar]:

@@ -22,6 +22,7 @@ NEUTRAL = {
         "errors",
         "extras",
         "forks",
+        "jets",
         "nodes",
         "parameters",
         "quoting",
@@ -46,7 +47,7 @@ BELOW: dict[str, set[str]] = {
     "structures": {"model", "spatial"},
     "formats": {"model", "spatial", "structures"},
     "actuators": {"model", "spatial"},
-    "forces": set(),
+    "forces": {"actuators", "model", "spatial"},
     "control": {"actuators", "forces", *MECHANICS},
     "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
     # compiler: knows nothing of mechanics
@@ -57,14 +58,17 @@ BELOW: dict[str, set[str]] = {
     "build": {*MECHANICS, *COMPILER},
     # whole runs, what they leave behind, and what draws it
     "record": {"dynamics", "model", "spatial"},
-    "sim": {"actuators", "build", "integrate", "record", *MECHANICS, *COMPILER},
+    "sim": {"actuators", "build", "forces", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"graph", "record", "scheduling", *MECHANICS},
+    # many runs, and what can be learned from them
+    "studies": {"graph", "model", "record", "sim", "view"},
     # models for other programs
     "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
     "cockpit": {"build", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
-    "excavators.linkage.mechanism": {"formats", "model", "zoo.published"},
+    "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
+    "excavators.linkage.steelwork": {"structures"},
     "excavators": {"cockpit", "sim", "zoo", *GENERAL, *MECHANICS},
     # what learners and other people's arrays are given
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
@@ -88,6 +92,7 @@ EXTRAS = {
 HEAVY = (
     "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
     "control", "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets", "gymnasium", "jax", "torch",
+    "dask", "distributed",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The command line. Thin: each command makes one noun of the design and stops there.
 
     Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
-    Record: simulate, report, drive
+    Record: simulate, report, drive     Study: study
 
 And the papers: experiment, papers, methods, cite. Here is what they share; each file beside has a command or two.
 """
@@ -28,7 +28,7 @@ from bellcrank.model import Mechanism
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "report", "drive"),
+    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "study", "report", "drive"),
     "costs",
     "cache",
     "cite",

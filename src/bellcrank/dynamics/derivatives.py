@@ -3,7 +3,7 @@ analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE
 2022; J. Carpentier and N. Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018.
 
 Solves: inverse_dynamics_derivatives, forward_dynamics_derivatives. Any tree, coupled joints too. Work O(n depth), and
-O(n^3) for the products with M^-1; span O(depth).
+O(n^2 depth) for the products with M^-1; span O(depth).
 
     V_p, A_p   how the parent moves, as joint i's frame sees it       Z        a column of the joint, a motion
     P1, P2     how velocities and accelerations beyond the joint change, as the body sees it, when Z is displaced
@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bellcrank.dynamics.crba import composite, mass_matrix
 from bellcrank.dynamics.crba import forward_dynamics as accelerations
-from bellcrank.dynamics.crba import inverse_mass_matrix, mass_matrix
 from bellcrank.dynamics.flow import NO_PUSH, Push, direction, flow, pushed
+from bellcrank.dynamics.state_space import MassInverse, coordinate_names
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
 from bellcrank.model.joints.revolute import Revolute
 from bellcrank.model.kind import Kind
@@ -73,13 +74,8 @@ def forward_dynamics_derivatives(
     """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
     a = accelerations(tree, q, v, tau, frames, wrench)
     inverse = inverse_dynamics_derivatives(tree, q, v, a, frames, wrench)
-    M1 = inverse_mass_matrix(tree, q)
-    found = []
-    for D in inverse[:2]:
-        step("M^-1 D")
-        columns = list(zip(*D, strict=True))
-        found.append([[-_dot(row, column) for column in columns] for row in M1])
-    return [*found, M1]
+    M1 = MassInverse(composite(tree, q), coordinate_names(tree))
+    return [*([[-x for x in row] for row in M1.times(D)] for D in inverse[:2]), M1.square]
 
 
 def covered(tree: Tree) -> bool:
@@ -87,13 +83,6 @@ def covered(tree: Tree) -> bool:
     kinds = {type(link.kind) for link in tree.links if link.kind.name != "universal"}
     turning = any(k.subspace_rate is not Kind.subspace_rate for k in kinds)
     return not (tree.loops or tree.springs or tree.flexible or turning)
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total
 
 
 def _rigid(tree: Tree, q: Vector, v: Vector, a: Vector, pushes: Sequence[Push]) -> tuple[Rows, Rows]:

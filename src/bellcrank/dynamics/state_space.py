@@ -7,7 +7,7 @@ O(n depth^2), span O(depth). Its inverse is L^-1 D^-1 L^-T, as sparse as the tre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bellcrank.dynamics.kinematics import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, external
@@ -105,6 +105,41 @@ def inverse(W: Rows, inverse_D: Vector, names: Sequence[str]) -> list[list[Scala
                 if i in scaled:
                     out[k][j] = out[k].get(j, 0.0) + w * scaled[i]
     return square(out)
+
+
+class MassInverse:
+    """M^-1 as a matrix and as its factors, for products with the columns of sparse matrices."""
+
+    def __init__(self, M: Rows, names: Sequence[str]) -> None:
+        L, _, inverse_D = factors(M, names)
+        W = inverted(L, names)
+        self.square = inverse(W, inverse_D, names)
+        self.W = [{**row, k: 1.0} for k, row in enumerate(W)]
+        self.scaled = [{i: w * inverse_D[i] for i, w in row.items()} for row in self.W]  # W D^-1
+
+    def times(self, matrix: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+        """M^-1 times a matrix, column by column in whichever way takes fewer products."""
+        step("M^-1 D")
+        columns = [self._column({i: x for i, x in enumerate(c) if not is_zero(x)}) for c in zip(*matrix, strict=True)]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _column(self, c: dict[int, Scalar]) -> list[Scalar]:
+        """By the factors, where branches have little in common: W^T c reaches only what carries c, and of that every
+        row of W D^-1 takes what carries itself.
+        """
+        reached = {a for i in c for a in self.W[i]}
+        by_factors = sum(len(self.W[i]) for i in c) + sum(len(reached & row.keys()) for row in self.scaled)
+        if by_factors >= len(c) * len(self.W):
+            return [_sum(row[i] * x for i, x in c.items()) for row in self.square]
+        y = {a: _sum(self.W[i][a] * x for i, x in c.items() if a in self.W[i]) for a in sorted(reached)}
+        return [_sum(w * y[a] for a, w in row.items() if a in y) for row in self.scaled]
+
+
+def _sum(terms: Iterable[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x in terms:
+        total = total + x
+    return total
 
 
 def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, Union
 
 import numpy as np
 
 from bellcrank.errors import TraceError
+from bellcrank.jets import Jet
 from bellcrank.nodes.ops import COMPARISONS, OPS
 from bellcrank.quoting import line
 from bellcrank.scalar import (
@@ -48,6 +50,8 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 Value: TypeAlias = Union["Node", float]
+Table: TypeAlias = dict[str, dict[tuple[Any, ...], "Node"]]  # by operation, then by arguments
+ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
 
 
 class Tape:
@@ -60,12 +64,12 @@ class Tape:
         self.nodes: list[Node] = []
         self.parameters = {name: i for i, name in enumerate(parameters)}
         self.taken_in: dict[Node, Value] = {}
-        self.table: dict[tuple[Any, ...], Node] = {}
+        self.table: Table = defaultdict(dict)
         self.compares = False  # whether any of its nodes is a comparison
 
     def node(self, op: str, *args: Any) -> Node:
-        key = (op, *args)
-        found = self.table.get(key)
+        same = self.table[op]
+        found = same.get(args)
         if found is None:
             if self.compares:
                 numbers = args[1:] if op == "where" else args
@@ -73,7 +77,7 @@ class Tape:
                     raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
             found = Node(self, op, args, len(self.nodes), current_step())
             self.nodes.append(found)
-            self.table[key] = found
+            same[args] = found
             self.compares = self.compares or op in COMPARISONS
         return found
 
@@ -118,7 +122,7 @@ class Tape:
 
     def reversed(self, op: str, a: Value, b: Value) -> Node | None:
         """The same operation on swapped arguments, where it is there already."""
-        return self.table.get((op, b, a))
+        return self.table[op].get((b, a))
 
     def _parameter(self, leaf: Node) -> Node:
         name = leaf.args[0]
@@ -159,13 +163,17 @@ def foreign(x: Node, where: str = "") -> NoReturn:
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
     """Both on one tape: that of a trace, if either is of one."""
     if not isinstance(a, Node):
-        return (b.tape.value(a) if isinstance(b, Node) else constant(a)), (b if isinstance(b, Node) else constant(b))
+        if not isinstance(b, Node):
+            return constant(a), constant(b)
+        return (a if a.__class__ is float and a == a else b.tape.value(a)), b
     tape = a.tape
     if isinstance(b, Node):
         if b.tape is tape:
             return a, b
         if tape.free:
             return b.tape.value(a), b
+    elif b.__class__ is float and b == b:
+        return a, b
     return a, tape.value(b)
 
 
@@ -302,8 +310,10 @@ class Node:
 
     def __init__(self, tape: Tape, op: str, args: tuple[Any, ...], serial: int, label: str) -> None:
         self.tape, self.op, self.args, self.serial, self.label = tape, op, args, serial, label
-        # The arguments that are nodes: asked for so often that it is kept.
-        self.operands: Sequence[Node] = [a for a in args if isinstance(a, Node)]
+        # The arguments that are nodes: asked for so often that they are kept, mostly in the same tuple, for a trace
+        # makes millions of nodes and the collector visits every object of theirs.
+        operands = tuple([a for a in args if isinstance(a, Node)])
+        self.operands: tuple[Node, ...] = args if len(operands) == len(args) else operands
 
     def __repr__(self) -> str:
         return f"Node({self.op} #{self.serial}{' ' + self.label if self.label else ''})"
@@ -321,25 +331,25 @@ class Node:
         )
 
     def __add__(self, other: Any) -> Value:
-        return _add(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _add(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
         return _add(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.add, other, self)
 
     def __sub__(self, other: Any) -> Value:
-        return _sub(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _sub(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
         return _sub(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.subtract, other, self)
 
     def __mul__(self, other: Any) -> Value:
-        return _mul(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _mul(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __rmul__(self, other: Any) -> Any:
         return _mul(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.multiply, other, self)
 
     def __truediv__(self, other: Any) -> Value:
-        return _div(*_pair(self, other)) if not isinstance(other, np.ndarray) else NotImplemented
+        return _div(*_pair(self, other)) if not isinstance(other, ABOVE) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         return _div(*_pair(other, self)) if not isinstance(other, np.ndarray) else _each(np.true_divide, other, self)
@@ -367,16 +377,16 @@ class Node:
         )
 
     def __lt__(self, other: Any) -> Value:
-        return _call("lt", *_pair(self, other))
+        return _call("lt", *_pair(self, other)) if not isinstance(other, Jet) else NotImplemented
 
     def __le__(self, other: Any) -> Value:
-        return _call("le", *_pair(self, other))
+        return _call("le", *_pair(self, other)) if not isinstance(other, Jet) else NotImplemented
 
     def __gt__(self, other: Any) -> Value:
-        return _call("lt", *_pair(other, self))
+        return _call("lt", *_pair(other, self)) if not isinstance(other, Jet) else NotImplemented
 
     def __ge__(self, other: Any) -> Value:
-        return _call("le", *_pair(other, self))
+        return _call("le", *_pair(other, self)) if not isinstance(other, Jet) else NotImplemented
 
     # The names numpy calls on the elements of object arrays.
     def sin(self) -> Value:
@@ -412,25 +422,33 @@ class Node:
     def floor(self) -> Value:
         return _call("floor", self)
 
-    def where(self, yes: Any, no: Any) -> Value:
+    def where(self, yes: Any, no: Any) -> Any:
         """`yes` where this comparison holds, `no` elsewhere."""
         return Node._where_(self, yes, no)
 
     # What bellcrank.scalar asks for when either argument is traced.
     @staticmethod
-    def _minimum_(a: Any, b: Any) -> Value:
+    def _minimum_(a: Any, b: Any) -> Any:
+        if isinstance(b, Jet):
+            return Jet._minimum_(a, b)
         return a if a is b else _call("minimum", *_pair(a, b))
 
     @staticmethod
-    def _maximum_(a: Any, b: Any) -> Value:
+    def _maximum_(a: Any, b: Any) -> Any:
+        if isinstance(b, Jet):
+            return Jet._maximum_(a, b)
         return a if a is b else _call("maximum", *_pair(a, b))
 
     @staticmethod
-    def _atan2_(a: Any, b: Any) -> Value:
+    def _atan2_(a: Any, b: Any) -> Any:
+        if isinstance(b, Jet):
+            return Jet._atan2_(a, b)
         return _call("atan2", *_pair(a, b))
 
     @staticmethod
-    def _where_(condition: Any, yes: Any, no: Any) -> Value:
+    def _where_(condition: Any, yes: Any, no: Any) -> Any:
+        if isinstance(yes, Jet) or isinstance(no, Jet):
+            return Jet._where_(condition, yes, no)
         nodes = [x for x in (condition, yes, no) if isinstance(x, Node)]
         tape = next((x.tape for x in nodes if not x.tape.free), nodes[0].tape)
         a, b = tape.value(yes), tape.value(no)

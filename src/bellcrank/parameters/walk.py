@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from bellcrank.parameters.free import Free
 
+# Most of what is met by far: asked for first, for every part of every mechanism is walked through more than once.
+LEAVES = frozenset({float, int, bool, str, bytes, type(None), np.float64})
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass; None for any other type."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
+
 
 def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
+    if type(thing) in LEAVES:
+        return thing
     if isinstance(thing, Free):
         return function(thing)
     if isinstance(thing, tuple | list):
-        new = [replaced(x, function) for x in thing]
-        return thing if all(a is b for a, b in zip(new, thing, strict=True)) else type(thing)(new)
+        new = [x if type(x) in LEAVES else replaced(x, function) for x in thing]
+        return thing if all(map(operator.is_, new, thing)) else type(thing)(new)
+    if isinstance(thing, np.ndarray):
+        return np.array(replaced(thing.tolist(), function)) if thing.dtype == object else thing
+    names = _names(type(thing))  # type: ignore[arg-type]
+    if names is not None:
+        old = [getattr(thing, name) for name in names]
+        new = [replaced(x, function) for x in old]
+        return thing if all(map(operator.is_, new, old)) else type(thing)(**dict(zip(names, new, strict=True)))
     if isinstance(thing, Mapping):
         return {key: replaced(x, function) for key, x in thing.items()}
-    if isinstance(thing, np.ndarray) and thing.dtype == object:
-        return np.array(replaced(thing.tolist(), function))
-    if is_dataclass(thing) and not isinstance(thing, type):
-        old = {f.name: getattr(thing, f.name) for f in fields(thing)}
-        new_fields = {name: replaced(x, function) for name, x in old.items()}
-        return thing if all(new_fields[k] is x for k, x in old.items()) else type(thing)(**new_fields)
     return thing
 
 

@@ -17,7 +17,8 @@ from bellcrank.quoting import refused
 # What the elements of q are measured in, by the names that the joint types give them (model/joints/).
 LENGTHS, PURE = ("x", "y", "z", "distance"), ("qx", "qy", "qz", "qw")
 RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # units of v, a and forces
-FORCES = ("tau", "passive", "external")  # of drives; of springs, dampers and friction; from outside
+# Of drives; of springs, dampers and friction of the mechanism; from outside; of force elements; of prescribed motions.
+FORCES = ("tau", "passive", "external", "element", "motion")
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")  # of a wrench on a frame, in world axes: "tool.fx"
 OF_STATE = ("q", "v", "a", *FORCES)
 

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 ENERGIES = ("energy", "potential_energy", "kinetic_energy")
 # d(energy)/dt is their sum. Springs store energy, so that of what is passive dampers and friction alone have a power.
-POWERS = {"drive_power": "tau", "passive_power": "passive", "external_power": "external"}
+POWERS = {
+    "drive_power": "tau",
+    "passive_power": "passive",
+    "external_power": "external",
+    "element_power": "element",
+    "motion_power": "motion",
+}
 PLACES = ("x", "y", "z", "speed")
 
 

@@ -107,7 +107,13 @@ def residuals(run: Record) -> dict[str, Any]:
     return out
 
 
-FED = {"actuators": "drive_power", "control": "drive_power", "forces": "external_power"}  # what says so in a provenance
+FED = {
+    "actuators": "drive_power",
+    "control": "drive_power",
+    "forces": "external_power",
+    "elements": "element_power",
+    "motions": "motion_power",
+}  # what says so in a provenance
 
 
 def work(run: Record) -> Array | None:
@@ -144,7 +150,7 @@ def conservative(run: Record) -> bool:
     Of a run that does not say what drove it, nobody knows.
     """
     made, m = run.provenance, run.mechanism
-    if m is None or "actuators" not in made or made["actuators"] or made.get("forces") or made.get("control"):
+    if m is None or "actuators" not in made or any(made.get(key) for key in FED):
         return False
     losses = [x for j in m.own_joints for x in (j.damping, j.friction)] + [s.damping for s in m.springs]
     return not any(not isinstance(x, (int, float)) or x for x in losses)

@@ -20,6 +20,8 @@ from bellcrank.record import state_columns
 from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.record.derived_columns import ENERGIES, PLACES, POWERS
 from bellcrank.scalar import Scalar, sqrt
+from bellcrank.sim.between import Act
+from bellcrank.sim.between import columns as element_columns
 from bellcrank.sim.systems import System
 
 Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # of (y, tau)
@@ -28,7 +30,7 @@ Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # 
 def units(s: System) -> dict[str, str]:
     """Every column that can be watched, with its unit."""
     m = s.mechanism
-    sizes = {"q": m.nq} | dict.fromkeys(("v", "a", *FORCES), m.nv)
+    sizes = {"q": m.nq} | dict.fromkeys(("v", "a", *s.kinds), m.nv)
     empty = state_columns(m, np.zeros(1), **{key: np.zeros((1, n)) for key, n in sizes.items()})
     found = {name: column.unit for name, column in empty.items() if name != "t"}
     found |= {z.name: z.unit for z in s.states}
@@ -36,8 +38,10 @@ def units(s: System) -> dict[str, str]:
         found |= {f"{name}.command": "" for name in s.commands}
     found |= dict.fromkeys(s.outputs, "")
     found |= {f"{frame}.{c}": "N" if c[0] == "f" else "N m" for frame in s.wrenches for c in COMPONENTS}
+    for e in s.elements:
+        found |= element_columns(m, e)
     found |= {name: "J" for name in ENERGIES if name not in found}
-    found |= {name: "W" for name in POWERS if name not in found}
+    found |= {name: "W" for name, kind in POWERS.items() if kind in s.kinds and name not in found}
     frames = {f"{frame}.{p}": "m/s" if p == "speed" else "m" for frame in m.frames for p in PLACES}
     return found | {name: unit for name, unit in frames.items() if name not in found}
 
@@ -61,6 +65,10 @@ class Columns:
             return self._vector(kind)[names.index(element)]
         if kind in COMPONENTS and element in s.wrenches:
             return self._outside[1][element][COMPONENTS.index(kind)]
+        for a in self._acts:
+            mine = list(element_columns(m, a.element))
+            if name in mine:
+                return a.shown[mine.index(name)]
         if name in ENERGIES:
             return sum((self._of(f"{what}_energy") for what in self._kinds(name)), 0.0)
         if name in POWERS:
@@ -75,6 +83,8 @@ class Columns:
             return self._state[kind == "v"]
         if kind in ("tau", "command"):
             return self._forces[kind == "command"]
+        if kind == "element":
+            return self.system.summed(self._acts)
         return self._a if kind == "a" else self._outside[0] if kind == "external" else self._passive
 
     def _power(self, kind: str) -> Scalar:
@@ -108,6 +118,10 @@ class Columns:
     @cached_property
     def _outside(self) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
         return self.system.outside(self.t, self.y)
+
+    @cached_property
+    def _acts(self) -> list[Act]:
+        return self.system.acts(self.t, self.y)
 
     @cached_property
     def _passive(self) -> list[Scalar]:

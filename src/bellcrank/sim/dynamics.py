@@ -21,6 +21,7 @@ from bellcrank.integrate.problem import Problem, Product, State, Step
 from bellcrank.record.column import COMPONENTS
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
+from bellcrank.sim.between import columns as element_columns
 from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.systems import System
@@ -127,6 +128,8 @@ class Dynamics(ABC):
         seen = Columns(s, lambda y, tau: known, t, y, u)
         grown = [seen[i.column] ** i.power for i in self.integrals]
         still = [0.0] * sum(len(c.variables) for c in s.sampled)
+        if any(e.states for e in s.elements):
+            rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
         return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *still, *grown]
 
     # -- what a mechanism with closed loops does otherwise than a tree
@@ -203,8 +206,10 @@ class Dynamics(ABC):
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
             external, acts = s.outside(t, y)
-            felt = [a + b for a, b in zip(tau, external, strict=True)] if acts else tau
-            out = {"a": self.shown(y, felt), "tau": tau, "external": external, "command": commands}
+            out = {"a": self.shown(y, s.pushed(t, y, tau)), "tau": tau, "external": external, "command": commands}
+            between = s.acts(t, y)
+            if between:
+                out |= {"element": s.summed(between), "acts": [x for act in between for x in act.shown]}
             wrench = [x for w in acts.values() for x in w]
             user = list(s.observed(t, y, u).values())
             return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
@@ -260,6 +265,9 @@ class Dynamics(ABC):
         s, v = self.system, self.system.mechanism.columns[1]
         names = {key: [f"{name}.{key}" for name in v] for key in ("a", "tau", "external")}
         names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
+        if s.elements:
+            names["element"] = [f"{name}.element" for name in v]
+            names["acts"] = [name for e in s.elements for name in element_columns(s.mechanism, e)]
         names["command"] = [f"{name}.command" for name in s.commands]
         names["output"] = list(s.outputs)
         shown = {key: mine for key, mine in names.items() if key != "command" or s.actuators}

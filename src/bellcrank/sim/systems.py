@@ -15,11 +15,13 @@ from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
+from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
 from bellcrank.model.given import possible
 from bellcrank.parameters import Parameters
 from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
+from bellcrank.sim import between
 from bellcrank.sim.arguments import listed, number, unique
 from bellcrank.sim.named_vector import Named
 from bellcrank.sim.sampling import Sampled, as_control
@@ -43,13 +45,14 @@ class System:
     free: tuple[Any, ...] = ()  # parameters that no part shows, because a function hides them
     defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
     sampled: tuple[Sampled, ...] = ()
+    elements: tuple[Element, ...] = ()  # between frames, or between joints
 
     @cached_property
     def parameters(self) -> Parameters:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        more = (self.actuators, self.control, self.sampled, tuple(self.wrenches.values()), self.free)
+        more = (self.actuators, self.control, self.sampled, tuple(self.wrenches.values()), self.elements, self.free)
         return Parameters(*parts, *more, judge=partial(possible, m))
 
     @cached_property
@@ -72,6 +75,7 @@ class System:
     def states(self) -> tuple[StateVariable, ...]:
         """x: all state variables that are not the mechanism's, with their full names."""
         own = [StateVariable(f"{a.joint}.{s.name}", s.unit, s.initial) for a in self.actuators for s in a.states]
+        own += [StateVariable(f"{e.name}.{z.name}", z.unit, z.initial) for e in self.elements for z in e.states]
         return (*own, *self.control_states, *(z for c in self.sampled for z in c.variables))
 
     @property
@@ -131,11 +135,38 @@ class System:
         acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
         return torques(self.mechanism, acts, list(q)), acts
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of forces that there are, by the last part of their columns' names."""
+        return tuple(
+            kind for kind in FORCES if kind not in ("element", "motion") or (kind == "element" and self.elements)
+        )
+
+    def acts(self, t: Scalar, y: Vector) -> list[between.Act]:
+        """What each force element does."""
+        q, v, x = self.split(y)
+        at, found = sum(len(a.states) for a in self.actuators), []
+        for e in self.elements:
+            found.append(between.act(self.mechanism, e, t, list(q), list(v), x[at : at + len(e.states)]))
+            at += len(e.states)
+        return found
+
+    def summed(self, acts: Sequence[between.Act]) -> list[Scalar]:
+        """What elements do to each element of v, together."""
+        total: list[Scalar] = [0.0] * self.mechanism.nv
+        for act in acts:
+            for k, f in act.torque.items():
+                total[k] = total[k] + f
+        return total
+
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
-        """Drives and what acts from outside together: the forces that accelerate."""
-        if not self.wrenches:
-            return list(tau)
-        return [a + b for a, b in zip(tau, self.outside(t, y)[0], strict=True)]
+        """Drives, what acts from outside and elements together: the forces that accelerate."""
+        more = [self.outside(t, y)[0]] if self.wrenches else []
+        more += [self.summed(self.acts(t, y))] if self.elements else []
+        total = list(tau)
+        for forces in more:
+            total = [a + b for a, b in zip(total, forces, strict=True)]
+        return total
 
     def limits(self) -> list[tuple[Scalar, Scalar] | None]:
         """(lowest, highest) of each element of x, or None."""
@@ -158,6 +189,7 @@ class System:
             lines.append(f"  control: {_called(self.control)}")
         lines += [f"  sampled every {c.every:g} s: {c.name}" for c in self.sampled]
         lines += [f"  force on {frame}: {_called(f)}" for frame, f in self.wrenches.items()]
+        lines += [f"  {e}" for e in self.elements]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
         return "\n".join(lines)
@@ -177,6 +209,7 @@ def system(
     parameters: Sequence[Any] = (),
     forces: Mapping[str, Wrench] | None = None,
     sampled: Sequence[Sampled] = (),
+    elements: Sequence[Element] = (),
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -189,10 +222,11 @@ def system(
     does not ({"target": 0.0}). outputs are functions of (t, q, v, x, u), by name. forces from outside are functions of
     (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
     parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
-    whose outputs are in x (bellcrank.Sampled); the control itself may be one.
+    whose outputs are in x (bellcrank.Sampled); the control itself may be one. elements: springs, cables, stops, gears,
+    contacts, tyres between frames or between joints (bellcrank.forces).
     """
     if isinstance(mechanism, System):
-        if control is not None or any((actuators, inputs, outputs, states, parameters, forces, sampled)):
+        if control is not None or any((actuators, inputs, outputs, states, parameters, forces, sampled, elements)):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
@@ -216,7 +250,8 @@ def system(
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
     seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
-    made = System(mechanism, *parts)
+    between_frames = between.checked(mechanism, elements)
+    made = System(mechanism, *parts, between_frames)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
@@ -259,6 +294,7 @@ def _check_outputs(s: System) -> None:
     q, v = s.mechanism.columns
     taken = {"t", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
     taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS}
+    taken |= {name for e in s.elements for name in between.columns(s.mechanism, e)}
     taken |= {z.name for z in s.states} | {f"{n}.command" for n in s.commands}
     for name, f in s.outputs.items():
         if name in taken:

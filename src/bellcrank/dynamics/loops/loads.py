@@ -34,7 +34,7 @@ def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Sca
         if loop.joints:
             out.append(_driven(tree, loop.joints[1], _sum(x for _, x in pairs), q))
             continue
-        R = _common_axes(tree, loop.a, loop.b, q)
+        R = common_axes(tree, loop.a, loop.b, q)
         force, moment = ZERO, ZERO
         for e, x in pairs:
             force, moment = force + e.force[0] * x, moment + e.force[1] * x
@@ -60,7 +60,7 @@ def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[
     for loop, pairs in _by_loop(tree, rank, lam, q):
         if loop.joints:
             continue
-        R = _common_axes(tree, loop.a, loop.b, q)
+        R = common_axes(tree, loop.a, loop.b, q)
         step("loop force", loop.name)
         for frame, side in ((loop.b, 0), (loop.a, 1)):
             force, moment = ZERO, ZERO
@@ -70,7 +70,7 @@ def wrenches(tree: Tree, rank: Rank, lam: Vector, q: Vector, v: Vector) -> list[
             found.append((frame, [*(R @ force), *(R @ moment)]))
     for s in tree.springs:
         a, b = ends(tree, s.a, s.b, q, v)
-        R = _common_axes(tree, s.a, s.b, q)
+        R = common_axes(tree, s.a, s.b, q)
         step("spring", s.name)
         f = R @ springs.pull(s, a, b)
         found += [(s.a, [*f, 0.0, 0.0, 0.0]), (s.b, [*(-f), 0.0, 0.0, 0.0])]
@@ -87,7 +87,7 @@ def _by_loop(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> Iterator[tuple[L
         yield loop, [(every[k], known[k]) for k in mine if k in known]
 
 
-def _common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
+def common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:
     """From the axes in which a loop's equations are to those of the world."""
     common = common_body(tree, a, b)
     if common < 0:

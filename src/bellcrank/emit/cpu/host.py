@@ -24,9 +24,22 @@ def llvm() -> Any:
     """llvmlite's binding, initialised once. Imported here and not at the top: `import bellcrank` must not load LLVM."""
     import llvmlite.binding as binding
 
+    _make_its_lock_whole(binding.ffi)
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding
+
+
+def _make_its_lock_whole(ffi: Any) -> None:
+    """Lets a signal come before or after llvmlite takes its lock or gives it back, never in between.
+
+    Every call of LLVM is made `with` a lock whose `__enter__` and `__exit__` are written in Python. Where a signal's
+    handler raises (Ctrl-C) inside either, which happens in the finalisers of dropped code too, the main thread keeps
+    the lock for ever and no other thread compiles again. Those of the lock inside are one step for the interpreter.
+    """
+    lock = ffi.lib._lock
+    if not lock._cblist:  # who asked to be told of every call is told
+        type(lock).__enter__, type(lock).__exit__ = lock._lock.__enter__, lock._lock.__exit__
 
 
 @cache

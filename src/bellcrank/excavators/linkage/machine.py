@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bellcrank.cockpit.ground import Tool
 from bellcrank.cockpit.machines import Lever, Machine, Pilot, Plot
+from bellcrank.dynamics import kinematics
 from bellcrank.excavators.linkage.digging_cycle import CYCLE
-from bellcrank.excavators.linkage.geometry import JOINTS
-from bellcrank.excavators.linkage.hydraulics import parts
+from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
+from bellcrank.excavators.linkage.hydraulics import parts, resting
+from bellcrank.excavators.linkage.mechanism import excavator_flexible
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
 from bellcrank.excavators.pilots import Experiment, Sticks, Tour
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
+from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
 
@@ -20,14 +24,30 @@ DEG = 180.0 / math.pi
 CAPACITY = 1.0  # m3, of the bucket
 
 
-def machine() -> Machine:
-    found = parts()
+def flexible() -> Machine:
+    """The same with a boom and a stick that bend. `tip.sag`: how far the teeth are below what the joints say."""
+    bends = excavator_flexible()
+    marks = {"tip.sag": lambda t, q, v, x, u: _sag(bends, q)}
+    return machine(bends, marks, (Plot("Sag", "mm", ("tip.sag",), 1e3),))
+
+
+def _sag(bends: Mechanism, q: Any) -> Scalar:
+    """A body's frame stands where its joint says, whatever the body does beyond it."""
+    linkage = Linkage.of_zoo()
+    return linkage.arm.forward(linkage.angles(q))[2] - kinematics.pose(bends.tree, list(q), "tip")[2][3]
+
+
+def machine(
+    mechanism: Mechanism | None = None, more: Mapping[str, Any] | None = None, plots: tuple[Plot, ...] = ()
+) -> Machine:
+    """mechanism: that, or another with the same joints; more: outputs beside the teeth's place, and their plots."""
+    found = parts(mechanism)
     linkage = found["control"].linkage
 
     def tip(k: int) -> Callable[..., Scalar]:
         return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
 
-    made = system(**found, outputs={"tip.radius": tip(0), "tip.height": tip(2)})
+    made = system(**found, outputs={"tip.radius": tip(0), "tip.height": tip(2), **(more or {})})
     names = made.inputs[:4]
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
     joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
@@ -52,7 +72,9 @@ def machine() -> Machine:
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
             Plot("Teeth", "m", ("tip.radius", "tip.height")),
             Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
+            *plots,
         ),
+        tuple(resting(made.mechanism).tolist()) if mechanism else None,
         patterns=PATTERNS,
         mode="resolved",
         modes=MODES,

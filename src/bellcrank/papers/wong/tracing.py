@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, Tape
+from bellcrank.nodes.node import Table
 from bellcrank.papers.wong.code import Cpu, Program
 from bellcrank.scalar import step
 from bellcrank.spatial.vector import Mat, Vec
@@ -18,10 +20,10 @@ class Apart(Tape):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tables: dict[Cpu, dict[tuple[Any, ...], Node]] = {}
+        self._tables: dict[Cpu, Table] = {}
 
     def at(self, cpu: Cpu) -> None:
-        self.table = self._tables.setdefault(cpu, {})
+        self.table = self._tables.setdefault(cpu, defaultdict(dict))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,159 @@
+"""Teeth, belts and worms between joints, which give way a little: no equation is added, and they may slip or rattle.
+
+    Gear    z = q_b - ratio q_a              beyond +-backlash/2 a tooth pushes (impact.py): a rack is one, too
+    Belt    s = r_a q_a - r_b q_b            two strands, T = max(T_0 +- (k s + c ds/dt), 0): each can only pull
+    Worm    z = r q_worm sin g - R q_wheel cos g      normal to the thread, at the lead angle g
+            N = k z + c dz/dt,  F = mu |N| tanh(u/u_0)  along the thread, u = r v_worm cos g + R v_wheel sin g
+
+A worm with mu > tan g locks itself: the wheel cannot drive it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.forces.element import Coupling
+from bellcrank.forces.impact import push, stored
+from bellcrank.scalar import Scalar, cos, fabs, maximum, sin, tanh
+
+
+@dataclass(frozen=True)
+class Gear(Coupling):
+    """joints (a, b), with q_b = ratio q_a inside the play; of joints that turn, or one that turns and a rack."""
+
+    ratio: Scalar
+    stiffness: Scalar  # at joint b: N m/rad, or N/m
+    backlash: Scalar = 0.0  # at joint b, from one flank to the other: rad, or m
+    damping: Scalar = 0.0  # s/rad, or s/m: see impact.py
+
+    def __post_init__(self) -> None:
+        self._pair()
+        self._check("backlash", "damping")
+        self._check("stiffness", above_zero=True)
+
+    def __call__(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        z, dz = self._slip(q), self._slip(v)
+        total: Scalar = 0.0
+        for sign in (1.0, -1.0):
+            total = total - sign * push(sign * z - 0.5 * self.backlash, sign * dz, self.stiffness, self.damping)
+        return [-self.ratio * total, total], []
+
+    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        z = fabs(self._slip(q)) - 0.5 * self.backlash
+        return stored(z, self.stiffness)
+
+    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        z, dz = self._slip(q), self._slip(v)
+        total: Scalar = 0.0
+        for sign in (1.0, -1.0):
+            deep, rate = sign * z - 0.5 * self.backlash, sign * dz
+            total = (
+                total + (push(deep, rate, self.stiffness, self.damping) - push(deep, 0.0, self.stiffness, 0.0)) * rate
+            )
+        return total
+
+    def _slip(self, q: Sequence[Scalar]) -> Scalar:
+        return q[1] - self.ratio * q[0]
+
+
+@dataclass(frozen=True)
+class Rack(Gear):
+    """joints (pinion, rack): ratio is the pinion's radius, m/rad; stiffness and backlash are along the rack."""
+
+
+@dataclass(frozen=True)
+class Belt(Coupling):
+    """joints (a, b) of two pulleys that turn the same way; a negative radius crosses the belt."""
+
+    radius_a: Scalar  # m
+    radius_b: Scalar  # m
+    stiffness: Scalar  # N/m, of one strand
+    damping: Scalar = 0.0  # N s/m
+    tension: Scalar = 0.0  # N, of each strand at rest
+
+    def __post_init__(self) -> None:
+        self._pair()
+        self._check("damping", "tension")
+        self._check("stiffness", above_zero=True)
+
+    def __call__(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        tight, slack = self._strands(q, v)
+        pull = tight - slack
+        return [-self.radius_a * pull, self.radius_b * pull], []
+
+    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """Of both strands, as far as they are taut."""
+        total: Scalar = 0.0
+        for T in self._strands(q, (0.0, 0.0)):
+            total = total + T * T * (0.5 / self.stiffness)
+        return total
+
+    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        moving, still, ds = self._strands(q, v), self._strands(q, (0.0, 0.0)), self._stretch(v)
+        return (moving[0] - still[0]) * ds - (moving[1] - still[1]) * ds
+
+    def _strands(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+        more = self.stiffness * self._stretch(q) + self.damping * self._stretch(v)
+        return maximum(self.tension + more, 0.0), maximum(self.tension - more, 0.0)
+
+    def _stretch(self, q: Sequence[Scalar]) -> Scalar:
+        return self.radius_a * q[0] - self.radius_b * q[1]
+
+
+@dataclass(frozen=True)
+class Worm(Coupling):
+    """joints (worm, wheel)."""
+
+    radius_worm: Scalar  # m
+    radius_wheel: Scalar  # m
+    lead: Scalar  # rad, of the thread
+    stiffness: Scalar  # N/m, normal to the thread
+    damping: Scalar = 0.0  # N s/m
+    friction: Scalar = 0.0
+    slow: Scalar = 1e-3  # m/s, below which friction is like a damper
+
+    def __post_init__(self) -> None:
+        self._pair()
+        self._check("damping", "friction")
+        self._check("stiffness", "slow", "radius_worm", "radius_wheel", above_zero=True)
+
+    @property
+    def ratio(self) -> Scalar:
+        """Turns of the wheel for one of the worm."""
+        return self.radius_worm * sin(self.lead) / (self.radius_wheel * cos(self.lead))
+
+    @property
+    def locks(self) -> bool:
+        """Whether the wheel cannot drive the worm."""
+        return bool(self.friction > math.tan(self.lead))
+
+    def __call__(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        N, F, _ = self._forces(q, v)
+        s, c = sin(self.lead), cos(self.lead)
+        return [-self.radius_worm * (N * s + F * c), self.radius_wheel * (N * c - F * s)], []
+
+    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        z = self._normal(q)
+        return 0.5 * self.stiffness * z * z
+
+    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        dz = self._normal(v)
+        _, F, u = self._forces(q, v)
+        return self.damping * dz * dz + F * u
+
+    def _forces(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar, Scalar]:
+        """Normal to the thread, along it, and how fast it slides."""
+        N = self.stiffness * self._normal(q) + self.damping * self._normal(v)
+        u = self.radius_worm * cos(self.lead) * v[0] + self.radius_wheel * sin(self.lead) * v[1]
+        return N, self.friction * fabs(N) * tanh(u / self.slow), u
+
+    def _normal(self, q: Sequence[Scalar]) -> Scalar:
+        return self.radius_worm * sin(self.lead) * q[0] - self.radius_wheel * cos(self.lead) * q[1]

@@ -1,0 +1,171 @@
+"""A scalar with its first and second derivative along one direction: Taylor's series, cut off after the square.
+
+Where a function of somebody else's (a cam's lift, a prescribed motion, a surface) must be differentiated inside the
+mechanics, which know nothing of graphs, it is called with a Jet: `Jet(t, 1.0)` gives f, df/dt and d2f/dt2 at once. The
+parts are scalars of any kind, numbers, arrays or symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bellcrank.errors import TraceError
+from bellcrank.scalar import (
+    Scalar,
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    floor,
+    log,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
+
+
+class Jet:
+    """x + d e + c e^2/2."""
+
+    __slots__ = ("c", "d", "x")
+    __array_ufunc__ = None  # numpy's numbers leave the arithmetic to us
+
+    def __init__(self, x: Scalar, d: Scalar = 0.0, c: Scalar = 0.0) -> None:
+        self.x, self.d, self.c = x, d, c
+
+    def __repr__(self) -> str:
+        return f"Jet({self.x!r}, {self.d!r}, {self.c!r})"
+
+    def __add__(self, o: Any) -> Jet:
+        o = jet(o)
+        return Jet(self.x + o.x, self.d + o.d, self.c + o.c)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Jet:
+        return Jet(-self.x, -self.d, -self.c)
+
+    def __pos__(self) -> Jet:
+        return self
+
+    def __sub__(self, o: Any) -> Jet:
+        o = jet(o)
+        return Jet(self.x - o.x, self.d - o.d, self.c - o.c)
+
+    def __rsub__(self, o: Any) -> Jet:
+        return jet(o) - self
+
+    def __mul__(self, o: Any) -> Jet:
+        o = jet(o)
+        return Jet(
+            self.x * o.x, self.d * o.x + self.x * o.d, self.c * o.x + 2.0 * (self.d * o.d) + self.x * o.c
+        )  # fmt: skip
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, o: Any) -> Jet:
+        return self * jet(o)._of(lambda x: (1.0 / x, -1.0 / (x * x), 2.0 / (x * x * x)))
+
+    def __rtruediv__(self, o: Any) -> Jet:
+        return jet(o) / self
+
+    def __pow__(self, exponent: Any) -> Jet:
+        if exponent == 0.5:
+            return self.sqrt()
+        if not isinstance(exponent, int) or exponent < 1:
+            raise TraceError(f"a scalar was raised to {exponent!r}; expected a positive integer or 0.5.")
+        total = self
+        for _ in range(exponent - 1):
+            total = total * self
+        return total
+
+    def __abs__(self) -> Jet:
+        sign = where(self.x >= 0.0, 1.0, -1.0)
+        return Jet(fabs(self.x), sign * self.d, sign * self.c)
+
+    fabs = absolute = __abs__
+
+    def __lt__(self, o: Any) -> Any:
+        return self.x < jet(o).x
+
+    def __le__(self, o: Any) -> Any:
+        return self.x <= jet(o).x
+
+    def __gt__(self, o: Any) -> Any:
+        return self.x > jet(o).x
+
+    def __ge__(self, o: Any) -> Any:
+        return self.x >= jet(o).x
+
+    def __bool__(self) -> bool:
+        raise TraceError("a scalar has no truth value here: write where(condition, a, b) for if.")
+
+    def _of(self, f: Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]) -> Jet:
+        """A function with its first and second derivative."""
+        y, d, c = f(self.x)
+        return Jet(y, d * self.d, c * (self.d * self.d) + d * self.c)
+
+    def sin(self) -> Jet:
+        return self._of(lambda x: (sin(x), cos(x), -sin(x)))
+
+    def cos(self) -> Jet:
+        return self._of(lambda x: (cos(x), -sin(x), -cos(x)))
+
+    def tan(self) -> Jet:
+        y = tan(self.x)
+        return self._of(lambda x: (y, 1.0 + y * y, 2.0 * y * (1.0 + y * y)))
+
+    def sqrt(self) -> Jet:
+        y = sqrt(self.x)
+        return self._of(lambda x: (y, 0.5 / y, -0.25 / (y * x)))
+
+    def exp(self) -> Jet:
+        y = exp(self.x)
+        return self._of(lambda x: (y, y, y))
+
+    def log(self) -> Jet:
+        return self._of(lambda x: (log(x), 1.0 / x, -1.0 / (x * x)))
+
+    def tanh(self) -> Jet:
+        y = tanh(self.x)
+        return self._of(lambda x: (y, 1.0 - y * y, -2.0 * y * (1.0 - y * y)))
+
+    def arcsin(self) -> Jet:
+        return self._of(lambda x: (asin(x), 1.0 / sqrt(1.0 - x * x), x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
+
+    def arccos(self) -> Jet:
+        return self._of(lambda x: (acos(x), -1.0 / sqrt(1.0 - x * x), -x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
+
+    def floor(self) -> Jet:
+        return Jet(floor(self.x))
+
+    # What bellcrank.scalar asks for.
+    @staticmethod
+    def _where_(condition: Any, yes: Any, no: Any) -> Jet:
+        a, b = jet(yes), jet(no)
+        return Jet(where(condition, a.x, b.x), where(condition, a.d, b.d), where(condition, a.c, b.c))
+
+    @staticmethod
+    def _minimum_(a: Any, b: Any) -> Jet:
+        return Jet._where_(jet(a) <= b, a, b)
+
+    @staticmethod
+    def _maximum_(a: Any, b: Any) -> Jet:
+        return Jet._where_(jet(a) >= b, a, b)
+
+    @staticmethod
+    def _atan2_(a: Any, b: Any) -> Jet:
+        y, x = jet(a), jet(b)
+        s = x.x * x.x + y.x * y.x
+        first = (x.x * y.d - y.x * x.d) / s
+        turn = (x.x * y.c - y.x * x.c) / s - 2.0 * first * (x.x * x.d + y.x * y.d) / s
+        return Jet(atan2(y.x, x.x), first, turn)
+
+
+def jet(x: Any) -> Jet:
+    return x if isinstance(x, Jet) else Jet(x)

@@ -1,0 +1,118 @@
+"""Force elements in a system: what they see of a state, what they do to the joints, and what they say of themselves.
+
+An element between frames a and b sees b from a, and acts on b; a has the opposite, at the same place. On the
+coordinates that is one row for the two ends together, seen from the last body that carries both (dynamics/ends.py), so
+that an element between two bodies of a robot knows only the joints between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.ends import End, ends, row
+from bellcrank.dynamics.loops.loads import common_axes
+from bellcrank.errors import InputError, unknown
+from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.model import Mechanism
+from bellcrank.record.column import COMPONENTS, RATES
+from bellcrank.record.column import units as joint_units
+from bellcrank.scalar import Scalar, step
+from bellcrank.sim.arguments import listed, unique
+from bellcrank.sim.user_code import called, vector
+from bellcrank.spatial.vector import Mat, Vec, vec
+
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Act:
+    """What one element does in one state."""
+
+    element: Element
+    torque: dict[int, Scalar]  # on elements of v
+    rates: list[Scalar]
+    shown: list[Scalar]  # its columns, in the order of `columns`
+    wrenches: Mapping[str, list[Scalar]]  # on frames, in world axes
+
+
+def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
+    found = listed("elements", given, "force elements")
+    single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
+    for e in found:
+        if not isinstance(e, Element):
+            raise InputError(f"elements: {e!r} is no force element; see bellcrank.forces.")
+        where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
+        if isinstance(e, Between):
+            for frame in (e.a, e.b):
+                if frame not in mechanism.frames:
+                    raise InputError(f"{where}: {unknown('frame', frame, mechanism.frames)}")
+            if mechanism.frames[e.a].body == mechanism.frames[e.b].body:
+                raise InputError(f'{where}: "{e.a}" and "{e.b}" are on one body, and cannot move against each other.')
+        if isinstance(e, Coupling):
+            for joint in e.joints:
+                if joint not in single:
+                    raise InputError(f"{where}: {unknown('joint', joint, single)}")
+    unique("element", [e.name for e in found])
+    return found
+
+
+def columns(mechanism: Mechanism, e: Element) -> dict[str, str]:
+    """The columns that it has in a record, with their units: what it does, what it stores, what it loses."""
+    force = {c: "N" if c[0] == "f" else "N m" for c in COMPONENTS}
+    if isinstance(e, Coupling):
+        measured = dict(zip(mechanism.columns[1], joint_units(mechanism)[1], strict=True))
+        force = {joint: RATES[measured[joint]][2] for joint in e.joints}
+    return {f"{e.name}.{key}": unit for key, unit in {**force, "energy": "J", "loss": "W"}.items()}
+
+
+def act(
+    mechanism: Mechanism, e: Element, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
+) -> Act:
+    step("element", e.name)
+    if isinstance(e, Coupling):
+        return _coupled(mechanism, e, t, q, v, x)
+    assert isinstance(e, Between)
+    return _between(mechanism, e, t, q, v, x)
+
+
+def _coupled(m: Mechanism, e: Coupling, t: Scalar, q: Any, v: Any, x: Any) -> Act:
+    what = f'{type(e).__name__} "{e.name}"'
+    at = [m.columns[1].index(joint) for joint in e.joints]
+    mine = [q[m.columns[0].index(joint)] for joint in e.joints], [v[k] for k in at]
+    force, rates = called(what, e, t, *mine, x, expected="(t, q, v, x)")
+    force = vector(what, force, e.joints)
+    about = [e.energy(t, mine[0], x), e.loss(t, *mine, x)]
+    return Act(e, dict(zip(at, force, strict=True)), list(rates), [*force, *about], {})
+
+
+def _between(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any) -> Act:
+    what = f'{type(e).__name__} "{e.name}"'
+    tree = m.tree
+    a, b = ends(tree, e.a, e.b, q, v)
+    step("element", e.name)
+    pose, velocity, d = seen(a, b)
+    force, moment, rates = called(what, e, t, pose, velocity, x, expected="(t, pose, velocity, x)")
+    f = a.R @ vec(vector(what, force, AXES))
+    n = a.R @ vec(vector(f"moment of {what}", moment, AXES))
+    back = n + d.cross(f)
+    torque = row(
+        a, b, lambda s: -(f.dot(s.lin) + back.dot(s.ang)), lambda s: f.dot(s.lin) + n.dot(s.ang)
+    )  # fmt: skip
+    R = common_axes(tree, e.a, e.b, q)
+    on_b, on_a = [*(R @ f), *(R @ n)], [*(R @ -f), *(R @ -back)]
+    about = [e.energy(t, pose, x), e.loss(t, pose, velocity, x)]
+    return Act(e, torque, list(rates), [*on_b, *about], {e.a: on_a, e.b: on_b})
+
+
+def seen(a: End, b: End) -> tuple[Any, list[Scalar], Vec]:
+    """Pose (4x4) and velocity of b as a sees it, in a's axes; and the vector between them, in the common ones."""
+    d = b.p - a.p
+    turn: Mat = a.R.T
+    R, p = turn.times(b.R), turn @ d
+    u, w = turn @ (b.u - a.u - a.w.cross(d)), turn @ (b.w - a.w)
+    pose = np.array([*([*r, s] for r, s in zip(R.rows, p, strict=True)), [0.0, 0.0, 0.0, 1.0]], object)
+    return pose, [*u, *w], d
