@@ -64,7 +64,7 @@ BELOW: dict[str, set[str]] = {
     # many runs, and what can be learned from them
     "studies": {"graph", "model", "record", "sim", "view"},
     # models for other programs
-    "exporting": {"build", "sim", *MECHANICS, *COMPILER},
+    "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
     "cockpit": {"build", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
