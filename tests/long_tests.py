@@ -8,6 +8,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_ground.py::test_the_volume_is_constant_while_the_autopilot_digs[[]linkage_hour-*",
+    "test_ground.py::test_the_volume_is_constant_while_the_autopilot_digs[[]rotary-*",
     "test_flexible.py::test_quantities_belong_together[[]floating]",
     "test_flexible.py::test_all_methods_are_one[[]floating-mass_matrix]",
     "test_examples.py::test_a_policy_learns[[]20]",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bellcrank.forces.barriers import Block, Pad, Post, Together
+from bellcrank.forces.cutting import Cutting
 from bellcrank.forces.soil import Soil
 
-__all__ = ["Soil"]
+__all__ = ["Block", "Cutting", "Pad", "Post", "Soil", "Together"]

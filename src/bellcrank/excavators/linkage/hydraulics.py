@@ -11,24 +11,28 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
+from bellcrank.excavators.digging import digging
+from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.excavators.linkage.modes import LinkageControl
-from bellcrank.forces import Soil
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.parameters import parameter
 
 LOW = 1.0e6  # Pa, in the chamber that carries nothing
 
 
 def parts() -> dict[str, Any]:
     """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest."""
-    mechanism = excavator_linkage()
+    plain = excavator_linkage()
     linkage = Linkage.of_zoo()
-    actuators = holding(hydraulics(linkage), mechanism)
-    control = LinkageControl(actuators, linkage)
-    soil = Soil(width=linkage.given["bucket"]["width"])
+    actuators = holding(hydraulics(linkage), plain)
+    gain = parameter("control.gain", 1.0)
+    control = LinkageControl(actuators, linkage, gain=tuple(gain * k for k in LinkageControl.gain))
+    mechanism, forces = digging(plain, footing(plain, linkage))
+    mechanism = replace(mechanism, gravity=(0.0, 0.0, -parameter("gravity", 9.81, "m/s2")))
     found = {"mechanism": mechanism, "actuators": actuators, "control": control}
-    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": {"tip": soil}}
+    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
