@@ -28,7 +28,7 @@ from bellcrank.model import Mechanism
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "report", "drive"),
+    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "report", "drive", "loads"),
     "costs",
     "cache",
     "cite",
