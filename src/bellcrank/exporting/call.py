@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bellcrank.atomic_file import path_of
 from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError, unknown
 from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of
+from bellcrank.quoting import refused
+from bellcrank.sim.arguments import positive
 from bellcrank.sim.settings import Solver, grouped
 
 TO = ("c", "fmu2", "fmu3", "casadi")
@@ -56,10 +59,17 @@ def export(
     m = mechanism_of(thing)
     if m is not None and m.loops and form is None and solver is None:
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
+    if chosen.step is not None:
+        positive("step", chosen.step)
+    if chosen.tolerance is not None:
+        raise InputError("export: what is exported takes fixed steps; give step=, and no tolerance.")
+    if why := refused(name) if not isinstance(name, str) else "":
+        raise InputError(f"export: name: {why}.")
+    place = path_of(path)
     found = export_of(thing, functions, name, chosen)
     if to in ("fmu2", "fmu3"):
-        return write_fmu(found, Path(path), int(to[-1]), platforms)
+        return write_fmu(found, place, int(to[-1]), platforms)
     if to == "casadi":
-        return write_casadi(found, Path(path))
+        return write_casadi(found, place)
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
-    return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})
+    return write_folder(place, {name: text.encode() for name, text in package.files.items()})

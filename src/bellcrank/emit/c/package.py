@@ -15,7 +15,7 @@ from bellcrank.emit.c.package_texts import CMAKE, EXAMPLE, FLAGS, FUNCTIONS_ONLY
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
-from bellcrank.quoting import comment, identifier
+from bellcrank.quoting import comment, identifier, markdown
 from bellcrank.version import __version__
 
 WORDS = ("state", "inputs", "parameters", "outputs", "rates")  # structs
@@ -37,13 +37,14 @@ class Package:
         if dtype not in REALS:
             raise InputError(unknown("dtype", dtype, REALS))
         self.name, self.stepper, self.dtype, self.columns = (
-            identifier(name)[:LONGEST_NAME],
+            identifier(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
             stepper,
             dtype,
             columns or {},
         )
         self.real = REALS[dtype][0]
-        self.title = f"{comment(name)} in C99, {self.real}; made by bellcrank {__version__}"
+        made = f"in C99, {self.real}; made by bellcrank {__version__}"
+        self.title, self.heading = f"{comment(name)} {made}", f"{markdown(name)} {made}"
         taken = {f"{self.name}_{word}": 0 for word in (*WORDS, *CALLS)}
         self.machine = {w: f"{self.name}_{w}" for w in ON_ARRAYS} if stepper is not None else {}
         named = {full: getattr(stepper, word) for word, full in self.machine.items()}
@@ -208,7 +209,9 @@ class Package:
         ]
         status = "; ".join(f"{k} {text}" for k, text in STATUS.items())
         program = PROGRAM.format(name=self.name, status=status, step=self.stepper.step) if self.stepper else ""
-        return README.format(name=self.name, title=self.title, flags=FLAGS, functions="\n".join(rows), program=program)
+        return README.format(
+            name=self.name, title=self.heading, flags=FLAGS, functions="\n".join(rows), program=program
+        )
 
     @property
     def example(self) -> str:
