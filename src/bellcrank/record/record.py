@@ -308,10 +308,10 @@ class Record:
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
-        from bellcrank.atomic_file import write_whole
+        from bellcrank.atomic_file import path_of, write_whole
 
         text = self.html(lane).encode()
-        return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: what a file would have. Functions that derive columns stay here."""
