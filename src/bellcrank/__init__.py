@@ -34,7 +34,7 @@ _HOMES = {
     "parameters": ("parameter",),
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
-    "structures.matrix_market": ("read_matrix",),
+    "structures.matrix_files": ("read_matrix",),
     "": ("zoo", "actuators", "forces", "control", "excavators", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),

@@ -72,7 +72,7 @@ from bellcrank.sim.equilibrium import equilibrium as equilibrium
 from bellcrank.sim.linear import Linear as Linear
 from bellcrank.sim.linear import linearize as linearize
 from bellcrank.structures.matrices import flexible as flexible
-from bellcrank.structures.matrix_market import read_matrix as read_matrix
+from bellcrank.structures.matrix_files import read_matrix as read_matrix
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section

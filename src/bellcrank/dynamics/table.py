@@ -64,7 +64,6 @@ MASSIVE = Topology(
     "no joint may follow another, no body may bend, every body needs mass and extent in all directions, and no "
     "armature may be free",
 )
-RIGID = Topology("trees, couplings", lambda tree: not tree.flexible, "no body may bend")
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
@@ -189,12 +188,9 @@ _ROWS = (
     # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
     Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
     # what control of robots asks for
-    Method("coriolis", coriolis, ("coriolis_matrix",), RIGID, "echeandia2021"),
-    Method("centroidal", centroidal, CENTRE, RIGID, "orin2013", regrouped=False),
-    Method(
-        "frame_motion", frame_motion, FRAMES, ANY, "featherstone2008",
-        narrower=tuple((name, RIGID) for name in FRAMES if name != "poses"),
-    ),
+    Method("coriolis", coriolis, ("coriolis_matrix",), ANY, "echeandia2021"),
+    Method("centroidal", centroidal, CENTRE, ANY, "orin2013", regrouped=False),
+    Method("frame_motion", frame_motion, FRAMES, ANY, "featherstone2008"),
     # everything that has no dynamics in it
     Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
 )  # fmt: skip

@@ -54,7 +54,7 @@ class Link:
         """Columns of dS/dt."""
         m = self.joint.mimic
         dS = self.kind.subspace_rate(self.coordinates(q), self.velocities(v))
-        return dS if m is None else [dS[0] * m.multiplier]
+        return dS if m is None else [d * m.multiplier for d in dS]
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         return self.kind.bias(self.coordinates(q), self.velocities(v))
