@@ -35,7 +35,7 @@ _HOMES = {
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_market": ("read_matrix",),
-    "": ("zoo", "actuators", "control", "excavators", "papers"),
+    "": ("zoo", "actuators", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),

@@ -5,6 +5,7 @@ from typing import Any, overload
 from bellcrank import actuators as actuators
 from bellcrank import control as control
 from bellcrank import excavators as excavators
+from bellcrank import identify as identify
 from bellcrank import papers as papers
 from bellcrank import zoo as zoo
 from bellcrank.build.compiling import compile as compile
