@@ -8,6 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
     "test_flexible_excavator.py::test_it_digs_as_the_rigid_one_does",
     "test_flexible_excavator.py::test_sag_needs_few_modes",

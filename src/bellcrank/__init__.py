@@ -35,7 +35,7 @@ _HOMES = {
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_files": ("read_matrix",),
-    "": ("zoo", "actuators", "forces", "control", "excavators", "papers"),
+    "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),

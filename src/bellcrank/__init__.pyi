@@ -6,6 +6,7 @@ from bellcrank import actuators as actuators
 from bellcrank import control as control
 from bellcrank import excavators as excavators
 from bellcrank import forces as forces
+from bellcrank import identify as identify
 from bellcrank import papers as papers
 from bellcrank import zoo as zoo
 from bellcrank.build.compiling import compile as compile

@@ -111,10 +111,11 @@ def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
 
 def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
-    if not mechanism.loops:
-        return Layer(by, Rank()) if mechanism.springs else by
-    found = analysis(mechanism)
     driven = quantity(request.quantity).driven
+    if not mechanism.loops:
+        every = tuple(range(mechanism.nv)) if driven else ()
+        return Layer(by, Rank(), every) if mechanism.springs else by
+    found = analysis(mechanism)
     return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
