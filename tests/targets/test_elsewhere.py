@@ -119,9 +119,7 @@ def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
         got = found[1 : 1 + len(expected), j]
         nq = s.mechanism.nq
         for some in (slice(0, nq), slice(nq, 2 * nq), slice(2 * nq, None)):
-            np.testing.assert_allclose(
-                got[some], expected[some], rtol=0, atol=BOUND * np.abs(expected[some]).max() * 10
-            )
+            np.testing.assert_allclose(got[some], expected[some], rtol=0, atol=BOUND * np.abs(expected[some]).max())
 
 
 def test_what_there_is_not_is_said() -> None:
