@@ -40,6 +40,9 @@ class Count:
         """mul + add + sub + div: the number the literature compares."""
         return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
 
+    def _repr_html_(self) -> str:
+        return str(view("notebook").count(self))
+
     def __str__(self) -> str:
         cells = [(kind, n) for kind, n in self.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
         widths = [max(len(kind), len(str(n))) for kind, n in cells]
@@ -323,6 +326,9 @@ class Graph:
 
         outputs = {name: array.shape for name, array in self.outputs.items()}
         return f"<Graph {self.name}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
+
+    def _repr_html_(self) -> str:
+        return str(view("notebook").graph(self))
 
     def __str__(self) -> str:
         return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)

@@ -28,7 +28,7 @@ from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
-from bellcrank.stairs import above
+from bellcrank.stairs import above, view
 from bellcrank.text import table
 
 if TYPE_CHECKING:
@@ -240,6 +240,9 @@ class Mechanism(Quantities):
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""
         return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
+
+    def _repr_html_(self) -> str:
+        return str(view("notebook").mechanism(self))
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
