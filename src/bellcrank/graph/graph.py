@@ -53,6 +53,10 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
+    """A function as data: named inputs and outputs, and the operations between. Prints as assignments; `evaluate` runs
+    it on numbers, `count` and `span` say what it costs, `derivative`, `jvp` and `vjp` are graphs again.
+    """
+
     name: str
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Array]  # object arrays of nodes and floats
@@ -71,6 +75,7 @@ class Graph:
         return [self.tape.nodes[serial] for serial in sorted(live)]
 
     def count(self) -> Count:
+        """How many operations of each kind some output needs."""
         kinds = dict.fromkeys(KINDS, 0)
         for node in self.nodes:
             if node.op == "call":
@@ -334,6 +339,7 @@ class Graph:
         return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)
 
     def dot(self) -> str:
+        """The graph in the language of Graphviz."""
         return listing.dot(self.name, self.outputs, self.nodes)
 
     def svg(self) -> str:
@@ -341,6 +347,7 @@ class Graph:
         return str(view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
 
     def json(self) -> str:
+        """Inputs, outputs and nodes as JSON."""
         return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 

@@ -100,10 +100,12 @@ class Mechanism(Quantities):
 
     @cached_property
     def nq(self) -> int:
+        """How many positions there are."""
         return sum(KINDS[j.kind].nq for j in self.own_joints)
 
     @cached_property
     def nv(self) -> int:
+        """How many velocities there are: less than nq where joints have quaternions."""
         return sum(KINDS[j.kind].nv for j in self.own_joints)
 
     @cached_property
@@ -186,6 +188,7 @@ class Mechanism(Quantities):
         return above("dynamics.loops").analysis(self)
 
     def frame(self, name: str) -> Frame:
+        """A frame by its name; an error says which there are."""
         if name not in self.frames:
             raise InputError(f'mechanism "{self.name}": {unknown("frame", name, self.frames)}')
         return self.frames[name]

@@ -154,6 +154,7 @@ class Record:
 
     @property
     def t(self) -> Array:
+        """Time in seconds, (*batch, rows)."""
         return self["t"]
 
     @property

@@ -148,9 +148,9 @@ class Linear:
             )
 
     def _repr_html_(self) -> str:
-        A = self.A if np.isfinite(self.A).all() else np.zeros((0, 0))
-        found = [] if self.batch else np.linalg.eigvals(A)
-        return str(view("notebook").poles(str(self), found, self.step is not None))
+        known = not self.batch and bool(np.isfinite(self.A).all())
+        poles = np.linalg.eigvals(self.A) if known else np.zeros(0)
+        return str(view("notebook").poles(str(self), poles, self.step is not None))
 
     def __str__(self) -> str:
         n, m = len(self.states), len(self.inputs)
