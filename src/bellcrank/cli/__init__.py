@@ -28,7 +28,20 @@ from bellcrank.model import Mechanism
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "study", "report", "drive"),
+    *(
+        "show",
+        "count",
+        "schedule",
+        "papers",
+        "emit",
+        "export",
+        "bench",
+        "simulate",
+        "study",
+        "report",
+        "drive",
+        "loads",
+    ),
     "costs",
     "cache",
     "cite",

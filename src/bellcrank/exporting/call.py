@@ -16,7 +16,7 @@ from bellcrank.exporting.wasm import write_wasm
 from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
-TO = ("c", "fmu2", "fmu3", "casadi", "wasm")
+TO = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")
 
 
 def export(
@@ -43,6 +43,7 @@ def export(
         bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
         bc.export(arm, "arm.so", to="casadi", functions=["forward_dynamics"])      for casadi.external, with jac_
         bc.export(plant, "plant", to="wasm")                a folder: WebAssembly, JavaScript that calls it, its types
+        bc.export(crane, "crane", to="page")                a folder: the page of bc.drive, with the machine in it
 
     thing: a System, a Simulator or a Program is a machine that takes steps; a Mechanism is one, too, with a force
     on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
@@ -59,6 +60,10 @@ def export(
         raise InputError(unknown("to", to, TO))
     short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
     chosen = grouped(Solver, "solver", solver, short)
+    if to == "page":
+        from bellcrank.exporting.page import write_page
+
+        return write_page(thing, Path(path), chosen)
     m = mechanism_of(thing)
     if m is not None and m.loops and form is None and solver is None:
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})

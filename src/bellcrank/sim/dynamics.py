@@ -21,7 +21,6 @@ from bellcrank.integrate.problem import Problem, Product, State, Step
 from bellcrank.record.column import COMPONENTS
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
-from bellcrank.sim.between import columns as element_columns
 from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.systems import System
@@ -267,7 +266,7 @@ class Dynamics(ABC):
         names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
         if s.elements:
             names["element"] = [f"{name}.element" for name in v]
-            names["acts"] = [name for e in s.elements for name in element_columns(s.mechanism, e)]
+            names["acts"] = list(s.element_units)
         names["command"] = [f"{name}.command" for name in s.commands]
         names["output"] = list(s.outputs)
         shown = {key: mine for key, mine in names.items() if key != "command" or s.actuators}
