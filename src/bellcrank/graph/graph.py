@@ -40,6 +40,9 @@ class Count:
         """mul + add + sub + div: the number the literature compares."""
         return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
 
+    def _repr_html_(self) -> str:
+        return str(view("notebook").count(self))
+
     def __str__(self) -> str:
         cells = [(kind, n) for kind, n in self.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
         widths = [max(len(kind), len(str(n))) for kind, n in cells]
@@ -50,6 +53,10 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
+    """A function as data: named inputs and outputs, and the operations between. Prints as assignments; `evaluate` runs
+    it on numbers, `count` and `span` say what it costs, `derivative`, `jvp` and `vjp` are graphs again.
+    """
+
     name: str
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Array]  # object arrays of nodes and floats
@@ -68,6 +75,7 @@ class Graph:
         return [self.tape.nodes[serial] for serial in sorted(live)]
 
     def count(self) -> Count:
+        """How many operations of each kind some output needs."""
         kinds = dict.fromkeys(KINDS, 0)
         for node in self.nodes:
             if node.op == "call":
@@ -324,10 +332,14 @@ class Graph:
         outputs = {name: array.shape for name, array in self.outputs.items()}
         return f"<Graph {self.name}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
 
+    def _repr_html_(self) -> str:
+        return str(view("notebook").graph(self))
+
     def __str__(self) -> str:
         return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)
 
     def dot(self) -> str:
+        """The graph in the language of Graphviz."""
         return listing.dot(self.name, self.outputs, self.nodes)
 
     def svg(self) -> str:
@@ -335,6 +347,7 @@ class Graph:
         return str(view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
 
     def json(self) -> str:
+        """Inputs, outputs and nodes as JSON."""
         return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 

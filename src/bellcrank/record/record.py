@@ -154,6 +154,7 @@ class Record:
 
     @property
     def t(self) -> Array:
+        """Time in seconds, (*batch, rows)."""
         return self["t"]
 
     @property
@@ -331,6 +332,9 @@ class Record:
     def __repr__(self) -> str:
         batch = f"{self.runs} runs of " if self.batch else ""
         return f"<{self._called[4:].capitalize()}: {batch}{len(self)} rows, {len(self.columns)} columns>"
+
+    def _repr_html_(self) -> str:
+        return str(view("notebook").record(self))
 
     def __str__(self) -> str:
         from bellcrank.record.summary import summary
