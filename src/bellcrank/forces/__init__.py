@@ -15,6 +15,7 @@ from bellcrank.forces.lines import Cable, NonlinearSpring
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Sphere, Terrain, grid
 from bellcrank.forces.soil import Soil
 from bellcrank.forces.stops import EndStop, joint_stops
+from bellcrank.forces.tyres import LinearTyre, MagicTyre, read_tyre
 
 __all__ = [
     "Belt",
@@ -33,6 +34,8 @@ __all__ = [
     "JointLaw",
     "JointSpring",
     "Law",
+    "LinearTyre",
+    "MagicTyre",
     "NonlinearSpring",
     "Plane",
     "Rack",
@@ -45,5 +48,6 @@ __all__ = [
     "feet",
     "grid",
     "joint_stops",
+    "read_tyre",
     "restitution_of",
 ]

@@ -136,7 +136,7 @@ def _made(run: Record, places: Mapping[str, tuple[str, Array]], axes: str) -> Lo
 
 
 def _child(m: Any, joint: str) -> str:
-    return next(j.child for j in m.joints if j.name == joint)
+    return str(next(j.child for j in m.joints if j.name == joint))
 
 
 def _elements(run: Record) -> Mapping[str, Any]:
