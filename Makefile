@@ -10,7 +10,7 @@ PAGE := src/bellcrank/cockpit/static/cockpit.js
 # A page that is drawn without a graphics card needs all processors for itself, so its tests come after the others.
 PAGES := tests/pages
 
-.PHONY: run test test-all bench page picture clean
+.PHONY: run test test-all bench docs release page picture clean
 
 run: .venv/ready
 	@$(MAKE) --silent page || echo 'the page could not be bundled: everything else works without it' >&2
@@ -32,7 +32,18 @@ test-all: .venv/ready-dev
 	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' --ignore=$(PAGES)
 	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' -n 0 $(PAGES)
 
-# The picture of the page in the README.
+# The site: laid out, built with warnings as errors, its links followed. Open build/site/html/index.html.
+docs: .venv/ready-docs
+	$(BIN)/python docs/site/stage.py build/site/pages
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/site/doctrees build/site/pages build/site/html
+	$(BIN)/python docs/site/follow.py build/site/html
+
+# Wheel and source archive, tried in an empty environment; and what remains to be done by hand.
+release: .venv/ready page
+	@$(PIP) build
+	$(BIN)/python .ci/release.py
+
+# The picture of the page in the documentation.
 picture: .venv/ready-dev page
 	$(BIN)/python -m bench.picture docs/figures/cockpit.jpg
 
@@ -59,5 +70,9 @@ $(PAGE): $(wildcard web/src/*) web/build.mjs web/package.json web/package-lock.j
 	@$(PIP) -e '.[dev]'
 	@touch $@ .venv/ready
 
+.venv/ready-docs: pyproject.toml | .venv/bin/python
+	@$(PIP) -e '.[docs]'
+	@touch $@ .venv/ready
+
 clean:
-	rm -rf .venv bench/build web/node_modules src/bellcrank/cockpit/static .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist bench/build web/node_modules src/bellcrank/cockpit/static .pytest_cache .mypy_cache .ruff_cache .hypothesis

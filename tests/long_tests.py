@@ -8,6 +8,12 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_study_kills.py::*",
+    "test_flexible_excavator.py::test_it_digs_as_the_rigid_one_does",
+    "test_flexible_excavator.py::test_sag_needs_few_modes",
+    "test_export_*.py::*[[]excavator_flexible]",
+    "test_ground.py::test_the_volume_is_constant_while_the_autopilot_digs[[]linkage_hour-*",
+    "test_ground.py::test_the_volume_is_constant_while_the_autopilot_digs[[]rotary-*",
     "test_flexible.py::test_quantities_belong_together[[]floating]",
     "test_flexible.py::test_all_methods_are_one[[]floating-mass_matrix]",
     "test_examples.py::test_a_policy_learns[[]20]",
@@ -17,6 +23,7 @@ LONG = (
     "test_simulation.py::test_all_methods_give_the_same_run",
     "test_simulation.py::test_every_integrator_step_by_step_on_a_tree_with_quaternions[[]rodas4]",
     "test_docs.py::test_code_runs[[]parallel.md]",
+    "test_site.py::test_the_site_builds",
     "test_docs.py::test_code_runs[[]nikravesh-7.md]",
     "test_docs.py::test_code_runs[[]saha-*.md]",
     "test_cli.py::test_tables_fit_the_terminal[[]count ARM --all-*0]",

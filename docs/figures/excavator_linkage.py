@@ -1,4 +1,4 @@
-"""Draws excavator_linkage from the side at its start, with the range of its teeth: python excavator_linkage.py > ...svg"""
+"""Draws excavator_linkage from the side at its start, with the range of its teeth: python FILE > ...svg"""
 
 from __future__ import annotations
 
@@ -45,55 +45,83 @@ def envelope(linkage: Linkage) -> list[Point]:
     return [(f[0], f[2]) for f in found]
 
 
-def drawing() -> str:
-    m, linkage = bc.zoo.excavator_linkage(), Linkage.of_zoo()
-    g, q = linkage.given, m.neutral()
+Shape = tuple[list[Point], str, bool]  # points, style, whether it is closed
+YELLOW, DARK = 'fill="#f2b632" stroke="#8a6410" stroke-width="1.5"', 'fill="#4b5560" stroke="#222"'
+
+
+def body() -> list[Shape]:
+    """What does not move in the plane of the arm: tracks, house, cab."""
+    return [
+        ([(-2.2, 0.0), (2.2, 0.0), (2.2, 0.55), (1.8, 0.95), (-1.8, 0.95), (-2.2, 0.55)], DARK, True),
+        ([(-2.8, 1.05), (0.55, 1.05), (0.95, 1.25), (0.95, 1.5), (0.3, 2.0), (-2.8, 2.2)], YELLOW, True),
+        (
+            [(-0.9, 2.1), (0.1, 2.0), (0.35, 1.9), (0.35, 2.6), (0.1, 2.96), (-0.9, 2.96)],
+            'fill="#c9dbe6" stroke="#555"',
+            True,
+        ),
+    ]
+
+
+def places(m: bc.Mechanism, q: Point) -> tuple[dict[str, Point], dict[str, tuple[Point, Point]]]:
+    """Pins by name, and the two ends of each cylinder."""
 
     def at(frame: str) -> Point:
         return m.pose(q, frame)[[0, 2], 3]
 
-    boom, stick, bucket, tip = (at(n) for n in ("boom", "stick", "bucket", "tip"))
+    names = {"boom": "boom", "stick": "stick", "bucket": "bucket", "tip": "tip"}
+    names |= {"lever": "lever", "knee": "link", "ear": "link_bucket.b"}
     ends = {n: (at(f"{n}_barrel"), at(f"{n}_eye.b")) for n in ("boom", "stick", "bucket")}
-    lever, knee, ear = at("lever"), at("link"), at("link_bucket.b")
-    yellow, dark = 'fill="#f2b632" stroke="#8a6410" stroke-width="1.5"', 'fill="#4b5560" stroke="#222"'
+    return {name: at(frame) for name, frame in names.items()}, ends
+
+
+def arm(pins: dict[str, Point], ends: dict[str, tuple[Point, Point]], cylinders: Any) -> list[Shape]:
+    """Cylinders, boom, stick, bucket and its levers."""
+    boom, stick, bucket, tip, lever, knee, ear = pins.values()
+    shapes: list[Shape] = []
+    for name, (foot, eye) in ends.items():
+        way = (eye - foot) / np.linalg.norm(eye - foot)
+        barrel = foot + way * cylinders[name]["closed"] * 0.9
+        shapes.append(([foot, eye], 'fill="none" stroke="#9aa5ad" stroke-width="6"', False))
+        shapes.append(([foot, barrel], 'fill="none" stroke="#5d6a73" stroke-width="12"', False))
+    length = np.linalg.norm(stick - boom)
+    ahead = (stick - boom) / length
+    up = np.array([-ahead[1], ahead[0]])
+    over = (boom + stick) / 2 + up * 0.86
+    reach = bucket - stick
+    side = np.array([reach[1], -reach[0]]) / np.linalg.norm(reach)
+    shapes += [
+        ([boom - 0.15 * up, ends["boom"][1] - 0.35 * up, stick - 0.18 * up, stick + 0.2 * up,
+          ends["stick"][0] - 0.05 * up, over, ends["boom"][1] + 0.25 * up, boom + 0.22 * up], YELLOW, True),
+        ([ends["stick"][1], ends["bucket"][0], lever - 0.09 * side, bucket - 0.12 * side, bucket + 0.12 * side,
+          stick + 0.12 * side + 0.1 * reach], YELLOW, True),
+    ]  # fmt: skip
+    along = (tip - bucket) / np.linalg.norm(tip - bucket)
+    behind = np.array([-along[1], along[0]])
+    shell = [tip, tip + 0.1 * behind - 0.35 * along, bucket + 0.95 * along + 0.55 * behind,
+             bucket + 0.45 * along + 0.72 * behind, ear + 0.12 * behind, ear - 0.1 * along,
+             bucket - 0.12 * behind]  # fmt: skip
+    shapes.append((shell, 'fill="#8d8f92" stroke="#333" stroke-width="1.5"', True))
+    for a, b in ((lever, knee), (knee, ear)):
+        shapes.append(([a, b], 'fill="none" stroke="#333" stroke-width="7" stroke-linecap="round"', False))
+    return shapes
+
+
+def drawing() -> str:
+    m, linkage = bc.zoo.excavator_linkage(), Linkage.of_zoo()
+    pins, ends = places(m, m.neutral())
+    boom, stick, bucket, tip, lever, knee, ear = pins.values()
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * SCALE:.0f} {HEIGHT * SCALE:.0f}" '
         'font-family="sans-serif" font-size="15" fill="#222">',
         f'<rect width="100%" height="100%" fill="#fbfaf7"/><rect y="{TOP * SCALE:.1f}" width="100%" height="100%" '
         'fill="#e9e1d0"/>',
         shape(envelope(linkage), 'fill="#2a78c0" fill-opacity="0.08" stroke="#2a78c0" stroke-dasharray="6 5"'),
-        shape([(-2.2, 0.0), (2.2, 0.0), (2.2, 0.55), (1.8, 0.95), (-1.8, 0.95), (-2.2, 0.55)], dark),
-        shape([(-2.8, 1.05), (0.55, 1.05), (0.95, 1.25), (0.95, 1.5), (0.3, 2.0), (-2.8, 2.2)], yellow),
-        shape(
-            [(-0.9, 2.1), (0.1, 2.0), (0.35, 1.9), (0.35, 2.6), (0.1, 2.96), (-0.9, 2.96)],
-            'fill="#c9dbe6" stroke="#555"',
-        ),
+        *(shape(*part) for part in (*body(), *arm(pins, ends, linkage.given["cylinders"]))),
     ]
-    for name, (foot, eye) in ends.items():
-        way = (eye - foot) / np.linalg.norm(eye - foot)
-        barrel = foot + way * g["cylinders"][name]["closed"] * 0.9
-        lines.append(shape([foot, eye], 'fill="none" stroke="#9aa5ad" stroke-width="6"', close=False))
-        lines.append(shape([foot, barrel], 'fill="none" stroke="#5d6a73" stroke-width="12"', close=False))
-    over = (boom + stick) / 2 + np.array([-0.62, 0.86])
-    arm = stick - boom
-    up = np.array([-arm[1], arm[0]]) / np.linalg.norm(arm)
-    lines += [
-        shape([boom - 0.15 * up, ends["boom"][1] - 0.35 * up, stick - 0.18 * up, stick + 0.2 * up,
-               ends["stick"][0] - 0.05 * up, over, ends["boom"][1] + 0.25 * up, boom + 0.22 * up], yellow),
-        shape([ends["stick"][1], ends["bucket"][0], lever + [0.08, 0.05], bucket + [0.12, 0.0], bucket - [0.12, 0.05],
-               stick - [0.12, 0.25]], yellow),
-    ]  # fmt: skip
-    along = (tip - bucket) / np.linalg.norm(tip - bucket)
-    behind = np.array([-along[1], along[0]])
-    shell = [tip, tip + 0.1 * behind - 0.35 * along, bucket + 0.95 * along + 0.55 * behind,
-             bucket + 0.45 * along + 0.72 * behind, ear + 0.12 * behind, ear - 0.1 * along, bucket - 0.12 * behind]  # fmt: skip
-    lines.append(shape(shell, 'fill="#8d8f92" stroke="#333" stroke-width="1.5"'))
-    for a, b in ((lever, knee), (knee, ear)):
-        lines.append(shape([a, b], 'fill="none" stroke="#333" stroke-width="7" stroke-linecap="round"', close=False))
     for a, b in ((boom, stick), (stick, bucket), (bucket, tip)):
         lines.append(shape([a, b], 'fill="none" stroke="#b3261e" stroke-width="1" stroke-dasharray="3 4"', close=False))
-    pins = [boom, stick, bucket, lever, knee, ear, tip, *(p for pair in ends.values() for p in pair)]
-    lines += [pin(p) for p in pins]
+    marked = [boom, stick, bucket, lever, knee, ear, tip, *(p for pair in ends.values() for p in pair)]
+    lines += [pin(p) for p in marked]
     middle = {n: (a + b) / 2 for n, (a, b) in ends.items()}
     lines += [
         label(boom, "boom pin", -10, -6, "end"),

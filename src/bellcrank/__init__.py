@@ -11,6 +11,7 @@
     run = bc.simulate(plant, seconds=10)            a Record; run.plot(), run.save("run.parquet")
     bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
+    bc.study(plant, {"boom.mass": bc.uniform(1, 2)}, runs=10_000, ...)    through Dask, into Parquet files
     bc.drive(plant)                                 in real time
     bc.export(plant, "plant", to="c")               for other programs
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
@@ -51,6 +52,8 @@ _HOMES = {
         *("Adjoint", "Drive", "Event", "Gradient", "Sampled", "Saving", "Simulator", "Solver", "Stepper", "System"),
         *("drive", "gradient", "simulate", "stepper", "system"),
     ),
+    "studies.study": ("Study", "study"),
+    "studies.ranges": ("log_uniform", "normal", "uniform"),
     "exporting.call": ("export",),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),
@@ -71,6 +74,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f'module "bellcrank" has no attribute "{name}"', name=name, obj=_import_module(__name__))
+    _import_module(f"{__name__}.plugins").load()  # what installed packages add
     if not _HOME[name]:
         return _import_module(f"{__name__}.{name}")
     found = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -76,6 +76,11 @@ from bellcrank.structures.matrix_market import read_matrix as read_matrix
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section
+from bellcrank.studies.ranges import log_uniform as log_uniform
+from bellcrank.studies.ranges import normal as normal
+from bellcrank.studies.ranges import uniform as uniform
+from bellcrank.studies.study import Study as Study
+from bellcrank.studies.study import study as study
 from bellcrank.tables import interp as interp
 from bellcrank.version import __version__ as __version__
 

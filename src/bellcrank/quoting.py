@@ -43,8 +43,10 @@ LIBM = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "
 RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for word in keyword.kwlist)}
 
 
-def refused(name: str) -> str:
+def refused(name: object) -> str:
     """Why this cannot be a name; empty where it can."""
+    if not isinstance(name, str):  # what people give as a name may be anything
+        return f"{line(repr(name))[:60]} is of type {type(name).__name__}; expected a name, as text"
     found = _REFUSED.search(name)
     if found is None:
         return ""

@@ -158,7 +158,7 @@ def test_names_that_are_no_identifiers_stay_apart(tmp_path: Path) -> None:
 def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
     m = bc.zoo.planar3r()
     for thing, why in (
-        (bc.Simulator(m, events=[bc.Event("v", lambda t, q, v, x, u: q[0])]), "events"),
+        (bc.Simulator(m, "dopri5").program((True, True)), "rows"),
         (bc.Simulator(bc.zoo.four_bar(), form="minimal"), "minimal form"),
         (3, "expected a Graph"),
         ([], "nothing to export"),

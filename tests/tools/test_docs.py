@@ -18,7 +18,7 @@ from bellcrank.papers.counts import published
 from prose import FENCE, ROOT, UPDATE, run_console, run_python
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "SECURITY.md", *DOCS]
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
 ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
 

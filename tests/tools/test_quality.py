@@ -19,7 +19,8 @@ def run(*command: str) -> None:
 
 
 def test_ruff() -> None:
-    run("ruff", "check", "--output-format=concise", "src", "tests", *(["bench"] if (ROOT / "bench").is_dir() else []))
+    folders = [name for name in ("src", "tests", "docs", "bench") if (ROOT / name).is_dir()]
+    run("ruff", "check", "--output-format=concise", *folders)
 
 
 def test_mypy_strict() -> None:

@@ -1,13 +1,13 @@
-"""README.md runs from top to bottom, prints what it says, and names what there is."""
+"""README.md runs from top to bottom, prints what it says, and is two screens."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bellcrank.dynamics import METHODS, QUANTITIES
 from prose import ROOT, run_console, run_python
 
 README = ROOT / "README.md"
+SCREENS = 2 * 45  # lines
 
 
 def test_python() -> None:
@@ -18,22 +18,23 @@ def test_commands(tmp_path: Path) -> None:
     run_console(README, tmp_path)
 
 
-def test_the_table_of_methods_is_complete() -> None:
-    rows = [line for line in README.read_text("utf-8").splitlines() if line.startswith("| `")]
-    assert [row.split("`")[1] for row in rows] == list(METHODS)
-    for row, method in zip(rows, METHODS.values(), strict=True):
-        assert method.topology in row
-        assert method.citation.rpartition(", ")[2].rstrip(".") in row
-        assert "everything else" in row or ", ".join(method.solves) in row
-
-
-def test_every_quantity_is_mentioned() -> None:
-    text = README.read_text("utf-8")
-    assert [name for name in QUANTITIES if f"`{name}`" not in text] == []
+def test_it_is_two_screens() -> None:
+    """What is longer belongs into docs/."""
+    assert len(README.read_text("utf-8").splitlines()) <= SCREENS
 
 
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in ("run", "test", "bench"):
+    for target in ("run", "test", "bench", "docs"):
         assert f"make {target}" in README.read_text("utf-8")
         assert f"\n{target}:" in makefile
+
+
+def test_its_speeds_are_those_of_the_page() -> None:
+    """Every number of its table stands on the page with all of them."""
+    page = (ROOT / "docs/speed.md").read_text("utf-8")
+    rows = [line for line in README.read_text("utf-8").splitlines() if "ns | " in line and line.count("|") == 5]
+    assert len(rows) == 4
+    for ours, theirs in ((row.split("|")[2].strip(), row.split("|")[3].strip()) for row in rows[:3]):
+        assert f"{ours} |" in page
+        assert f"({theirs.removesuffix(' ns')}) ns" in page

@@ -27,6 +27,7 @@ MECHANISMS = {
     "delta": (18, 15, 3),
     "double_wishbone": (5, 4, 1),
     "excavator_linkage": (12, 20, 4),
+    "excavator_flexible": (15, 20, 7),
 }
 
 

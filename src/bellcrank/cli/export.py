@@ -15,7 +15,7 @@ from bellcrank.quoting import stem
 @app.command()
 def export(
     name: MechanismArg,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (a folder of C99), fmu2, fmu3, casadi.")],
+    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (C99), fmu2, fmu3, casadi, wasm, page.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="What to write.")] = None,
     functions: Annotated[
         list[str] | None,
@@ -42,7 +42,8 @@ def export(
     from bellcrank.excavators.machines import MACHINES
 
     m = mechanism(name, base, check)
-    thing = MACHINES[name]().system if name in MACHINES and not functions else m
+    machine = MACHINES[name]() if name in MACHINES and not functions else None
+    thing = m if machine is None else machine if to == "page" else machine.system
     path = out or Path(stem(m.name) + {"fmu2": ".fmu", "fmu3": ".fmu", "casadi": ".so"}.get(to, ""))
     wanted = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
     how = bc.Solver(integrator or "rk4", step, method=method, form="projected" if m.loops else "minimal")

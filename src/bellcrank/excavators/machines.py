@@ -8,4 +8,8 @@ from bellcrank.cockpit.machines import Machine
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
 
-MACHINES: dict[str, Callable[[], Machine]] = {"excavator": excavator.machine, "excavator_linkage": linkage.machine}
+MACHINES: dict[str, Callable[[], Machine]] = {
+    "excavator": excavator.machine,
+    "excavator_linkage": linkage.machine,
+    "excavator_flexible": linkage.flexible,
+}

@@ -12,9 +12,11 @@ from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of
+from bellcrank.exporting.wasm import write_wasm
+from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
-TO = ("c", "fmu2", "fmu3", "casadi")
+TO = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")
 
 
 def export(
@@ -29,6 +31,8 @@ def export(
     step: float | None = None,
     method: str | None = None,
     form: str | None = None,
+    tolerance: float | None = None,
+    events: Sequence[Event] = (),
     solver: Solver | None = None,
     platforms: Sequence[str] | str = (),
 ) -> Path:
@@ -38,28 +42,37 @@ def export(
         bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
         bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
         bc.export(arm, "arm.so", to="casadi", functions=["forward_dynamics"])      for casadi.external, with jac_
+        bc.export(plant, "plant", to="wasm")                a folder: WebAssembly, JavaScript that calls it, its types
+        bc.export(crane, "crane", to="page")                a folder: the page of bc.drive, with the machine in it
 
-    thing: a System, a Simulator or a Program is a machine that takes fixed steps; a Mechanism is one, too, with a force
+    thing: a System, a Simulator or a Program is a machine that takes steps; a Mechanism is one, too, with a force
     on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
     them, are functions. functions: more of them, as graphs, kernels, or names of quantities.
 
     name: of files and functions; that of the mechanism unless told. dtype: "float64" or "float32". integrator, step,
-    method, form: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
+    method, form, events: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
+    tolerance: the integrator chooses its steps, and step is how far each call goes.
     platforms: that an FMU has binaries for; this computer's unless told, "all" for all that there are (by ziglang).
 
     All of it: docs/export.md.
     """
     if to not in TO:
         raise InputError(unknown("to", to, TO))
-    short = {"integrator": integrator, "step": step, "method": method, "form": form}
+    short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
     chosen = grouped(Solver, "solver", solver, short)
+    if to == "page":
+        from bellcrank.exporting.page import write_page
+
+        return write_page(thing, Path(path), chosen)
     m = mechanism_of(thing)
     if m is not None and m.loops and form is None and solver is None:
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
-    found = export_of(thing, functions, name, chosen)
+    found = export_of(thing, functions, name, chosen, events)
     if to in ("fmu2", "fmu3"):
         return write_fmu(found, Path(path), int(to[-1]), platforms)
     if to == "casadi":
         return write_casadi(found, Path(path))
+    if to == "wasm":
+        return write_wasm(found, Path(path))
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
     return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})

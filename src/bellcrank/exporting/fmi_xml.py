@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from bellcrank.emit.c.stepper import Stepper
 from bellcrank.exporting.variables import Variable, Variables, powers, units
 from bellcrank.quoting import xml
 from bellcrank.version import __version__
@@ -17,6 +18,7 @@ KINDS = {
     "input": ("input", "continuous", ""),
     "parameter": ("parameter", "tunable", "exact"),
     "output": ("output", "continuous", "calculated"),
+    "indicator": ("local", "continuous", "calculated"),
 }
 STARTED = ("state", "input", "parameter")
 
@@ -26,8 +28,13 @@ class About:
     title: str
     identifier: str
     token: str
-    step: float
+    stepper: Stepper
     sources: Sequence[str]
+
+    @property
+    def steps(self) -> dict[str, str]:
+        """What Co-Simulation says of steps: samples fall on a grid of ours."""
+        return {"canHandleVariableCommunicationStepSize": "false" if self.stepper.program.ports.clocks else "true"}
 
 
 def tag(word: str, /, *inside: str, **attributes: str | float) -> str:
@@ -69,7 +76,8 @@ def unit_definitions(variables: Variables) -> str:
 
 
 def experiment(about: About) -> str:
-    return tag("DefaultExperiment", startTime="0", stopTime="1", stepSize=about.step)
+    tolerance = about.stepper.tolerance if about.stepper.adaptive else ""
+    return tag("DefaultExperiment", startTime="0", stopTime="1", tolerance=tolerance, stepSize=about.stepper.step)
 
 
 def listed(numbers: Iterable[int]) -> str:
@@ -94,13 +102,13 @@ def _of_2(about: About, variables: Variables) -> str:
     return tag(
         "fmiModelDescription",
         tag("ModelExchange", files, **can),
-        tag("CoSimulation", files, **can, canHandleVariableCommunicationStepSize="true"),
+        tag("CoSimulation", files, **can, **about.steps),
         unit_definitions(variables),
         experiment(about),
         tag("ModelVariables", *(_variable_2(v) for v in variables.all)),
         tag("ModelStructure", *structure),
         fmiVersion="2.0", modelName=about.title, guid=about.token, generationTool=f"bellcrank {__version__}",
-        variableNamingConvention="flat", numberOfEventIndicators="0",
+        variableNamingConvention="flat", numberOfEventIndicators=len(variables.of("indicator")),
     )  # fmt: skip
 
 
@@ -128,10 +136,11 @@ def _of_3(about: About, variables: Variables) -> str:
     structure = [_unknown_3("Output", v) for v in variables.of("state", "output")]
     structure += [_unknown_3("ContinuousStateDerivative", v) for v in variables.of("rate")]
     structure += [tag("InitialUnknown", valueReference=v.reference) for v in variables.of("rate", "output")]
+    structure += [_unknown_3("EventIndicator", v) for v in variables.of("indicator")]
     return tag(
         "fmiModelDescription",
         tag("ModelExchange", **can),
-        tag("CoSimulation", **can, canHandleVariableCommunicationStepSize="true"),
+        tag("CoSimulation", **can, **about.steps),
         unit_definitions(variables),
         experiment(about),
         tag("ModelVariables", *(_variable_3(v) for v in variables.all)),

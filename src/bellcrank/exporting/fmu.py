@@ -19,14 +19,15 @@ from bellcrank.exporting import fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
 from bellcrank.exporting.things import Export
 from bellcrank.exporting.variables import Variables
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Ports
 
 SOURCES = Path(__file__).parent / "sources"
 MOVED = ("y", "u", "p")  # with respect to which there are derivatives
+ACTIONS = ("record", "stop", "switch")  # by the numbers that instance.h knows
 # What each array of a machine's functions is in the macros of model.h.
 ARRAYS = {
     "t": "(s)", "y": "((s) + 1)", "s": "(s)", "u": "(u)", "p": "(p)",
-    "d_y": "(dy)", "d_u": "(du)", "d_p": "(dp)", "w_dy": "(w)", "w_out": "(w)",
+    "e": "(e)", "w_g": "(w)", "d_y": "(dy)", "d_u": "(du)", "d_p": "(dp)", "w_dy": "(w)", "w_out": "(w)",
     "g_y": "(gy)", "g_u": "(gu)", "g_p": "(gp)",
 }  # fmt: skip
 
@@ -54,7 +55,7 @@ def contents(found: Export, version: int, targets: Sequence[str]) -> dict[str, b
     token = hashlib.sha256("".join([*own.values(), *text.values()]).encode()).hexdigest()[:32]
     sources = {**own, **text, "model.h": model_header(package, token, version)}
     variables = Variables(found.stepper)
-    about = fmi_xml.About(found.name, package.name, token, found.stepper.step, tuple(sources))
+    about = fmi_xml.About(found.name, package.name, token, found.stepper, tuple(sources))
     made: dict[str, bytes | str] = {"modelDescription.xml": fmi_xml.description(about, variables, version)}
     made |= {f"sources/{name}": text for name, text in sources.items()}
     if version == 3:
@@ -68,7 +69,9 @@ def contents(found: Export, version: int, targets: Sequence[str]) -> dict[str, b
 def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
     """Rates and outputs along directions, and back."""
     found = dict[str, Graph]()
-    for word, graph, of in (("slope", s.slope, "dy"), ("observe", s.observe, "out")):
+    asked = [("slope", s.slope, "dy"), ("observe", s.observe, "out")]
+    asked += [("indicate", s.indicate, "g")] if s.program.ports.events else []
+    for word, graph, of in asked:
         wrt = [x for x in MOVED if x in graph.inputs]
         along = graph.jvp(wrt)
         found[f"{word}_along"] = Graph(along.name, along.inputs, {f"d_{of}": along.outputs[f"d_{of}"]}, along.tape)
@@ -81,26 +84,50 @@ def model_header(package: Package, token: str, version: int) -> str:
     """Sizes, places, and the machine's functions under names that sources/ knows."""
     s = package.stepper
     assert s is not None
-    names = [m.name for m in s.state]
-    sizes = {"N_S": len(names), "N_Y": s.size, "N_U": len(s.inputs), "N_P": len(s.parameters), "N_OUT": len(s.outputs)}
-    places = {f"AT_{x.upper()}": len(names) - 1 - names[::-1].index(x) for x in ("steps", "begin", "step")}
-    remembers = {"REMEMBERS": int(bool(s.fields.get("memory")))}
-    lines = [f"#define {word} {n}" for word, n in (sizes | places | remembers).items()]
+    ports = s.program.ports
+    sizes = {
+        "N_S": len(s.state), "N_Y": s.size, "N_U": len(s.inputs), "N_P": len(s.parameters), "N_OUT": len(s.outputs),
+        "N_E": len(ports.events), "N_CLOCKS": len(ports.clocks), "ADAPTIVE": int(s.adaptive),
+        "REMEMBERS": int(bool(s.fields.get("memory"))),
+    }  # fmt: skip
+    step = "step" if s.watched else "h"
+    fields = {"steps": "n", "begin": "begin", "step": step, "next_step": "h", "fresh": "fresh"}
+    fields |= {"rtol": "rtol", "atol": "atol"}
+    places = {f"AT_{word.upper()}": s.places[field] for word, field in fields.items() if field in s.places}
+    lines = [f"#define {word} {n}" for word, n in (sizes | places).items()]
+    lines += tables(ports)
     lines += [f'#define MODEL_TOKEN "{token}"', *(["#define WITH_ADJOINT"] if version == 3 else [])]
     rest = ", ".join(f"({x})" for x in package.handed)
     lines.append(f"#define MODEL_REST(s, u, p) {package.name}_rest({rest})")
+    lines.append(f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({rest})")
     along, back = "s, u, p, dy, du, dp, out", "s, u, p, w, gy, gu, gp"
     calls: Mapping[str, tuple[str, Sequence[str]]] = {
         "begin": ("s, u, p, next", ["(next)"]),
-        "tick": ("s, u, p, next, status", ["(next)", "(status)"]),
-        **dict.fromkeys(("slope", "observe"), ("s, u, p, out", ["(out)"])),
-        **dict.fromkeys(("slope_along", "observe_along"), (along, ["(out)"])),
-        **dict.fromkeys(("slope_back", "observe_back"), (back, [])),
+        "renew": ("s, u, p, next", ["(next)"]),
+        "switch": ("s, u, p, e, out", ["(out)"]),
+        **dict.fromkeys(("slope", "observe", "indicate"), ("s, u, p, out", ["(out)"])),
+        **dict.fromkeys(("slope_along", "observe_along", "indicate_along"), (along, ["(out)"])),
+        **dict.fromkeys(("slope_back", "observe_back", "indicate_back"), (back, [])),
     }
     for text in package.texts:
         word = text.name.removeprefix(f"{package.name}_")
+        if word not in calls:
+            continue
         head, results = calls[word]
         given = [ARRAYS[x] for x in text.graph.inputs]
         filled = results or [ARRAYS[x] for x in text.graph.outputs]
         lines.append(f"#define MODEL_{word.upper()}({head}) {text.name}({', '.join([*given, *filled])})")
     return "\n".join([f"/* {package.title} */", f'#include "{package.name}.h"\n', *lines, ""])
+
+
+def tables(ports: Ports) -> list[str]:
+    """What events do, which way they cross zero, and when samples are taken."""
+    found = list[str]()
+    if ports.events:
+        actions = ", ".join(str(float(ACTIONS.index(e.action))) for e in ports.events)
+        directions = ", ".join(str(float(e.direction)) for e in ports.events)
+        found += [f"#define MODEL_ACTIONS {{{actions}}}", f"#define MODEL_DIRECTIONS {{{directions}}}"]
+    if ports.clocks:
+        rows = ", ".join(f"{{{each!r}, {late!r}}}" for each, late in ports.clocks)
+        found.append(f"#define MODEL_CLOCKS {{{rows}}}")
+    return found

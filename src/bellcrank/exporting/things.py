@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bellcrank.build import graphs
@@ -15,8 +15,11 @@ from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
-from bellcrank.sim.plan import STEP
-from bellcrank.sim.settings import Solver
+from bellcrank.sim.arguments import positive
+from bellcrank.sim.events import Event
+from bellcrank.sim.plan import STEP, TOLERANCE, chooses_steps
+from bellcrank.sim.sampling import checked as check_samples
+from bellcrank.sim.settings import Solver, changed
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System, system
 
@@ -32,7 +35,7 @@ class Export:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of arrays: what their elements are called
 
 
-def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver) -> Export:
+def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver, events: Sequence[Event] = ()) -> Export:
     """thing: a Graph, a Kernel or several; a Mechanism and functions of it; a Mechanism, System, Simulator or Program
     as a machine that takes steps, with functions beside them.
     """
@@ -48,10 +51,17 @@ def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver) -
         return Export(name or next(iter(own)), own | made)
     if isinstance(thing, Mechanism) and made:
         return Export(name or thing.name, made, columns=columns(thing))
-    program = program_of(thing, solver)
-    step = STEP if solver.step is None else solver.step
+    how = changed(thing.solver, said(solver)) if isinstance(thing, Simulator) else solver
+    program = program_of(thing, how, events)
+    step = STEP if how.step is None else positive("step", how.step)
     found = name or (m.name if m is not None else program.tick.name.partition(".")[0])
-    return Export(found, made, Stepper(program, step), columns(m) if m is not None else {})
+    made_of = TOLERANCE if how.tolerance is None else how.tolerance
+    return Export(found, made, Stepper(program, step, made_of), columns(m) if m is not None else {})
+
+
+def said(solver: Solver) -> dict[str, Any]:
+    """What is not as usual."""
+    return {f.name: x for f in fields(solver) if (x := getattr(solver, f.name)) != f.default}
 
 
 def mechanism_of(thing: Any) -> Mechanism | None:
@@ -60,24 +70,23 @@ def mechanism_of(thing: Any) -> Mechanism | None:
     return thing.mechanism if isinstance(thing, System) else thing if isinstance(thing, Mechanism) else None
 
 
-def program_of(thing: Any, solver: Solver) -> Program:
+def program_of(thing: Any, solver: Solver, events: Sequence[Event]) -> Program:
     """The machine that takes steps."""
     if isinstance(thing, Program):
         return thing
     if isinstance(thing, Mechanism):
         thing = driven(thing)
     if isinstance(thing, System):
-        thing = Simulator(thing, solver=solver)
+        thing = Simulator(thing, solver=solver, events=events)
     if not isinstance(thing, Simulator):
         raise InputError(
             f"export: got {brief(thing)}; expected a Graph or a Kernel (or a list of them), a Mechanism, a System, a "
             "Simulator or a Program."
         )
-    if thing.events:
-        raise InputError(
-            f'event "{thing.events[0].name}": what is exported takes fixed steps without events; leave out events=.'
-        )
-    return thing.program(rows=False)
+    adaptive = solver.tolerance is not None and chooses_steps(thing.integrator, solver)
+    watched = adaptive or bool(thing.events)
+    check_samples(thing.system, STEP if solver.step is None else solver.step, watched)
+    return thing.program((adaptive, True) if watched else None, rows=False)
 
 
 def driven(m: Mechanism) -> System:

@@ -15,7 +15,7 @@ from bellcrank.nodes.node import Node
 
 @dataclass(frozen=True)
 class Variable:
-    kind: str  # time, state, rate, input, parameter, output
+    kind: str  # time, state, rate, input, parameter, output, indicator
     name: str
     unit: str
     start: float
@@ -30,15 +30,20 @@ class Variables:
 
     @cached_property
     def all(self) -> list[Variable]:
-        """In the order of their references: time, states, rates, inputs, parameters, outputs (sources/instance.h)."""
+        """In the order of their references: time, states, rates, inputs, parameters, outputs, indicators of
+        events (sources/instance.h).
+        """
         s = self.stepper
         states = s.state[1 : 1 + s.size]
         rates = [Member(f"der({m.name})", f"{m.unit or 1}/s") for m in states]
         groups = {
             "time": [Member("time", "s")], "state": states, "rate": rates, "input": s.inputs,
             "parameter": s.parameters, "output": s.outputs,
+            "indicator": [Member(f"event({e.name})", "") for e in s.program.ports.events],
         }  # fmt: skip
         depends = {"rate": self._depends(s.slope, "dy"), "output": self._depends(s.observe, "out")}
+        if groups["indicator"]:
+            depends["indicator"] = self._depends(s.indicate, "g")
         taken, found = dict[str, int](), list[Variable]()
         for kind, members in groups.items():
             for k, m in enumerate(members):

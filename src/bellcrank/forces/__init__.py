@@ -4,9 +4,11 @@ elements between two frames or between joints, bc.system(..., elements=[...]).
 
 from __future__ import annotations
 
+from bellcrank.forces.barriers import Block, Pad, Post, Together
 from bellcrank.forces.bushing import Bushing
 from bellcrank.forces.contact import Contact, feet
 from bellcrank.forces.curves import Curve, curve
+from bellcrank.forces.cutting import Cutting
 from bellcrank.forces.element import Between, Coupling, Element, JointLaw, Law
 from bellcrank.forces.gears import Belt, Gear, Rack, Worm
 from bellcrank.forces.impact import damping_of, restitution_of
@@ -20,6 +22,7 @@ from bellcrank.forces.tyres import LinearTyre, MagicTyre, read_tyre
 __all__ = [
     "Belt",
     "Between",
+    "Block",
     "Box",
     "Bushing",
     "Cable",
@@ -27,6 +30,7 @@ __all__ = [
     "Contact",
     "Coupling",
     "Curve",
+    "Cutting",
     "Cylinder",
     "Element",
     "EndStop",
@@ -37,11 +41,14 @@ __all__ = [
     "LinearTyre",
     "MagicTyre",
     "NonlinearSpring",
+    "Pad",
     "Plane",
+    "Post",
     "Rack",
     "Soil",
     "Sphere",
     "Terrain",
+    "Together",
     "Worm",
     "curve",
     "damping_of",

@@ -32,6 +32,15 @@ def _nothing() -> Any:
     raise LookupError("this program was made without ports: nobody said what its numbers mean")
 
 
+@dataclass(frozen=True)
+class Crossing:
+    """An event: what it is called, what happens (stop, record, switch), and which way its function must cross zero."""
+
+    name: str
+    action: str
+    direction: int
+
+
 @dataclass(frozen=True, eq=False)
 class Ports:
     """What the numbers of a program mean: names, units and starts of y, u and p, and what can be observed of them."""
@@ -44,6 +53,10 @@ class Ports:
     resting: Callable[[], Array] = _nothing  # these are made when somebody asks
     watching: Callable[[], Graph] = _nothing
     rating: Callable[[], Graph] = _nothing
+    events: tuple[Crossing, ...] = ()
+    indicating: Callable[[], Graph] = _nothing
+    switching: Callable[[], Graph] = _nothing
+    clocks: tuple[tuple[float, float], ...] = ()  # of samples: seconds between them, and from the start to the first
 
     @cached_property
     def rest(self) -> Array:
@@ -59,6 +72,16 @@ class Ports:
     def rate(self) -> Graph:
         """(t, y, u, p) -> dy, how fast y changes."""
         return self.rating()
+
+    @cached_property
+    def indicators(self) -> Graph:
+        """(t, y, u, p) -> g, the functions of the events."""
+        return self.indicating()
+
+    @cached_property
+    def switch(self) -> Graph:
+        """(t, y, u, e, p) -> y after the events that are 1 in e."""
+        return self.switching()
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,17 @@ class Mechanism(Quantities):
             for name in names:
                 if why := refused(name):
                     raise ModelError(f"the {what} {why}.")
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        """What belongs to a joint of several elements is called after it, and nobody else may be."""
+        for elements in self.columns:
+            if len(set(elements)) < len(elements):
+                twice = next(x for x in elements if elements.count(x) > 1)
+                raise ModelError(
+                    f'two joints have an element that is called "{twice}": what belongs to a joint is called after it '
+                    '("base.x"), and here another joint has that name. Rename one of them.'
+                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the parts, not the compiled code."""

@@ -50,8 +50,8 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 Value: TypeAlias = Union["Node", float]
-ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
 Table: TypeAlias = dict[str, dict[tuple[Any, ...], "Node"]]  # by operation, then by arguments
+ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
 
 
 class Tape:

@@ -312,6 +312,7 @@ class Dynamics(ABC):
             lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
             lambda: self.outputs,
             lambda: self.f,
+            clocks=tuple(dict.fromkeys((c.every, late) for c in s.sampled for late in {0.0, float(c.delay)})),
         )
 
 
@@ -323,6 +324,5 @@ def derivative(of: str, wrt: str) -> str:
 def checked_names(found: Dynamics) -> None:
     """An error where a run is to be differentiated with respect to something that it has not."""
     known = [*found.system.parameters, *found.elements]
-    for name in found.wrt:
-        if name not in known:
-            raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")
+    for name in (x for x in found.wrt if x not in known):
+        raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")

@@ -80,6 +80,20 @@ def crossings(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
     return dynamics.trace("events", values, dynamics.arguments)
 
 
+def switches(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
+    """(t, y, u, e, p) -> the state after the events that are 1 in e, for those who find them themselves."""
+
+    def after(t: Scalar, y: Any, e: Any, u: Any = ()) -> dict[str, Any]:
+        now = list(y)
+        for happened, event in zip(e, events, strict=True):
+            if event.action == "switch":
+                new = dynamics.rejoined(switched(dynamics.system, event, t, now, u))
+                now = [where(happened > 0.5, a, b) for a, b in zip(new, now, strict=True)]
+        return {"y": now}
+
+    return dynamics.trace("switch", after, {**dynamics.arguments, "e": (len(events),)})
+
+
 def switched(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
     """The state after the event."""
     assert event.then is not None

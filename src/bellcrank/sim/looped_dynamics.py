@@ -22,7 +22,7 @@ from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.dynamics.loops.partition import pivots
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
@@ -36,7 +36,6 @@ from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
-FORMS = ("minimal", "projected", "lagrange")
 FINAL = 2  # rounds of Newton's method at the end of a step
 LOOSE = 1e-2  # metres, or radians: what a step may leave open where only springs hold it
 # How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
@@ -251,8 +250,6 @@ class LoopedDynamics(Dynamics):
 
 def method_of(system: System, solver: Solver) -> Method:
     """The method whose terms a form takes."""
-    if solver.form not in FORMS:
-        raise InputError(unknown("form", solver.form, FORMS))
     if solver.form != "minimal":
         return method_for(system.mechanism, graphs.Request("forward_dynamics", solver.method))
     if solver.method not in ("auto", "crba"):

@@ -32,6 +32,7 @@ from bellcrank.sim.run import Done, Rows
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System
+from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
@@ -87,6 +88,7 @@ class Drive:
         self.substeps, self.every, self.core = substeps, every, core
         self.step = 1.0 / (self.rate * substeps)
         self._p = self.system.parameters.vector(parameters or {}, "drive").reshape(1, -1)
+        self._tuning = Tuning(self.system.parameters, self._p[0])
         self._limit = None if keep is None else round(positive("keep", keep) * self.rate / every)
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
@@ -161,6 +163,7 @@ class Drive:
         y = self.simulator.dynamics.closure.checked(y, self._p)
         self.shared.restart(self.program.begun(y, self.step)[:, 0])
         self.kept = Kept(self.shared.row + self.shared.nu, self._limit)
+        self._tuning.begin()
         self._fresh = True
         self._suited()
         if again:
@@ -186,6 +189,13 @@ class Drive:
             raise InputError(f"inputs: {new.tolist()} is not finite.")
         with self._lock:
             self.shared.send(new)
+
+    def tune(self, values: Mapping[str, float]) -> None:
+        """Other values of free numbers, from the next period on. The record keeps what they were in each row."""
+        with self._lock:
+            now = float(self.shared.newest()[0][self._places.place("t")])
+            new = self._tuning.change(values, now)
+            self.shared.parameters[: len(new)] = self._p[0] = new
 
     def snapshot(self) -> Snapshot:
         """The newest state. Never waits for the loop."""
@@ -226,7 +236,7 @@ class Drive:
         return recorded(
             Outcome(
                 self.simulator.dynamics, self.simulator.integrator, self._places, done, (), inputs, self._p,
-                (), settings,
+                (), settings, tuned=self._tuning.rows(table[:, 0], self.step),
             )
         )  # fmt: skip
 

@@ -287,7 +287,7 @@ def system(
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
-    _check_outputs(made)
+    _check_columns(made)
     return made
 
 
@@ -314,22 +314,29 @@ def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
     """The states that the control brings along."""
     if isinstance(given, Mapping):
         given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
-    for z in given:
+    for z in listed("states", given, "states"):
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
     if given and control is None:
-        raise InputError(f"there are states ({', '.join(z.name for z in given)}) but no control that would move them.")
+        raise InputError(
+            f"there are states ({', '.join(str(z.name) for z in given)}) but no control that would move them."
+        )
     return tuple(given)
 
 
-def _check_outputs(s: System) -> None:
+def _check_columns(s: System) -> None:
+    """States and outputs are columns of a record, and none may stand in the place of another."""
     q, v = s.mechanism.columns
-    taken = {"t", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
-    taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS}
+    taken = {"t", "run", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
+    taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS} | {f"{n}.command" for n in s.commands}
     taken |= set(s.element_units) | {f"{name}.drive" for name in s.motions}
-    taken |= {z.name for z in s.states} | {f"{n}.command" for n in s.commands}
+    states = [z.name for z in s.states]
+    for what, names, others in (("state", states, taken), ("output", list(s.outputs), taken.union(states))):
+        for name in names:
+            if name in others:
+                raise InputError(f'{what} "{name}" has the name of a column that every record has; give it another.')
+            if not name:
+                raise InputError(f"a {what} has an empty name; every column of a record needs one of its own.")
     for name, f in s.outputs.items():
-        if name in taken:
-            raise InputError(f'output "{name}" has the name of a column that every record has; give it another.')
         if not callable(f):
             raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')

@@ -10,16 +10,18 @@ stiff, or a ball that comes to rest in infinitely many bounces, would go on for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.layout import FINISHED, NEVER, TOO_SMALL, size
+from bellcrank.graph.program import Crossing
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.event_steps import located_events, spent
-from bellcrank.sim.events import Event, crossed, crossings
+from bellcrank.sim.events import Event, crossed, crossings, switches
 from bellcrank.sim.fixed_steps import begun, broken, chosen, fed, is_sound, renewed, untroubled
 from bellcrank.sim.stepsize import judged
 from bellcrank.sim.summary import NOTHING, Summary, Watch
@@ -96,7 +98,12 @@ class Watched:
             locate=traced("locate", partial(located_events, self)) if self.events else None,
             start=traced("start", self._start),
             renew=renewed(self.layout, self.integrator, self.dynamics) if self.renews else None,
-            ports=self.dynamics.ports,
+            ports=replace(
+                self.dynamics.ports,
+                events=tuple(Crossing(e.name, e.action, e.direction) for e in self.events),
+                indicating=lambda: self.crossings,
+                switching=lambda: switches(self.dynamics, self.events),
+            ),
         )
 
     @cached_property

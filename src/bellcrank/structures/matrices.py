@@ -18,19 +18,35 @@ from bellcrank.extras import extra
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, reduced, sparse
+from bellcrank.structures.supports import supports as standing
 
 Interfaces = Mapping[str, int | Sequence[int]]
 # Rotations of an interface are known where its nodes spread by more than this part of the body's size.
 SPREAD = 1e-6
+ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
 
 
-def flexible(K: Any, M: Any, nodes: Any, interfaces: Interfaces, modes: int = 8, below: float = np.inf) -> Moments:
+def flexible(
+    K: Any,
+    M: Any,
+    nodes: Any,
+    interfaces: Interfaces,
+    modes: int = 8,
+    below: float = np.inf,
+    directions: Sequence[int] = ALL,
+    supports: Mapping[str, Sequence[int]] | None = None,
+    loads: Mapping[str, float] | None = None,
+) -> Moments:
     """A body from stiffness and mass matrices; Builder.flexible places it.
 
     K, M: square, dense or scipy.sparse, with three (x y z) or six (and turns about them) displacements for each node in
     a row. nodes: their places, (n, 3), in metres. interfaces: {name: node, or several that move as one rigid piece};
     the first is the reference, which the body's frame moves with. modes: how many with all interfaces held, beside the
-    shapes that the interfaces make; of both, those with frequencies `below`, in Hz.
+    shapes that the interfaces make; of both, those with frequencies `below`, in Hz. directions: of a node's
+    displacements (0 1 2 along x y z, 3 4 5 turns) those that it has; (0, 2, 4) for what stays in its plane.
+
+    supports, {interface: directions held}, six in all, and loads, {interface: kg}: modes are then chosen, and `below`
+    counted, as of the structure on these supports with these masses on it, which fewer of them describe.
     """
     places = np.asarray(nodes, dtype=float)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
@@ -43,14 +59,21 @@ def flexible(K: Any, M: Any, nodes: Any, interfaces: Interfaces, modes: int = 8,
         )
     pieces = _pieces(places, interfaces, int(each))
     T = _tied(places, pieces, int(each), sparse(K))
-    m = 6 * len(pieces)  # the interfaces come first
-    found = reduced(T.T @ K @ T, T.T @ M @ T, range(6), range(6, m), modes, T.T @ _translation(places, int(each)))
-    keep = found.hertz <= below
-    if not keep.any():
-        raise ModelError(f"flexible: the lowest frequency is {found.hertz[0]:.4g} Hz, and below is {below:g}.")
-    found = Reduction(found.shapes[:, keep], found.omega[keep], found.residual[keep], found.effective[keep])
+    kept = _kept(directions, len(pieces), int(each), T.shape[1])
+    T = T[:, kept]
+    m = 6 + len(set(directions)) * (len(pieces) - 1)  # the interfaces come first
+    tied_M = T.T @ M @ T
+    translation = T.T @ _translation(places, int(each))
+    seen = None
+    if supports is not None or loads:
+        rigid = _rigid(places, pieces, int(each))[kept]
+        at = {name: {int(c) % 6: i for i, c in enumerate(kept[:m]) if c // 6 == k} for k, name in enumerate(pieces)}
+        seen = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL}, loads or {})
+    found = reduced(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, seen, below)
     shapes = T @ found.shapes
-    ends = {name: found.shapes[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
+    tied = np.zeros((6 * len(pieces), shapes.shape[1]))
+    tied[kept[:m]] = found.shapes[:m]
+    ends = {name: tied[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
     largest = np.abs(shapes.reshape(len(places), int(each), -1))[:, :3].max(axis=(0, 1))
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
@@ -102,6 +125,24 @@ def _tied(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: b
     T = np.zeros(shape)
     T[rows, columns] = values
     return T
+
+
+def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
+    """The six rigid motions, about the origin, as displacements of interfaces and other nodes."""
+    held = {n for own in pieces.values() for n in own}
+    at = [(places[list(own)].mean(axis=0), 6) for own in pieces.values()]
+    at += [(place, each) for n, place in enumerate(places) if n not in held]
+    whole = [np.block([[np.eye(3), -cross_matrix(p)], [np.zeros((3, 3)), np.eye(3)]])[:rows] for p, rows in at]
+    return np.vstack(whole)
+
+
+def _kept(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
+    """Of the columns of `_tied`: all of the reference, and of the other interfaces and nodes those directions."""
+    if not directions or any(d not in ALL for d in directions):
+        raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
+    rest = np.arange(6 * pieces, n)
+    wanted = [6 * i + d for i in range(pieces) for d in ALL if i == 0 or d in directions]
+    return np.concatenate([np.array(wanted), rest[np.isin((rest - 6 * pieces) % each, list(directions))]])
 
 
 def _translation(places: Array, each: int) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.extras import extra
+from bellcrank.structures.supports import Supports
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -58,11 +59,18 @@ def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:
 
 
 def reduced(
-    K: Any, M: Any, held: Sequence[int], interface: Sequence[int], modes: int, rigid: Array | None = None
+    K: Any,
+    M: Any,
+    held: Sequence[int],
+    interface: Sequence[int],
+    modes: int,
+    rigid: Array | None = None,
+    seen: Supports | None = None,
+    below: float = np.inf,
 ) -> Reduction:
     """held: displacements of the reference node. interface: those of the other nodes where something will be attached.
     modes: how many beside those of the interface. rigid: translations along x, y and z, displacements x 3. K and M may
-    be scipy.sparse.
+    be scipy.sparse. seen: how it will stand. below: Hz, of what is kept, as it will stand.
     """
     K, M = _symmetric("stiffness", K), _symmetric("mass", M)
     n = K.shape[0]
@@ -85,6 +93,7 @@ def reduced(
     if not columns:
         raise ModelError("nothing is left to bend: no other interface and no modes. Ask for modes.")
     T = np.hstack(columns)
+    T = T @ _worth(T.T @ (K @ T), T.T @ (M @ T) if seen is None else seen.mass(T), below)
     square, mixed = _modes(T.T @ (K @ T), T.T @ (M @ T))
     if square[0] <= RIGID * square[-1]:
         raise ModelError(
@@ -98,6 +107,15 @@ def reduced(
             "Check the units of both matrices (mm and tonnes?)."
         )
     return Reduction(shapes, omega, *_quality(K, M, shapes, omega, bent, rigid))
+
+
+def _worth(K: Array, M: Array, below: float) -> Array:
+    """Of the shapes, those mixtures whose frequencies are below that many Hz."""
+    square, mixed = _modes(K, M)
+    keep = np.sqrt(square) <= 2 * np.pi * below
+    if not keep.any():
+        raise ModelError(f"the lowest frequency is {np.sqrt(square[0]) / (2 * np.pi):.4g} Hz, and below is {below:g}.")
+    return mixed[:, keep]
 
 
 def _quality(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bellcrank.errors import BellcrankError, InputError, unknown
-from bellcrank.excavators.linkage.mechanism import excavator_linkage
+from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.loops import (
@@ -48,6 +48,7 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
         delta,
         double_wishbone,
         excavator_linkage,
+        excavator_flexible,
         chain,
         tree,
         random_tree,
@@ -62,6 +63,7 @@ __all__ = [
     "delta",
     "double_wishbone",
     "excavator",
+    "excavator_flexible",
     "excavator_linkage",
     "four_bar",
     "load",

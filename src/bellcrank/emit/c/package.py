@@ -10,8 +10,19 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
+from bellcrank.emit.c.advance import advanced
 from bellcrank.emit.c.c99 import LONGEST_LABEL, LONGEST_NAME, REALS, Text, fresh, texts
-from bellcrank.emit.c.package_texts import CMAKE, EXAMPLE, FLAGS, FUNCTIONS_ONLY, HEADER, PROGRAM, README, STATUS
+from bellcrank.emit.c.package_texts import (
+    CMAKE,
+    EXAMPLE,
+    FIXED_STATUS,
+    FLAGS,
+    FUNCTIONS_ONLY,
+    HEADER,
+    PROGRAM,
+    README,
+    STATUS,
+)
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
@@ -19,8 +30,7 @@ from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 
 WORDS = ("state", "inputs", "parameters", "outputs", "rates")  # structs
-CALLS = ("rest", "init", "start", "step", "output", "rate")  # functions of structs
-ON_ARRAYS = ("begin", "tick", "slope", "observe")  # graphs of a stepper
+CALLS = ("rest", "init", "start", "step", "output", "rate", "advance")  # functions beside those of graphs
 
 
 class Package:
@@ -45,8 +55,9 @@ class Package:
         self.real = REALS[dtype][0]
         self.title = f"{comment(name)} in C99, {self.real}; made by bellcrank {__version__}"
         taken = {f"{self.name}_{word}": 0 for word in (*WORDS, *CALLS)}
-        self.machine = {w: f"{self.name}_{w}" for w in ON_ARRAYS} if stepper is not None else {}
-        named = {full: getattr(stepper, word) for word, full in self.machine.items()}
+        own = stepper.graphs if stepper is not None else {}
+        self.machine = {word: f"{self.name}_{word}" for word in own}
+        named = {full: own[word] for word, full in self.machine.items()}
         taken |= dict.fromkeys(named, 0)
         for word, graph in graphs.items():
             named[fresh(f"{self.name}_{identifier(word)}"[:LONGEST_NAME], taken)] = graph
@@ -100,9 +111,8 @@ class Package:
 
     def arguments(self, graph: Graph) -> list[str]:
         """What a function of arrays is given, from an array s and from u and p."""
-        return [
-            {"t": "state", "y": "state + 1", "s": "state", "u": "inputs", "p": "free_numbers"}[x] for x in graph.inputs
-        ]
+        known = {"t": "state", "y": "state + 1", "s": "state", "u": "inputs", "p": "free_numbers", "signs": "status"}
+        return [known[x] for x in graph.inputs]
 
     @property
     def prototypes(self) -> dict[str, str]:
@@ -111,6 +121,9 @@ class Package:
         n, seen = self.name, self.given(state="const ")
         return {
             "rest": f"void {n}_rest({', '.join(f'{self.real} *{a}' for a in self.arrays.values())})",
+            "advance": f"int {n}_advance({', '.join(f'{self.real} *{a}' for a in self.arrays.values())})".replace(
+                f", {self.real}", f", const {self.real}"
+            ),
             "init": f"void {n}_init({self.given(const='')})",
             "start": f"void {n}_start({self.given()})",
             "step": f"int {n}_step({self.given()})",
@@ -136,7 +149,7 @@ class Package:
         return HEADER.format(
             title=self.title, NAME=self.name.upper().rstrip("_"), about="\n".join(about), bounds="\n".join(bounds),
             plain="\n".join(plain), restrict="\n".join(restrict), structs="\n".join(parts),
-            calls="\n".join(f"{text};" for text in self.prototypes.values()),
+            calls="\n".join(f"{text};" for text in self.prototypes.values()), loops=self.loops,
         )  # fmt: skip
 
     def about(self, text: Text) -> list[str]:
@@ -178,12 +191,14 @@ class Package:
         after = f"{self.real} next[{len(s.state)}];"
         back = "memcpy(s, next, sizeof(next));"
         yield self.function(heads["rest"], values)
+        suffix = REALS[self.dtype][1]
+        yield self.function(heads["advance"], advanced(s, self.real, suffix, list(arrays.values()), self.called_on))
         rest, start = f"{name}_rest({', '.join(arrays.values())});", f"{name}_start({', '.join(self.handed)});"
         yield self.function(heads["init"], [*rooms, rest, *written, start])
         yield self.function(heads["start"], [after, *read, self.call("begin", "next"), back])
-        tick = self.call("tick", "next", "status")
-        status = [f"{self.real} status[1];", "return (int)status[0];"]
-        yield self.function(heads["step"], [after, status[0], *read, tick, back, status[1]])
+        taken = f"status = {name}_advance({', '.join(arrays.values())});"
+        kept = "memcpy(s, state, sizeof(state));"
+        yield self.function(heads["step"], ["int status;", *read, taken, kept, "return status;"])
         for word, array, graph in (("output", "outputs", "observe"), ("rate", "rates", "slope")):
             made = f"{self.real} made[{len(self.structs[array])}];"
             copy = "memcpy(out, made, sizeof(made));"
@@ -195,7 +210,12 @@ class Package:
         return [(x, {"s": "state", "u": "inputs", "p": "parameters"}[x]) for x in self.handed]
 
     def call(self, word: str, *results: str) -> str:
-        return f"{self.machine[word]}({', '.join([*self.arguments(getattr(self.stepper, word)), *results])});"
+        return self.called_on(word, "state", *results)
+
+    def called_on(self, word: str, state: str, *results: str) -> str:
+        """A graph of the machine on that array of its state."""
+        given = [x.replace("state", state) for x in self.arguments(getattr(self.stepper, word))]
+        return f"{self.machine[word]}({', '.join([*given, *results])});"
 
     def function(self, head: str, body: Sequence[str]) -> list[str]:
         return [head, "{", *(f"    {line}" for line in body), "}\n"]
@@ -206,9 +226,17 @@ class Package:
             f"* `{t.name}`: {sum(t.graph.count().by_kind.values())} operations, stack below {t.stack} bytes"
             for t in self.texts
         ]
-        status = "; ".join(f"{k} {text}" for k, text in STATUS.items())
+        watched = self.stepper is not None and self.stepper.watched
+        status = "; ".join(f"{k} {text}" for k, text in STATUS.items() if watched or k in FIXED_STATUS)
         program = PROGRAM.format(name=self.name, status=status, step=self.stepper.step) if self.stepper else ""
-        return README.format(name=self.name, title=self.title, flags=FLAGS, functions="\n".join(rows), program=program)
+        return README.format(
+            name=self.name, title=self.title, flags=FLAGS, functions="\n".join(rows), program=program, loops=self.loops
+        )
+
+    @property
+    def loops(self) -> str:
+        watched = self.stepper is not None and self.stepper.watched
+        return "one loop of at most `most` ticks" if watched else "no loops"
 
     @property
     def example(self) -> str:

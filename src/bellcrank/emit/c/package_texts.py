@@ -6,15 +6,19 @@ FLAGS = "-Wall -Wextra -Wpedantic -Wconversion -Wdouble-promotion"
 STATUS = {
     0: "all is well",
     2: "a number is not finite, and the state stays as it was",
+    3: "the steps that the tolerance asks for are too small, and the state is where that was",
+    4: "an event stopped it: the state is where that was, `which` is its number, and the next step goes on from there",
     6: "the loops cannot be closed (a singular configuration is near, or the step is too long), and the state stays",
+    7: "too many ticks (`most`) until the end of the step, as of a ball that comes to rest in ever smaller bounces",
 }
+FIXED_STATUS = (0, 2, 6)  # of what takes fixed steps without events
 
 HEADER = """/* {title}. Do not edit: make it anew.
  *
 {about}
  *
  * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's and memcpy. The
+ * Re-entrant and fit for real time: no static data, no allocation, {loops}, no calls but libm's and memcpy. The
  * stack of a function of arrays, libm's aside, stays below its _STACK_BYTES even where a compiler optimises nothing. */
 #ifndef {NAME}_H
 #define {NAME}_H
@@ -66,7 +70,7 @@ README = """# {name}
     cmake -B build && cmake --build build
 
 The library is `{name}.h` and `{name}.c`; they need libm and nothing else. Everything is re-entrant: no allocation, no
-static data, no loops. Sizes, operations and bounds of the stack are macros of the header.
+static data, {loops}. Sizes, operations and bounds of the stack are macros of the header.
 
 {functions}
 {program}

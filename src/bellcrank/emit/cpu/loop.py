@@ -17,11 +17,14 @@ another row).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.llvm import library
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.routine import Routines, routines
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Program
 from bellcrank.graph.inline import opened
@@ -33,19 +36,24 @@ NEWLINE = "\n"
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
     """The module, and the slots of the workspace that `run` wants."""
-    w = Writer(lanes, dtype)
-    made = routines(program.graphs | {"tick": opened(program.tick)}, lanes, trig_width, dtype)
+    made = functions(program, lanes, trig_width, dtype)
     parts = [
         f"; {comment(program.tick.name)}: {program.size} numbers of state, {lanes} lanes of {dtype}",
         sincos.definition(trig_width, dtype),
-        *library(w),
         made.text,
-        _begin(program),
-        _run(program, w),
-        _sweep(program, w),
         "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
     ]
     return "\n".join(parts), made.slots
+
+
+def functions(
+    program: Program, lanes: int, trig_width: int, dtype: str, more: Mapping[str, Graph] | None = None
+) -> Routines:
+    """The loop and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
+    w = Writer(lanes, dtype)
+    made = routines({**program.graphs, "tick": opened(program.tick), **(more or {})}, lanes, trig_width, dtype)
+    text = "\n".join([*library(w), made.text, _begin(program), _run(program, w), _sweep(program, w)])
+    return replace(made, text=text)
 
 
 def sign(w: Writer, name: str, state: str, place: int) -> str:

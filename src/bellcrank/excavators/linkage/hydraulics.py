@@ -10,25 +10,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
+from bellcrank.excavators.digging import digging
+from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.excavators.linkage.modes import LinkageControl
-from bellcrank.forces import Soil
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array
+from bellcrank.parameters import parameter
 
+ROUNDS = 8  # each leaves a hundredth of what the modes were off
 LOW = 1.0e6  # Pa, in the chamber that carries nothing
 
 
-def parts() -> dict[str, Any]:
-    """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest."""
-    mechanism = excavator_linkage()
+def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
+    """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest; at
+    `resting(mechanism)` where the mechanism bends.
+    """
+    plain = mechanism or excavator_linkage()
     linkage = Linkage.of_zoo()
-    actuators = holding(hydraulics(linkage), mechanism)
-    control = LinkageControl(actuators, linkage)
-    soil = Soil(width=linkage.given["bucket"]["width"])
+    actuators = holding(hydraulics(linkage), plain, resting(plain))
+    gain = parameter("control.gain", 1.0)
+    control = LinkageControl(actuators, linkage, gain=tuple(gain * k for k in LinkageControl.gain))
+    mechanism, forces = digging(plain, footing(plain, linkage))
+    mechanism = replace(mechanism, gravity=(0.0, 0.0, -parameter("gravity", 9.81, "m/s2")))
     found = {"mechanism": mechanism, "actuators": actuators, "control": control}
-    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": {"tip": soil}}
+    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
@@ -83,10 +93,27 @@ def holding(
     """The same with pressures at the start that hold the mechanism still at q (the zero configuration)."""
     mechanism = mechanism or excavator_linkage()
     q = mechanism.neutral() if q is None else q
-    still = [0.0] * mechanism.nv
-    forces = mechanism.inverse_dynamics(q, still, still, actuated=[a.joint for a in actuators])
-    held = dict(zip(mechanism.columns[1], (float(f) for f in forces), strict=True))
+    held = dict(zip(mechanism.columns[1], _forces(mechanism, q).tolist(), strict=True))
     return [_under(a, held[a.joint]) for a in actuators]
+
+
+def resting(mechanism: Mechanism) -> Array:
+    """The zero configuration, where something bends as its weight bends it, with the cylinders as they are."""
+    q = mechanism.neutral()
+    modes = [(list(body.q_index), list(body.v_index), body.stiffness) for body in mechanism.tree.flexible]
+    for _ in range(ROUNDS if modes else 0):
+        forces = _forces(mechanism, q)
+        for at, rows, stiffness in modes:
+            q[at] -= forces[rows] / stiffness
+        q = mechanism.assemble(q, fixed=JOINTS)[0]
+    return q
+
+
+def _forces(mechanism: Mechanism, q: Any) -> Array:
+    """On the actuators and the modes, to hold it at q."""
+    still = np.zeros(mechanism.nv)
+    bent = [body.nodes[0].joint for body in mechanism.flexible]
+    return np.asarray(mechanism.inverse_dynamics(q, still, still, actuated=[*JOINTS, *bent]))
 
 
 def _under(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:

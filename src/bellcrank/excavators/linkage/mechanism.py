@@ -14,12 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.excavators.linkage.steelwork import steelwork
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.zoo.published import data
 
-NAME = "excavator_linkage"
+NAME, FLEXIBLE = "excavator_linkage", "excavator_flexible"
+# Where others are joined to what bends: {place: corner}, the body's own pin first.
+LUGS = {
+    "boom": {"pin": 0, "rod": 1, "barrel": 2, "end": 3},
+    "stick": {"pin": 1, "rod": 0, "barrel": 2, "lever": 3, "end": 4},
+}
+# kg there, for which modes are chosen: of the end its weight, of a cylinder what bends the place as its force does.
+CARRIED = {"boom": {"end": 2500.0, "barrel": 10000.0}, "stick": {"end": 1500.0, "lever": 500.0, "barrel": 3000.0}}
+DAMPING = 0.02  # of each mode, of critical: welded plates and pins
 ACROSS = (0.0, -1.0, 0.0)  # hinges turn x upwards
 RADIUS = 0.06  # m, of barrels and rods as far as their inertia goes
 
@@ -43,37 +52,65 @@ class Side:
 
 def excavator_linkage() -> Mechanism:
     """An excavator of the 20 t class: cylinders, and the bucket's lever and link; assembled at q = 0, ready to dig."""
+    return _built(Builder(NAME), rigid=True)
+
+
+def excavator_flexible(below: float = 60.0) -> Mechanism:
+    """excavator_linkage with a boom and a stick that bend in their plane, by as many modes as
+    have frequencies `below`, in Hz: each on its hinge and cylinder, loaded as it will be.
+    """
+    return _built(Builder(FLEXIBLE), rigid=False, below=below)
+
+
+def _built(b: Builder, rigid: bool, below: float = 0.0) -> Mechanism:
     g = data(NAME)
-    b = Builder(NAME)
     _, boom_angle, stick_angle, bucket_angle = (radians(x) for x in g["start_deg"])
     cab = Side(np.zeros(3), 0.0)
     boom = Side(cab.at(g["cab"]["boom_pin"]), boom_angle)
     stick = Side(boom.at([g["boom"]["length"], 0.0]), boom_angle + stick_angle)
     bucket = Side(stick.at([g["stick"]["length"], 0.0]), boom_angle + stick_angle + bucket_angle)
     for name, side in {"cab": cab, "boom": boom, "stick": stick, "bucket": bucket}.items():
-        _box(b, name, g[name], side)
+        if rigid or name not in LUGS:
+            _box(b, name, g[name], side)
+        else:
+            structure = steelwork(g[name], LUGS[name], CARRIED[name], below)
+            b.flexible(name, structure, side.origin, side.axes, damping=DAMPING)
+    on = Lugs(rigid)
     b.joint("swing", "revolute", "ground", "cab", axis=(0, 0, 1))
     b.joint("boom", "revolute", "cab", "boom", point=boom.origin, axis=ACROSS)
-    b.joint("stick", "revolute", "boom", "stick", point=stick.origin, axis=ACROSS)
-    b.joint("bucket", "revolute", "stick", "bucket", point=bucket.origin, axis=ACROSS)
+    b.joint("stick", "revolute", on("boom", "end"), "stick", point=stick.origin, axis=ACROSS)
+    b.joint("bucket", "revolute", on("stick", "end"), "bucket", point=bucket.origin, axis=ACROSS)
 
     lever_pin, ear = stick.at(g["stick"]["lever_pin"]), bucket.at(g["bucket"]["link"])
     knee = _knee(lever_pin, g["lever"]["length"], ear, g["link"]["length"])
     _bar(b, "lever", g["lever"]["mass"], lever_pin, knee)
     _bar(b, "link", g["link"]["mass"], knee, ear)
-    b.joint("lever", "revolute", "stick", "lever", point=lever_pin, axis=ACROSS)
+    b.joint("lever", "revolute", on("stick", "lever"), "lever", point=lever_pin, axis=ACROSS)
     b.joint("link", "revolute", "lever", "link", point=knee, axis=ACROSS)
     b.close("link_bucket", "revolute", "link", "bucket", point=ear, axis=ACROSS)
 
     pins = {
-        "boom": ("cab", cab.at(g["cab"]["cylinder"]), "boom", boom.at(g["boom"]["cylinder"])),
-        "stick": ("boom", boom.at(g["boom"]["stick_cylinder"]), "stick", stick.at(g["stick"]["cylinder"])),
-        "bucket": ("stick", stick.at(g["stick"]["bucket_cylinder"]), "lever", knee),
+        "boom": ("cab", cab.at(g["cab"]["cylinder"]), on("boom", "rod"), boom.at(g["boom"]["cylinder"])),
+        "stick": (
+            *(on("boom", "barrel"), boom.at(g["boom"]["stick_cylinder"])),
+            *(on("stick", "rod"), stick.at(g["stick"]["cylinder"])),
+        ),
+        "bucket": (on("stick", "barrel"), stick.at(g["stick"]["bucket_cylinder"]), "lever", knee),
     }
     for name, ends in pins.items():
         _cylinder(b, name, g["cylinders"][name], *ends)
     b.frame("tip", "bucket", point=bucket.at([g["bucket"]["length"], 0.0]), rotation=bucket.axes)
     return b.build()
+
+
+@dataclass(frozen=True)
+class Lugs:
+    """Which body a place on a body is: itself, or where it bends that of its own for the place."""
+
+    rigid: bool
+
+    def __call__(self, body: str, place: str) -> str:
+        return body if self.rigid else f"{body}.{place}"
 
 
 def _cylinder(

@@ -77,7 +77,8 @@ SHARED void fmi2FreeInstance(Component c)
 
 SHARED Status fmi2SetupExperiment(Component c, Boolean has_tolerance, double tolerance, double start, Boolean ends, double end)
 {
-    (void)has_tolerance; (void)tolerance; (void)ends; (void)end;
+    (void)ends; (void)end;
+    at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance);
     at_time(&((Instance *)c)->now, start);
     return OK;
 }
@@ -197,8 +198,11 @@ SHARED Status fmi2EnterContinuousTimeMode(Component c) { (void)c; return OK; }
 
 SHARED Status fmi2NewDiscreteStates(Component c, EventInfo *info)
 {
-    (void)c;
+    Numbers *n = &((Instance *)c)->now;
     memset(info, 0, sizeof(*info));
+    info->values_changed = at_once(n, &info->next_event);
+    info->has_next_event = info->next_event >= n->s[0];
+    info->terminate = n->ended > 0.5;
     return OK;
 }
 
@@ -240,8 +244,13 @@ SHARED Status fmi2GetDerivatives(Component c, double rates[], size_t count)
 
 SHARED Status fmi2GetEventIndicators(Component c, double indicators[], size_t count)
 {
-    (void)indicators;
-    return count == 0 ? OK : failed(c, "there are no event indicators");
+    Numbers *n = &((Instance *)c)->now;
+    if (count != N_E) {
+        return failed(c, "another number of event indicators");
+    }
+    refresh(n);
+    memcpy(indicators, n->g, N_E * sizeof(double));
+    return OK;
 }
 
 SHARED Status fmi2GetContinuousStates(Component c, double x[], size_t count)
@@ -281,12 +290,9 @@ SHARED Status fmi2GetRealOutputDerivatives(
 
 SHARED Status fmi2DoStep(Component c, double t, double seconds, Boolean no_rollback)
 {
+    const int status = seconds > 0.0 ? advance(&((Instance *)c)->now, seconds) : 0;
     (void)t; (void)no_rollback;
-    switch (seconds > 0.0 ? advance(&((Instance *)c)->now, seconds) : 0) {
-    case 0: return OK;
-    case 6: return failed(c, "the loops cannot be closed: a singular configuration is near, or the step is too long");
-    default: return failed(c, "a number is not finite; take shorter steps, and look at gains and stiffnesses");
-    }
+    return status == 0 ? OK : status == EVENT ? DISCARD : failed(c, reason(status));
 }
 
 SHARED Status fmi2CancelStep(Component c) { return failed(c, "steps are never pending"); }
@@ -298,7 +304,18 @@ SHARED Status fmi2CancelStep(Component c) { return failed(c, "steps are never pe
         return DISCARD; \
     }
 NO_STATUS(, Status)
-NO_STATUS(Real, double)
 NO_STATUS(Integer, int)
-NO_STATUS(Boolean, Boolean)
 NO_STATUS(String, Text)
+
+/* After a step that an event ended: how far it came, and that it is over. */
+SHARED Status fmi2GetRealStatus(Component c, int which, double *value)
+{
+    *value = ((Instance *)c)->now.s[0];
+    return which == 2 ? OK : DISCARD;
+}
+
+SHARED Status fmi2GetBooleanStatus(Component c, int which, Boolean *value)
+{
+    *value = ((Instance *)c)->now.ended > 0.5;
+    return which == 3 ? OK : DISCARD;
+}

@@ -15,6 +15,7 @@ typedef struct {
     Numbers now;
     void *environment;
     Log log;
+    bool early; /* whether a step may end before it should */
 } Instance;
 
 static Status failed(void *c, Text message)
@@ -59,9 +60,13 @@ SHARED void *fmi3InstantiateCoSimulation(
     Text name, Text token, Text resources, bool visible, bool logging, bool event_mode, bool early_return,
     const Reference intermediate[], size_t count, void *environment, Log log, void (*update)(void))
 {
-    (void)name; (void)resources; (void)visible; (void)logging; (void)event_mode; (void)early_return;
+    Instance *m = (Instance *)made(token, environment, log);
+    (void)name; (void)resources; (void)visible; (void)logging; (void)event_mode;
     (void)intermediate; (void)count; (void)update;
-    return made(token, environment, log);
+    if (m != NULL) {
+        m->early = early_return;
+    }
+    return m;
 }
 
 SHARED void *fmi3InstantiateScheduledExecution(
@@ -78,7 +83,8 @@ SHARED void fmi3FreeInstance(void *c) { free(c); }
 SHARED Status fmi3EnterInitializationMode(
     void *c, bool has_tolerance, double tolerance, double start, bool ends, double end)
 {
-    (void)has_tolerance; (void)tolerance; (void)ends; (void)end;
+    (void)ends; (void)end;
+    at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance);
     at_time(&((Instance *)c)->now, start);
     return OK;
 }
@@ -290,8 +296,15 @@ SHARED Status fmi3GetAdjointDerivative(
 SHARED Status fmi3UpdateDiscreteStates(
     void *c, bool *again, bool *terminate, bool *nominals_changed, bool *values_changed, bool *has_next, double *next)
 {
-    (void)c; (void)next;
-    *again = *terminate = *nominals_changed = *values_changed = *has_next = false;
+    Numbers *n = &((Instance *)c)->now;
+    double found;
+    *again = *nominals_changed = false;
+    *values_changed = at_once(n, &found) != 0;
+    *has_next = found >= n->s[0];
+    if (*has_next) {
+        *next = found;
+    }
+    *terminate = n->ended > 0.5;
     return OK;
 }
 
@@ -332,8 +345,13 @@ SHARED Status fmi3GetContinuousStateDerivatives(void *c, double rates[], size_t 
 
 SHARED Status fmi3GetEventIndicators(void *c, double indicators[], size_t count)
 {
-    (void)indicators;
-    return count == 0 ? OK : failed(c, "there are no event indicators");
+    Numbers *n = &((Instance *)c)->now;
+    if (count != N_E) {
+        return failed(c, "another number of event indicators");
+    }
+    refresh(n);
+    memcpy(indicators, n->g, N_E * sizeof(double));
+    return OK;
 }
 
 SHARED Status fmi3GetContinuousStates(void *c, double x[], size_t count)
@@ -358,7 +376,7 @@ SHARED Status fmi3GetNominalsOfContinuousStates(void *c, double nominals[], size
 SHARED Status fmi3GetNumberOfEventIndicators(void *c, size_t *count)
 {
     (void)c;
-    *count = 0;
+    *count = N_E;
     return OK;
 }
 
@@ -384,11 +402,9 @@ SHARED Status fmi3DoStep(
     Numbers *n = &((Instance *)c)->now;
     const int status = seconds > 0.0 ? advance(n, seconds) : 0;
     (void)t; (void)no_rollback;
-    *event = *terminate = *early = false;
+    *event = false;
+    *terminate = status == EVENT;
+    *early = *terminate && ((Instance *)c)->early;
     *reached = n->s[0];
-    switch (status) {
-    case 0: return OK;
-    case 6: return failed(c, "the loops cannot be closed: a singular configuration is near, or the step is too long");
-    default: return failed(c, "a number is not finite; take shorter steps, and look at gains and stiffnesses");
-    }
+    return status == 0 || status == EVENT ? OK : failed(c, reason(status));
 }

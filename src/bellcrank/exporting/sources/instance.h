@@ -1,7 +1,7 @@
 /* One instance of an exported machine, whatever interface it is behind: its numbers, what is read and written by value
  * reference, steps of any length, and derivatives. model.h, which is generated, says what there is.
  *
- * Value references: 0 the time, then the states, their rates, inputs, parameters and outputs. The first 1 + N_Y numbers
+ * Value references: 0 the time, then the states, their rates, inputs, parameters, outputs and indicators of events. The first 1 + N_Y numbers
  * of a machine's state s are the time and the states, so there a reference is also a place in s. */
 #ifndef INSTANCE_H
 #define INSTANCE_H
@@ -17,7 +17,8 @@
 #define AT_INPUTS (AT_RATES + N_Y)
 #define AT_PARAMETERS (AT_INPUTS + N_U)
 #define AT_OUTPUTS (AT_PARAMETERS + N_P)
-#define AT_END (AT_OUTPUTS + N_OUT)
+#define AT_INDICATORS (AT_OUTPUTS + N_OUT)
+#define AT_END (AT_INDICATORS + N_E)
 
 #if defined _WIN32
 #define SHARED __declspec(dllexport)
@@ -37,27 +38,64 @@ typedef struct {
     double step; /* the one it was made for */
     double rates[N_Y + 1];
     double out[N_OUT + 1];
-    double fresh; /* 1 where rates and outputs are of now */
+    double g[N_E + 1];
+    double fresh; /* 1 where rates, outputs and indicators are of now */
+    double was[N_E + 1]; /* the indicators after the last event: those that change sign from there have happened */
+    double sampled; /* the step in which the last sample was taken */
+    double ended; /* 1 where an event ended it */
 } Numbers;
+
+/* What a step may have to say (docs: status). */
+enum { FAR_OFF = 2, TOO_SMALL = 3, EVENT = 4, OPEN = 6, TOO_MANY = 7, OFF_GRID = 100 };
+
+static const char *reason(int status)
+{
+    switch (status) {
+    case TOO_SMALL: return "the steps that the tolerance asks for are too small: is it stiff?";
+    case OPEN: return "the loops cannot be closed: a singular configuration is near, or the step is too long";
+    case TOO_MANY: return "too many steps until the next point of communication; events may follow ever closer";
+    case OFF_GRID: return "a controller samples: communication steps are whole numbers of the machine's own";
+    default: return "a number is not finite; take shorter steps, and look at gains and stiffnesses";
+    }
+}
 
 static void at_rest(Numbers *n)
 {
     memset(n, 0, sizeof(*n));
     MODEL_REST(n->s, n->u, n->p);
     n->step = n->s[AT_STEP];
+    n->sampled = -1.0;
 }
 
-/* Before the first step, and where what the integrator remembers is of another time, step, or input. */
-static void begin(Numbers *n, double step)
+/* What the integrator remembers is of another input: it begins anew. */
+static void renewed(Numbers *n)
 {
     double next[N_S];
-    n->s[AT_BEGIN] = n->s[0];
-    n->s[AT_STEPS] = 0.0;
-    n->s[AT_STEP] = step;
     MODEL_BEGIN(n->s, n->u, n->p, next);
     memcpy(n->s, next, sizeof(next));
     memcpy(n->held_u, n->u, sizeof(n->u));
     memcpy(n->held_p, n->p, sizeof(n->p));
+}
+
+/* Before the first step, and before steps of another length. */
+static void begin(Numbers *n, double step)
+{
+    n->s[AT_BEGIN] = n->s[0];
+    n->s[AT_STEPS] = 0.0;
+    n->s[AT_STEP] = step;
+    n->s[AT_NEXT_STEP] = step;
+    renewed(n);
+}
+
+/* What the importer asks for, where steps are chosen. */
+static void at_tolerance(Numbers *n, int asked, double tolerance)
+{
+    (void)n; (void)asked; (void)tolerance;
+#if ADAPTIVE
+    if (asked && tolerance > 0.0) {
+        n->s[AT_RTOL] = n->s[AT_ATOL] = tolerance;
+    }
+#endif
 }
 
 static void at_time(Numbers *n, double t)
@@ -71,6 +109,9 @@ static void refresh(Numbers *n)
     if (n->fresh < 0.5) {
         MODEL_SLOPE(n->s, n->u, n->p, n->rates);
         MODEL_OBSERVE(n->s, n->u, n->p, n->out);
+#if N_E > 0
+        MODEL_INDICATE(n->s, n->u, n->p, n->g);
+#endif
         n->fresh = 1.0;
     }
 }
@@ -90,7 +131,10 @@ static double *place(Numbers *n, size_t reference)
     if (reference < AT_OUTPUTS) {
         return &n->p[reference - AT_PARAMETERS];
     }
-    return reference < AT_END ? &n->out[reference - AT_OUTPUTS] : NULL;
+    if (reference < AT_INDICATORS) {
+        return &n->out[reference - AT_OUTPUTS];
+    }
+    return reference < AT_END ? &n->g[reference - AT_INDICATORS] : NULL;
 }
 
 static int is_computed(size_t reference)
@@ -128,35 +172,138 @@ static int set_numbers(Numbers *n, const unsigned int *references, size_t count,
     return 1;
 }
 
-/* Takes the machine so many seconds further in steps of its own, or, where they do not fit, in shorter ones. Gives 0, or
- * the status of the step that failed. */
+/* Takes the machine so many seconds further in steps of its own, or, where they do not fit, in shorter ones; where steps
+ * are chosen, the last of them ends there. Gives 0, or the status of the step that failed. */
 static int advance(Numbers *n, double seconds)
 {
-    double next[N_S], status[1], step = n->step, fit = floor(seconds / step + 0.5);
+    double step = n->step, fit = floor(seconds / step + 0.5);
     const int changed = memcmp(n->held_u, n->u, sizeof(n->u)) != 0 || memcmp(n->held_p, n->p, sizeof(n->p)) != 0;
+    int status = 0;
+    n->fresh = 0.0;
+#if ADAPTIVE
+    step = seconds;
+    fit = 1.0;
+    if (REMEMBERS && changed) {
+        renewed(n);
+    }
+    n->s[AT_BEGIN] = n->s[0];
+    n->s[AT_STEP] = step;
+#else
     if (fit < 1.0 || fabs(fit * step - seconds) > 1e-9 * step * fit) {
+        if (N_CLOCKS > 0) {
+            return OFF_GRID;
+        }
         fit = ceil(seconds / step - 1e-9);
         step = seconds / fit;
     }
-    if (step < n->s[AT_STEP] || step > n->s[AT_STEP] || (REMEMBERS && changed)) {
+    if (step < n->s[AT_STEP] || step > n->s[AT_STEP]) {
         begin(n, step);
+    } else if (REMEMBERS && changed) {
+        renewed(n);
     }
-    n->fresh = 0.0;
-    for (; fit > 0.5; fit -= 1.0) {
-        MODEL_TICK(n->s, n->u, n->p, next, status);
-        if (status[0] > 0.5) {
-            return (int)status[0];
-        }
-        memcpy(n->s, next, sizeof(next));
+#endif
+    for (; fit > 0.5 && status == 0; fit -= 1.0) {
+        status = MODEL_ADVANCE(n->s, n->u, n->p);
     }
-    return 0;
+    n->ended = status == EVENT ? 1.0 : 0.0;
+    return status;
 }
 
-/* Some elements of a vector of all: of the states, inputs and parameters in `known`, of the rates and outputs in
- * `unknown`. */
+/* -- Model Exchange: what happens at once */
+
+#if N_E > 0
+/* Whether a function went through zero in the direction that counts. */
+static int is_crossed(double direction, double before, double after)
+{
+    const int rose = before < 0.0 && after >= 0.0, fell = before > 0.0 && after <= 0.0;
+    return direction > 0.5 ? rose : direction < -0.5 ? fell : rose || fell;
+}
+
+/* Events whose functions changed sign. Gives 1 where the state jumped. */
+static int happen(Numbers *n)
+{
+    static const double directions[N_E] = MODEL_DIRECTIONS, actions[N_E] = MODEL_ACTIONS;
+    double g[N_E], e[N_E], y[N_Y + 1];
+    int jumped = 0, any = 0, k;
+    MODEL_INDICATE(n->s, n->u, n->p, g);
+    for (k = 0; k < N_E; ++k) {
+        const int is = is_crossed(directions[k], n->was[k], g[k]);
+        e[k] = is ? 1.0 : 0.0;
+        any = any || is;
+        jumped = jumped || (is && actions[k] > 1.5);
+        if (is && actions[k] > 0.5 && actions[k] < 1.5) {
+            n->ended = 1.0;
+        }
+    }
+    if (jumped) {
+        MODEL_SWITCH(n->s, n->u, n->p, e, y);
+        memcpy(n->s + 1, y, N_Y * sizeof(double));
+        n->fresh = 0.0;
+        MODEL_INDICATE(n->s, n->u, n->p, g);
+    }
+    for (k = 0; k < N_E; ++k) {
+        n->was[k] = any && e[k] > 0.5 ? 0.0 : g[k]; /* what happened is at zero, whatever rounding says */
+    }
+    return jumped;
+}
+#endif
+
+#if N_CLOCKS > 0
+/* The first step behind `now` in which something is sampled or arrives. */
+static double next_sample(const Numbers *n, double now)
+{
+    static const double clocks[N_CLOCKS][2] = MODEL_CLOCKS;
+    double first = HUGE_VAL;
+    int k;
+    for (k = 0; k < N_CLOCKS; ++k) {
+        const double each = floor(clocks[k][0] / n->step + 0.5), late = floor(clocks[k][1] / n->step + 0.5);
+        const double turns = floor((now - late + 0.5) / each) + 1.0;
+        const double mine = late + each * (turns > 0.0 ? turns : 0.0);
+        first = mine < first ? mine : first;
+    }
+    return first;
+}
+
+/* Samples that are due now. Gives 1 where there are any, and when the next are. */
+static int sample(Numbers *n, double *next_time)
+{
+    double next[N_S];
+    const double now = floor((n->s[0] - n->s[AT_BEGIN]) / n->step + 0.5);
+    const double off = n->s[0] - (n->s[AT_BEGIN] + now * n->step);
+    const int due = next_sample(n, now - 1.0) < now + 0.5 && fabs(off) < 1e-3 * n->step && n->sampled < now - 0.5;
+    if (due) {
+        n->s[AT_STEPS] = now;
+        n->s[AT_FRESH] = 1.0;
+        MODEL_RENEW(n->s, n->u, n->p, next);
+        memcpy(n->s, next, sizeof(next));
+        n->sampled = now;
+        n->fresh = 0.0;
+    }
+    *next_time = n->s[AT_BEGIN] + n->step * next_sample(n, now);
+    return due;
+}
+#endif
+
+/* All that happens at this moment. Gives 1 where the state jumped; *next: when something will happen next, or less. */
+static int at_once(Numbers *n, double *next)
+{
+    int jumped = 0;
+    *next = -HUGE_VAL;
+#if N_CLOCKS > 0
+    jumped = sample(n, next);
+#endif
+#if N_E > 0
+    jumped = happen(n) || jumped;
+#endif
+    (void)n;
+    return jumped;
+}
+
+/* Some elements of a vector of all: of the states, inputs and parameters in `known`, of the rates, outputs and
+ * indicators in `unknown`. */
 typedef struct {
     double known[N_Y + N_U + N_P + 1];
-    double unknown[N_Y + N_OUT + 1];
+    double unknown[N_Y + N_OUT + N_E + 1];
 } Moves;
 
 static double *known_of(Moves *m, size_t reference)
@@ -192,6 +339,9 @@ static int directional(
     }
     MODEL_SLOPE_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown);
     MODEL_OBSERVE_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown + N_Y);
+#if N_E > 0
+    MODEL_INDICATE_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown + N_Y + N_OUT);
+#endif
     for (k = 0; k < count; ++k) {
         const double *from = unknown_of(&m, unknowns[k]);
         if (from == NULL) {
@@ -211,12 +361,13 @@ static int adjoint(
     const Numbers *n, const unsigned int *unknowns, size_t count, const unsigned int *knowns, size_t moving,
     const double *weights, double *results)
 {
-    Moves m, of_outputs;
+    Moves m, of_outputs, of_events;
     double own[N_Y + N_U + N_P + 1];
     size_t k;
     memset(&m, 0, sizeof(m));
     memset(own, 0, sizeof(own));
     memset(&of_outputs, 0, sizeof(of_outputs));
+    memset(&of_events, 0, sizeof(of_events));
     for (k = 0; k < count; ++k) {
         double *to = unknown_of(&m, unknowns[k]);
         if (to == NULL && known_of(&m, unknowns[k]) != NULL) {
@@ -230,12 +381,16 @@ static int adjoint(
     MODEL_SLOPE_BACK(n->s, n->u, n->p, m.unknown, m.known, m.known + N_Y, m.known + N_Y + N_U);
     MODEL_OBSERVE_BACK(
         n->s, n->u, n->p, m.unknown + N_Y, of_outputs.known, of_outputs.known + N_Y, of_outputs.known + N_Y + N_U);
+#if N_E > 0
+    MODEL_INDICATE_BACK(
+        n->s, n->u, n->p, m.unknown + N_Y + N_OUT, of_events.known, of_events.known + N_Y, of_events.known + N_Y + N_U);
+#endif
     for (k = 0; k < moving; ++k) {
         const double *from = known_of(&m, knowns[k]);
         if (from == NULL) {
             return 0;
         }
-        results[k] = *from + of_outputs.known[from - m.known] + own[from - m.known];
+        results[k] = *from + of_outputs.known[from - m.known] + of_events.known[from - m.known] + own[from - m.known];
     }
     return 1;
 }

@@ -1,0 +1,59 @@
+"""Study: many runs over what varies, from a file that says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bellcrank.cli import JsonOpt, app, mechanism, screen
+from bellcrank.cli.screen import Column
+
+
+@app.command()
+def study(
+    path: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What to run.", show_default=False)],
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS", help="Of dask: tcp://...")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes on this computer.")] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write study.html too.")] = True,
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="N", help="Run this one again, and write its page.")
+    ] = None,
+    json: JsonOpt = False,
+) -> None:
+    """Run a study, or go on with one that was stopped.
+
+    The file has the mechanism, what varies and what is kept of each run (docs/studies.md). Results are Parquet files in
+    its folder. The same command goes on where it was; what is there is not computed again.
+    """
+    import bellcrank as bc
+    from bellcrank.studies.toml import read_study
+
+    plant, asked = read_study(path, lambda name: mechanism(name))
+    asked |= {k: x for k, x in {"cluster": cluster, "workers": workers}.items() if x is not None}
+    done = bc.study(plant, **asked)
+    written = [done.folder / "runs"]
+    if run is not None:
+        written.append(done.replay(run).report(done.folder / f"run-{run}.html"))
+    if page:
+        with screen.working("drawing the page"):
+            written.append(done.report())
+    table = done.table()
+    cuts = {}
+    import numpy as np
+
+    for name in done.results:
+        x = table.column(name).to_numpy()
+        good = x[np.isfinite(x)]
+        cuts[name] = [float(c) for c in np.quantile(good, (0.0, 0.05, 0.5, 0.95, 1.0))] if len(good) else []
+    if json:
+        files = [str(p) for p in written]
+        screen.data({**done.manifest, "failures": done.failures, "quantiles": cuts, "files": files})
+        return
+    screen.line(str(done), style="bold")
+    screen.line()
+    head = [Column("result", wrap=True), *(Column(n, right=True) for n in ("least", "5 %", "median", "95 %", "most"))]
+    screen.table(head, [(name, *(f"{c:.6g}" for c in (x or [float("nan")] * 5))) for name, x in cuts.items()])
+    for place in written:
+        screen.line(f"wrote {place}", style="dim")

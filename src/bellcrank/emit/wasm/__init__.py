@@ -1,0 +1,1 @@
+"""Graphs and programs as WebAssembly, by the LLVM that compiles them for this computer."""

@@ -1,0 +1,69 @@
+"""A program, or functions, as a module of WebAssembly.
+
+    begin(s, spare, p, u, ws), run(ticks, s, spare, ...)       as emit/cpu/loop.py has them, for one run
+    name(ws, in..., out...)                                     of every other graph
+
+Arrays are numbers one after the other; pointers are places in the memory, and `heap` is where a caller's own begin.
+Nothing is fused here, for WebAssembly has no such operation: results are the kernel's to rounding. Sines and cosines
+are those of whoever loads it (JavaScript's Math).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from bellcrank.emit.cpu import loop
+from bellcrank.emit.cpu.llvm import library
+from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.wasm.compiling import compiled
+from bellcrank.emit.wasm.linking import linked
+from bellcrank.graph import Graph, Program
+
+SINCOS = """
+declare double @sin(double)
+declare double @cos(double)
+define internal void @sincos(ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count) nounwind {
+entry:
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %done, label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %x.at = getelementptr double, ptr %x, i64 %i
+  %s.at = getelementptr double, ptr %s, i64 %i
+  %c.at = getelementptr double, ptr %c, i64 %i
+  %angle = load double, ptr %x.at, align 8
+  %sine = call double @sin(double %angle)
+  %cosine = call double @cos(double %angle)
+  store double %sine, ptr %s.at, align 8
+  store double %cosine, ptr %c.at, align 8
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+
+@dataclass(frozen=True)
+class Wasm:
+    code: bytes
+    heap: int
+    slots: int  # numbers of the workspace
+    imports: tuple[str, ...]
+
+
+def module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> Wasm:
+    """graphs: by the names that their functions are to have. heap: bytes for the caller's arrays and the workspace."""
+    if program is not None:
+        made = loop.functions(program, 1, 1, "float64", graphs)
+    else:
+        made = routines(graphs, 1, 1, "float64")
+        made = replace(made, text="\n".join([*library(Writer(1, "float64")), made.text]))
+    loops = {"begin": "begin", "run": "run"} if program is not None else {}
+    whole = (SINCOS + made.text).replace("@llvm.fma.", "@llvm.fmuladd.")
+    exports = loops | {name: made.names[name] for name in graphs}
+    found = linked(compiled(whole), exports, heap + 8 * made.slots)
+    return Wasm(found.code, found.heap, made.slots, found.imports)

@@ -1,0 +1,42 @@
+"""Boom and stick of excavator_linkage as they bend: crooked boxes of plates, in their plane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.structures.crooked import Crooked, crooked
+from bellcrank.structures.matrices import flexible
+from bellcrank.structures.modes import Moments
+from bellcrank.structures.section import Material, Section
+
+IN_PLANE = (0, 2, 4)  # along x and z, and the turn about y
+HINGED = {"pin": (0, 1, 2, 3, 5), "rod": (2,)}  # it turns about its pin, and its cylinder holds it
+MODES = 4  # with all lugs held; how many of them stay is asked in Hz
+
+
+def steelwork(given: Mapping[str, Any], lugs: Mapping[str, int], carried: Mapping[str, float], below: float) -> Moments:
+    """given: a boom or stick of data("excavator_linkage"), with lugs at its corners that carry so many kg. Its plates
+    weigh what it is said to weigh as a whole. below: Hz, of the modes that are kept.
+    """
+    steel = Material.steel()
+    bare = _frame(given, steel)
+    mass = float(bare.M[1::6, 1::6].sum())
+    frame = _frame(given, replace(steel, density=steel.density * given["mass"] / mass))
+    places = {name: frame.corners[corner] for name, corner in lugs.items()}
+    return flexible(
+        *(frame.K, frame.M, frame.nodes, places),
+        modes=MODES, below=below, directions=IN_PLANE, supports=HINGED, loads=carried,
+    )  # fmt: skip
+
+
+def _frame(given: Mapping[str, Any], material: Material) -> Crooked:
+    corners = np.array([[x, 0.0, z] for x, z in given["corners"]])
+    at = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
+    width, wall = given["plates"]
+    return crooked(
+        corners, lambda s: Section.box(width, float(np.interp(s * at[-1], at, given["heights"])), wall), material
+    )

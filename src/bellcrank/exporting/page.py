@@ -1,0 +1,134 @@
+"""The cockpit's page without a server: static files, in which the machine runs in the browser itself.
+
+The page is the one that `bellcrank drive` serves. It talks to a worker, line.js, which there keeps the line to the
+server; here the worker has the machine (sources/line.js), as WebAssembly, and the drawing of the hole, and says the
+same. What only a server can do
+is not there: records as files, replays, other methods, and programs that drive, which are Python.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.cockpit import stage
+from bellcrank.cockpit.machines import Machine, generic
+from bellcrank.cockpit.session import Session, Settings
+from bellcrank.errors import InputError, brief
+from bellcrank.exporting import wasm
+from bellcrank.exporting.folder import write_folder
+from bellcrank.exporting.things import Export, export_of
+from bellcrank.model import Mechanism
+from bellcrank.quoting import stem
+from bellcrank.record.plain_data import plain
+from bellcrank.sim.initial import Given
+from bellcrank.sim.settings import Solver
+from bellcrank.sim.simulator import Simulator
+
+STATIC = Path(stage.__file__).with_name("static")
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'"
+)
+# In the files of the page: what is told apart here. Addresses are relative, for the folder may lie anywhere.
+CHANGES = {
+    "index.html": {
+        'href="/cockpit.css"': 'href="cockpit.css"',
+        'src="/cockpit.js"': 'src="cockpit.js"',
+        "<title>": f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>',
+    },
+    "cockpit.js": {'new Worker("/line.js"': 'new Worker("line.js"'},
+    "cockpit.css": {},
+}
+HIDDEN = '[aria-label="Record"], .field:has(#save-what), #tab-Setup h3:nth-of-type(3) { display: none !important; }\n'
+README = """# {name}
+
+A page that drives {name}; the machine runs in the browser, and no server takes part. Any web server can keep these
+files; to look at it here:
+
+    python3 -m http.server --bind 127.0.0.1 --directory .
+
+(From a file:// address browsers load no modules.)
+"""
+
+
+class Nothing:
+    """What stands for the drive of a session that nobody runs."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **named: None
+
+
+def machine_of(thing: Any) -> Machine:
+    if isinstance(thing, Machine):
+        return thing
+    if isinstance(thing, Mechanism):
+        return generic(thing)
+    raise InputError(
+        f"to page: got {brief(thing)}; expected a Machine (bellcrank.cockpit.machines: a system, and its levers), or a "
+        "Mechanism, which gets a slider for every joint."
+    )
+
+
+def write_page(thing: Any, path: Path, solver: Solver) -> Path:
+    return write_folder(path, files(machine_of(thing), solver))
+
+
+def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
+    m = machine.mechanism
+    form = "projected" if m.loops else solver.form
+    step = solver.step if solver.step is not None else 1.0 / machine.rate
+    how = Solver(chosen_integrator(machine, solver), step, method=solver.method, form=form)
+    simulator = Simulator(machine.system, solver=how)
+    found = export_of(simulator, (), m.name, how)
+    poses = getattr(stage.pose_kernel(m), "graph")  # noqa: B009 - a kernel, said to be a function
+    module = wasm.files(Export(m.name, {"poses": poses}, found.stepper, found.columns))
+    made = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
+    own = {name: (wasm.SOURCES / name).read_text("utf-8") for name in ("line.js", "ground.js")}
+    texts = page_texts() | {
+        "line.js": own["line.js"].replace("MACHINE", stem(m.name)),
+        "ground.js": own["ground.js"],
+        "welcome.json": json.dumps(plain(described(machine, simulator, 1.0 / step)), allow_nan=False),
+        "README.md": README.format(name=stem(m.name)),
+    }
+    return made | {name: text.encode() for name, text in texts.items()}
+
+
+def chosen_integrator(machine: Machine, solver: Solver) -> str:
+    """The machine's own, unless another than the usual one was asked for."""
+    return machine.integrator if solver.integrator == Solver().integrator else solver.integrator
+
+
+def page_texts() -> dict[str, str]:
+    """The files of the page, with what is other here."""
+    found = dict[str, str]()
+    for name, changes in CHANGES.items():
+        if not (STATIC / name).exists():
+            raise InputError(f"to page: the page is not built ({name} is missing); in Bellcrank's folder: make page.")
+        text = (STATIC / name).read_text("utf-8")
+        for old, new in changes.items():
+            if text.count(old) != 1:
+                raise InputError(f"to page: {name} has {old!r} {text.count(old)} times, expected once; make page anew.")
+            text = text.replace(old, new)
+        found[name] = text
+    return found | {"cockpit.css": found["cockpit.css"] + HIDDEN}
+
+
+def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, Any]:
+    """What the worker must know: what a server says to a page that has just come, and where the machine begins."""
+    s = machine.system
+    session = Session(machine, lambda *given: Nothing(), Settings(rate, simulator.integrator.name))
+    now = session.now() | {"pilot": ""}
+    only = {"rate": [rate], "integrator": [simulator.integrator.name], "method": ["auto"]}
+    welcome = session.welcome() | {"pilots": [], "choices": only}
+    given = Given(s, machine.start, None, None, None, None, None, None)
+    y = simulator.dynamics.started(simulator.dynamics.closure.checked(given.y, given.parameters))[0]
+    columns = list(simulator.dynamics.columns)
+    return {
+        "welcome": welcome, "settings": now, "start": [float(x) for x in np.asarray(y)],
+        "outputs": [columns.index(name) for name in s.outputs], "nq": machine.mechanism.nq,
+        "lengths": [list(s.parameters).index(name) for name in machine.mechanism.parameters],
+    }  # fmt: skip

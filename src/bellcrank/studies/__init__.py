@@ -1,0 +1,9 @@
+"""Studies: many runs over what varies, through Dask, into a folder of Parquet files.
+
+ranges -> points        which values each run has
+setup                   what they mean to the plant, checked before anything starts
+chunk                   the runs of one file, in a worker
+engine, folder          through Dask; into files that are whole or not there
+study                   bc.study, and what it gives
+sensitivity, page       Sobol indices; study.html
+"""

@@ -1,0 +1,142 @@
+"""Chunks through Dask: a cluster of this computer's cores, or whichever one is given. The scheduling is Dask's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from bellcrank.errors import BellcrankError, InputError
+from bellcrank.extras import extra
+from bellcrank.studies.chunk import worked
+from bellcrank.studies.points import Points
+from bellcrank.version import __version__
+
+LOSSES = 30  # workers that may die over one chunk before it is to blame
+AHEAD = 3  # chunks given out for each thread of the workers
+
+
+class StudyError(BellcrankError, RuntimeError):
+    """A study that cannot go on. What was computed is in its folder."""
+
+
+@contextmanager
+def client_of(cluster: Any, workers: int | None) -> Iterator[Any]:
+    """A client of dask.distributed: of an address, a cluster, a client, or of processes on this computer."""
+    distributed = extra("distributed", "study", "a study")
+    if isinstance(cluster, distributed.Client):
+        yield cluster
+        return
+    if cluster is not None:
+        if not isinstance(cluster, str) and not hasattr(cluster, "scheduler_address"):
+            raise InputError(
+                f'cluster is {cluster!r}; expected an address ("tcp://host:8786"), a client or a cluster of dask.'
+            )
+        try:
+            client = distributed.Client(cluster, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(f"cluster {cluster!r} cannot be reached: {error}") from None
+        with client:
+            yield client
+        return
+    made = _local(distributed, workers or os.cpu_count() or 1)
+    with _quiet(), made as local, distributed.Client(local, set_as_default=False) as client:
+        yield client
+
+
+@contextmanager
+def _local(distributed: Any, workers: int) -> Iterator[Any]:
+    """Workers as processes of their own, which do not run the user's script again as forked or spawned ones would."""
+    dask = extra("dask", "study", "a study")
+    with dask.config.set(
+        {"distributed.scheduler.allowed-failures": LOSSES, "distributed.worker.use-file-locking": False}
+    ):
+        if os.name == "nt":
+            made = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        else:
+            inside = extra("distributed.deploy.subprocess", "study", "a study")
+            options = {"nthreads": 1, "host": "127.0.0.1", "death_timeout": 30, "silence_logs": logging.CRITICAL}
+            one = {"cls": inside.SubprocessWorker, "options": {"worker_kwargs": {**options, "dashboard": False}}}
+            made = distributed.SpecCluster(
+                scheduler={
+                    "cls": distributed.Scheduler,
+                    "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+                },
+                workers=dict.fromkeys(range(workers), one),
+                worker=one,
+                name="bellcrank",
+                silence_logs=logging.CRITICAL,
+            )
+        with made:
+            yield made
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Workers that die are no news to the user: their chunks are done again."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def done_chunks(
+    client: Any, packed: bytes, points: Points, chunks: Sequence[tuple[int, int]], local: bool
+) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    """(first, last, what the worker gave) in the order in which they end. What a dead worker had is given out again."""
+    distributed = extra("distributed", "study", "a study")
+    path = [p or os.getcwd() for p in sys.path] if local else []
+    losses: dict[int, int] = {}
+    waiting, ending = list(reversed(chunks)), distributed.as_completed(loop=client.loop, raise_errors=False)
+    running: dict[Any, tuple[int, int]] = {}
+
+    def give_out() -> None:
+        room = AHEAD * max(1, sum(client.nthreads().values())) - len(running)
+        while waiting and room > 0:
+            first, last = waiting.pop()
+            future = client.submit(worked, packed, __version__, path, first, points.part(first, last), pure=False)
+            running[future.key] = (first, last)
+            ending.add(future)
+            room -= 1
+
+    give_out()
+    for future in ending:
+        first, last = running.pop(future.key)
+        why = _lost(distributed, future)
+        if client.status != "running":
+            raise StudyError(
+                "the cluster is gone. What was computed is in the folder; the same study goes on from there."
+            )
+        if why:
+            losses[first] = losses.get(first, 0) + 1
+            if losses[first] > LOSSES:
+                raise StudyError(
+                    f"the runs from {first} to {last - 1} end every worker that takes them ({why}): too little "
+                    "memory, most likely. Take smaller chunks: chunk=..., in another folder."
+                )
+            waiting.append((first, last))
+        elif future.status != "finished":
+            error = future.exception()
+            raise StudyError(f"a worker failed at the runs from {first} on: {type(error).__name__}: {error}")
+        else:
+            found = future.result()
+            if "error" in found:
+                raise StudyError(found["error"])
+            yield first, last, found
+        future.release()
+        give_out()
+
+
+def _lost(distributed: Any, future: Any) -> str:
+    """Why a chunk came back without having been done, where its worker is to blame and not the chunk."""
+    if future.status in ("cancelled", "lost"):
+        return "its worker was lost"
+    if future.status == "error" and isinstance(future.exception(), distributed.KilledWorker):
+        return "its worker was killed"
+    return ""

@@ -1,0 +1,128 @@
+"""The folder of a study: a Parquet file for each chunk, whole or not there, and a manifest that says what they are.
+
+study.json                       what, by which version, from which seed, how long it took
+study.html                       the page, where it was asked for
+runs/runs-000000000.parquet      the runs from 0 on, sealed; nothing else is in runs/, so that others read it whole
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bellcrank.atomic_file import write_text, write_whole
+from bellcrank.errors import InputError, ReadError
+from bellcrank.extras import extra
+from bellcrank.record.plain_data import plain
+from bellcrank.studies.chunk import SEAL, seal
+from bellcrank.version import __version__
+
+MANIFEST = "study.json"
+HINT = "What is there stays valid, and the same study goes on from it"
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    def chunk(self, first: int) -> Path:
+        return self.runs / f"runs-{first:09d}.parquet"
+
+    def opened(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """The manifest of a study that begins or goes on here; an error where there is another study, or no right to
+        write.
+        """
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"to={str(self.path)!r} cannot be made: {error.strerror or error}.") from None
+        there = self.manifest()
+        if there is None:
+            strange = [p.name for p in self.path.iterdir() if not p.name.startswith(".") and p.name != "runs"]
+            strange += [p.name for p in self.runs.iterdir() if not p.name.startswith(".")]
+            if strange:
+                raise InputError(f'to={str(self.path)!r} has files ("{strange[0]}") and no study; give another folder.')
+            there = {**plain(dict(manifest)), "wall": 0.0, "began": time.time(), "sessions": 0}
+        for key, wanted in plain(dict(manifest)).items():
+            if there.get(key) != wanted and key not in ("chunk", "provenance"):
+                raise InputError(
+                    f"to={str(self.path)!r} has another study: its {key} is {_short(there.get(key))}, and that of this "
+                    f"one {_short(wanted)}. Give another folder, or remove that one."
+                )
+        self.written({**there, "sessions": there["sessions"] + 1})
+        return {**there, "sessions": there["sessions"] + 1}
+
+    def manifest(self) -> dict[str, Any] | None:
+        try:
+            text = (self.path / MANIFEST).read_text("utf-8")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ReadError(f"{self.path / MANIFEST} cannot be read: {error.strerror or error}.") from None
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise ReadError(f"{self.path / MANIFEST} is no JSON ({error}); remove it to begin anew.") from None
+        if not isinstance(found, dict) or "sessions" not in found:
+            raise ReadError(f"{self.path / MANIFEST} is no manifest of a study.")
+        return found
+
+    def written(self, manifest: Mapping[str, Any]) -> None:
+        write_text(self.path / MANIFEST, json.dumps(plain(dict(manifest)), indent=1), HINT)
+
+    def add(self, first: int, data: bytes) -> None:
+        write_whole(self.chunk(first), lambda stream: stream.write(data), HINT)
+
+    def missing(self, chunks: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Chunks (first, last) whose file is not there, or is not what was written."""
+        for first, last in chunks:
+            if not self.intact(first, last):
+                yield first, last
+
+    def intact(self, first: int, last: int) -> bool:
+        pq = extra("pyarrow.parquet", "study", "a study")
+        path = self.chunk(first)
+        if not path.exists():
+            return False
+        try:
+            table = pq.read_table(path, page_checksum_verification=True)
+            there = (table.schema.metadata or {}).get(SEAL)
+            runs = table.column("run")
+            good = len(runs) == last - first and runs[0].as_py() == first
+            return bool(good and there == seal(table))
+        except Exception:  # a damaged file can make a parser fail in any way; it is computed again
+            return False
+
+    def table(self) -> Any:
+        """All runs that are there, as a pyarrow table, in their order."""
+        pa, pq = (extra(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
+        files = sorted(self.runs.glob("runs-*.parquet"))
+        if not files:
+            raise ReadError(f"{self.runs} has no runs.")
+        return pa.concat_tables(
+            [pq.read_table(f).replace_schema_metadata(None) for f in files], promote_options="default"
+        )
+
+
+def provenance() -> dict[str, Any]:
+    import numpy as np
+
+    return {
+        "bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version(),
+        "machine": platform.machine(), "system": platform.system(), "processors": os.cpu_count(),
+    }  # fmt: skip
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,131 @@
+"""study.html: distributions, sensitivities with error bars, and a scatter whose points replay their runs.
+
+One file, which fetches nothing. Names reach it as JSON and are put on the page as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.atomic_file import write_text
+from bellcrank.errors import InputError
+from bellcrank.quoting import script, xml
+from bellcrank.record.plain_data import plain
+from bellcrank.studies.chunk import REFUSED
+from bellcrank.studies.ranges import Array
+from bellcrank.studies.replays import replays
+from bellcrank.studies.sensitivity import sobol_indices
+from bellcrank.view import palette
+
+if TYPE_CHECKING:
+    from bellcrank.studies.study import Study
+
+SHOWN = 400  # points of the scatter, each of which can be replayed
+BINS = 40
+RESULTS = 40  # that have a distribution; a study with more says so
+
+
+def written(study: Study, path: Path) -> Path:
+    return write_text(path, html(study), "The study itself is whole: call report(...) again")
+
+
+def html(study: Study) -> str:
+    light, dark = palette.variables(False), palette.variables(True)
+    style = f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n"
+    title = " and ".join(study.manifest["mechanisms"].values())
+    data = script(json.dumps(plain(contents(study)), allow_nan=False))
+    head = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>study of {xml(title)}</title>'
+    look = f"<style>\n{style}{_file('page.css')}</style>"
+    return "\n".join(
+        (
+            head,
+            '<meta name="generator" content="bellcrank study">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            look,
+            _file("page.html"),
+            f'<script type="application/json" id="data">{data}</script>',
+            f"<script>\n{_file('page.js')}</script></html>\n",
+        )
+    )
+
+
+def contents(study: Study) -> dict[str, Any]:
+    """All that the page knows."""
+    table = study.table()
+    columns = {n: table.column(n) for n in table.column_names}
+    results = list(study.results)[:RESULTS]
+    numbers = {n: np.asarray(columns[n].to_numpy(), float) for n in results}
+    runs = _chosen(len(study), numbers)
+    with np.errstate(all="ignore"):  # runs that went wild may have any numbers
+        told = [{"name": n, **_distribution(x), "indices": _indices(study, n, x)} for n, x in numbers.items()]
+    stops = np.array([columns["stop"][int(r)].as_py() for r in runs])
+    varied = {n: _values(x[runs]) for n, x in study.points.columns.items()}
+    return {
+        "title": " and ".join(study.manifest["mechanisms"].values()),
+        "facts": _facts(study),
+        "failures": study.failures,
+        "left_out": max(0, len(study.results) - RESULTS),
+        "results": told,
+        "runs": runs.tolist(),
+        "varied": varied,
+        "numbers": {n: _values(x[runs]) for n, x in numbers.items()},
+        "stops": stops.tolist(),
+        "messages": [columns["message"][int(r)].as_py() for r in runs],
+        "replays": replays(study, runs[stops != REFUSED]),
+    }
+
+
+def _facts(study: Study) -> dict[str, str]:
+    m = study.manifest
+    over = m["over"]
+    told = ", ".join(f"{k} {x}" for k, x in over.items()) if isinstance(over, dict) else str(over)
+    return {
+        "over": told, "points": f"{m['points']}, seed {m['seed']}", "runs": f"{m['runs']} of {m['seconds']:g} s",
+        "computed in": f"{m['wall']:.1f} s, {m['sessions']} session(s)", "by": f"bellcrank {m['bellcrank']}",
+    }  # fmt: skip
+
+
+def _chosen(n: int, numbers: dict[str, Array]) -> Array:
+    """Runs of the scatter: evenly over all, and those with the least and the greatest of each result."""
+    even = np.linspace(0, n - 1, min(n, SHOWN)).astype(int)
+    ends = [f(x) for x in numbers.values() if np.isfinite(x).any() for f in (np.nanargmin, np.nanargmax)]
+    return np.unique(np.concatenate([even, np.array(ends, int)]))
+
+
+def _values(x: Array) -> list[Any]:
+    if x.dtype.kind not in "fiu":
+        return [str(v) for v in x]
+    return [float(v) if np.isfinite(v) else None for v in x]
+
+
+def _distribution(x: Array) -> dict[str, Any]:
+    good = x[np.isfinite(x)]
+    if not len(good):
+        return {"missing": len(x), "bins": [], "edges": []}
+    counts, edges = np.histogram(good, bins=BINS if np.ptp(good) > 0 else 1)
+    cuts = np.quantile(good, (0.05, 0.5, 0.95))
+    return {
+        "missing": len(x) - len(good), "bins": counts.tolist(), "edges": edges.tolist(), "mean": float(good.mean()),
+        "deviation": float(good.std(ddof=1)) if len(good) > 1 else 0.0, "cuts": cuts.tolist(),
+    }  # fmt: skip
+
+
+def _indices(study: Study, name: str, x: Array) -> list[dict[str, Any]]:
+    try:
+        found = sobol_indices(study.points, x, name)
+    except InputError:  # a grid or a table: there is no distribution to take shares of
+        return []
+    columns = (found.first, found.first_error, found.total, found.total_error)
+    return [
+        {"name": n, **{k: None if np.isnan(c[i]) else float(c[i]) for k, c in zip(("s", "se", "t", "te"), columns)}}
+        for i, n in enumerate(found.names)
+    ]
+
+
+def _file(name: str) -> str:
+    return (files("bellcrank.studies") / "web" / name).read_text("utf-8")

@@ -1,0 +1,184 @@
+"""Which values each run has: a grid, random points, a Latin hypercube, Sobol's sequence, Saltelli's scheme, a table.
+
+All points are made by whoever starts the study, from the seed alone, so that a chunk gets the same ones however often
+it is computed.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.extras import extra
+from bellcrank.studies.ranges import Array, Levels, Range, ranged
+
+DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
+MOST = 2**31  # runs of one study
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Values of every run, by name."""
+
+    columns: Mapping[str, Array]
+    design: str
+    ranges: Mapping[str, Range | Levels]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def part(self, first: int, last: int) -> dict[str, Array]:
+        return {name: x[first:last] for name, x in self.columns.items()}
+
+    @property
+    def digest(self) -> str:
+        found = hashlib.sha256()
+        for name, x in self.columns.items():
+            values = np.ascontiguousarray(x, float).tobytes() if x.dtype.kind in "fiu" else "\0".join(x).encode()
+            found.update(f"{name}\0{x.dtype.kind}\0".encode() + values)
+        return found.hexdigest()
+
+
+def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: int) -> Points:
+    """over: ranges and lists by name. design: one of DESIGNS, or a table: a mapping of columns, or a file of them."""
+    if isinstance(design, (Mapping, Path)) or (isinstance(design, str) and Path(design).suffix):
+        if over:
+            raise InputError("points is a table, which says what varies: leave out over=.")
+        return _table(design, runs)
+    if not isinstance(over, Mapping) or not over:
+        raise InputError(f'over is {over!r}; expected what varies: {{"boom.mass": bellcrank.uniform(1500, 2100)}}.')
+    ranges = {name: ranged(name, x) for name, x in over.items()}
+    if design is None:
+        design = "grid" if runs is None and all(isinstance(x, Levels) for x in ranges.values()) else "random"
+    if design not in DESIGNS:
+        raise InputError(f"points: {unknown('design', design, DESIGNS)}")
+    if design == "grid":
+        return Points(_grid(ranges, runs), design, ranges)
+    if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or not 1 <= runs <= MOST:
+        raise InputError(f"runs is {runs!r}; expected how many runs there are to be, a whole number from 1.")
+    u = _shares(design, int(runs), len(ranges), seed)
+    return Points({name: r.at(u[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
+
+
+def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, Array]:
+    """Every combination, the last name fastest."""
+    lists: dict[str, Levels] = {}
+    for name, r in ranges.items():
+        if not isinstance(r, Levels):
+            raise InputError(f'points="grid": "{name}" is {r}; expected a list, as in numpy.linspace(...).')
+        lists[name] = r
+    shape = tuple(len(r.values) for r in lists.values())
+    n = math.prod(shape)
+    if runs is not None and runs != n:
+        raise InputError(f"runs is {runs}, and the grid has {n} points; leave runs out.")
+    if n > MOST:
+        raise InputError(f"the grid has {n:g} points; expected at most {MOST}.")
+    places = np.unravel_index(np.arange(n), shape)
+    return {name: r.take(k) for (name, r), k in zip(lists.items(), places, strict=True)}
+
+
+def _shares(design: str, runs: int, d: int, seed: int) -> Array:
+    """Points of the open unit cube, (runs, d)."""
+    rng = np.random.default_rng(seed)
+    if design == "random":
+        return rng.uniform(np.finfo(float).tiny, 1.0, (runs, d))
+    qmc = extra("scipy.stats.qmc", "study", f'points="{design}"')
+    if design == "latin":
+        return np.asarray(qmc.LatinHypercube(d, rng=rng).random(runs))
+    if design == "sobol":
+        return _sobol(qmc, d, runs, rng)
+    if runs % (d + 2):
+        near = max(1, round(runs / (d + 2))) * (d + 2)
+        raise InputError(
+            f'runs is {runs}; points="saltelli" takes {d + 2} runs for each point: {d} names and 2. Take {near}.'
+        )
+    both = _sobol(qmc, 2 * d, runs // (d + 2), rng)
+    return saltelli(both[:, :d], both[:, d:])
+
+
+def _sobol(qmc: Any, d: int, runs: int, rng: np.random.Generator) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of lengths that are no power of two: balance is lost, and nothing else
+        u = np.asarray(qmc.Sobol(d, scramble=True, rng=rng).random(runs))
+    return np.asarray(np.clip(u, 2.0**-53, 1.0 - 2.0**-53))
+
+
+def saltelli(A: Array, B: Array) -> Array:
+    """For each row of A and B: a, b, and then a with each element of b in turn. (n (d + 2), d)."""
+    n, d = A.shape
+    rows = np.repeat(A[:, None], d + 2, axis=1)
+    rows[:, 1] = B
+    for i in range(d):
+        rows[:, i + 2, i] = B[:, i]
+    return rows.reshape(n * (d + 2), d)
+
+
+# -- tables
+
+
+def _table(given: Any, runs: int | None) -> Points:
+    where = "points" if isinstance(given, Mapping) else str(given)
+    read = dict(given) if isinstance(given, Mapping) else read_table(Path(given))
+    columns = {str(name): _column(where, str(name), x) for name, x in read.items()}
+    if not columns:
+        raise InputError(f"{where}: the table has no columns.")
+    lengths = {name: len(x) for name, x in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InputError(f"{where}: columns are of different lengths: {told}; expected one value for each run.")
+    n = next(iter(lengths.values()))
+    if not n:
+        raise InputError(f"{where}: the table has no rows.")
+    if runs is not None and runs != n:
+        raise InputError(f"runs is {runs}, and the table has {n} rows; leave runs out.")
+    return Points(columns, "table", {})
+
+
+def _column(where: str, name: str, values: Any) -> Array:
+    x = np.asarray(values)
+    if x.ndim != 1:
+        raise InputError(f'{where}: column "{name}" has the shape {x.shape}; expected one value for each run.')
+    if x.dtype.kind in "fiu":
+        bad = np.flatnonzero(~np.isfinite(x))
+        if len(bad):
+            raise InputError(f'{where}: column "{name}", row {bad[0]} is {x[bad[0]]}; expected finite numbers.')
+        return x.astype(float)
+    if x.dtype.kind == "U":
+        return x
+    raise InputError(f'{where}: column "{name}" has neither numbers nor words.')
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Columns of a CSV or Parquet file by their names; a column that is not all numbers is words."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            table = extra("pyarrow.parquet", "study", "reading Parquet").read_table(path)
+            return {name: table.column(name).to_numpy() for name in table.column_names}
+        if path.suffix.lower() != ".csv":
+            raise ReadError(f"{path}: a table ends in .csv or .parquet.")
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            rows = [row for row in csv.reader(stream) if row and not row[0].startswith("#")]
+    except OSError as error:
+        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if not rows:
+        raise ReadError(f"{path} is empty; expected a line of names, and a line of values for each run.")
+    for k, row in enumerate(rows[1:], 2):
+        if len(row) != len(rows[0]):
+            raise ReadError(f"{path}: line {k} has {len(row)} cells and the first {len(rows[0])}; expected as many.")
+    return {name.strip(): _cells([row[i] for row in rows[1:]]) for i, name in enumerate(rows[0])}
+
+
+def _cells(cells: list[str]) -> Array:
+    try:
+        return np.array([float(x) for x in cells])
+    except ValueError:
+        return np.array([x.strip() for x in cells])

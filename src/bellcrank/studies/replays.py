@@ -1,0 +1,66 @@
+"""Some runs of a study again, as the page shows them: where the bodies are, frame by frame."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.model import Mechanism
+from bellcrank.sim import Simulator
+from bellcrank.studies.chunk import groups, ran
+from bellcrank.studies.ranges import Array
+from bellcrank.studies.setup import Setup
+from bellcrank.view.scene import poses
+
+if TYPE_CHECKING:
+    from bellcrank.studies.study import Study
+
+FRAMES = 40
+NUMBERS = 1_000_000  # in all: 2 MB
+STEP = 1e-3  # of a run that says nothing
+
+
+def replays(study: Study, runs: Array) -> list[dict[str, Any]]:
+    """For each group of runs that share a mechanism: which they are, its bones, and their places (run, frame, body)."""
+    setup = Setup(**{**study.setup.__dict__, "summary": ()})
+    values = {name: x[runs] for name, x in study.points.columns.items()}
+    found = []
+    for choice, rows in groups(setup, values):
+        sim = setup.simulator(choice)
+        mine = {name: x[rows] for name, x in values.items()}
+        m = sim.system.mechanism
+        most = max(1, NUMBERS // (FRAMES * 3 * max(1, len(m.bodies))))
+        kept = rows[:most]
+        places, times = _places(setup, sim, runs[kept], {name: x[: len(kept)] for name, x in mine.items()})
+        found.append({"runs": runs[kept].tolist(), "bones": _bones(m), **_packed(places), "t": times})
+    return found
+
+
+def _places(setup: Setup, sim: Simulator, runs: Array, values: dict[str, Array]) -> tuple[Array, list[float]]:
+    h = float(values["step"][0]) if "step" in values else setup.settings.get("step") or STEP
+    steps = max(1, round(setup.seconds / h))
+    every = setup.seconds / FRAMES if sim.integrator.adaptive else h * -(-steps // FRAMES)
+    record = ran(setup, sim, runs, values, keep="rows", every=every)
+    m = sim.system.mechanism
+    q = np.asarray(record.q)
+    placed = poses(m, q.reshape(-1, m.nq))[..., :3].reshape(*q.shape[:2], -1, 3)
+    t = np.nanmax(record.t, axis=0)
+    return placed, [round(float(x), 6) for x in t]
+
+
+def _bones(m: Mechanism) -> list[int]:
+    """The parent of each body, -1 for the ground."""
+    return [int(p) for p in m.parent]
+
+
+def _packed(places: Array) -> dict[str, Any]:
+    """As whole numbers of 16 bits between the corners of the room that they take; what is not there is -32768."""
+    good = np.isfinite(places)
+    low, high = float(places[good].min(initial=0.0)), float(places[good].max(initial=1.0))
+    scale = (high - low or 1.0) / 65000.0
+    whole = np.where(good, np.round((np.where(good, places, low) - low) / scale) - 32500, -32768).astype("<i2")
+    return {
+        "shape": list(places.shape), "low": low, "scale": scale, "data": base64.b64encode(whole.tobytes()).decode()
+    }  # fmt: skip

@@ -1,0 +1,117 @@
+"""How much of the variance of a result each varied number explains: Sobol indices, with standard errors.
+
+From points="saltelli": first order by Saltelli et al. 2010 (b), total by Jansen 1999 (f), both as their table 2 prints
+them; standard errors by bootstrap over the points. From independent points ("random", "latin"; neighbours in Sobol's
+sequence are far from it): first order alone, from the ranks (Gamboa, Gremaud, Klein, Lagnoux 2022), and errors from
+parts of the sample.
+
+    A, B   two independent samples        AB_i   A with column i of B
+    S_i = mean f(B) (f(AB_i) - f(A)) / V        T_i = mean (f(A) - f(AB_i))^2 / 2 V
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.studies.points import Points
+from bellcrank.studies.ranges import Array
+from bellcrank.text import table
+
+AGAIN = 200  # bootstraps
+PARTS = 20  # of a sample, for the error of the estimate from ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Indices:
+    """Of each name: first order, the share that it explains alone; total, with all its interactions (NaN: unknown)."""
+
+    result: str
+    names: tuple[str, ...]
+    first: Array
+    first_error: Array
+    total: Array
+    total_error: Array
+    used: int  # points whose runs all gave a number
+
+    def __str__(self) -> str:
+        def cell(x: float, e: float) -> str:
+            return "-" if np.isnan(x) else f"{x:.3f} \N{PLUS-MINUS SIGN} {e:.3f}"
+
+        rows = [
+            (name, cell(self.first[i], self.first_error[i]), cell(self.total[i], self.total_error[i]))
+            for i, name in enumerate(self.names)
+        ]
+        return table((self.result, "alone", "with interactions"), rows)
+
+
+def sobol_indices(points: Points, values: Array, result: str) -> Indices:
+    """Of a result over the runs of a study; runs without a number are left out, with their whole point."""
+    names = tuple(n for n, x in points.columns.items() if len(np.unique(x)) > 1)
+    if points.design == "saltelli":
+        return _by_scheme(tuple(points.columns), values, result)
+    if points.design not in ("random", "latin"):
+        raise InputError(
+            f'sensitivities need independent points, and these are of the design "{points.design}"; take '
+            'points="saltelli" (first order and total), "random" or "latin" (first order).'
+        )
+    X = np.stack([_numbered(points.columns[n]) for n in names], axis=1)
+    good = np.isfinite(values)
+    return _by_ranks(names, X[good], values[good], result)
+
+
+def _numbered(x: Array) -> Array:
+    return x.astype(float) if x.dtype.kind in "fiu" else np.unique(x, return_inverse=True)[1].astype(float)
+
+
+def _by_scheme(names: tuple[str, ...], values: Array, result: str) -> Indices:
+    d = len(names)
+    f = values.reshape(-1, d + 2)
+    f = f[np.isfinite(f).all(axis=1)]
+    if len(f) < 2 or not np.ptp(f) > 0:
+        return _nothing(names, result, len(f))
+    rng = np.random.default_rng(0)
+    first, total = _estimates(f)
+    again = [_estimates(f[rng.integers(len(f), size=len(f))]) for _ in range(AGAIN)]
+    errors = np.std([np.stack(e) for e in again], axis=0, ddof=1)
+    return Indices(result, names, first, errors[0], total, errors[1], len(f))
+
+
+def _estimates(f: Array) -> tuple[Array, Array]:
+    """S and T from rows f(A), f(B), f(AB_1), ..., about their mean: that changes nothing but the error."""
+    f = f - f[:, :2].mean()
+    A, B, AB = f[:, 0], f[:, 1], f[:, 2:]
+    V = f[:, :2].var()
+    S = (B[:, None] * (AB - A[:, None])).mean(axis=0) / V
+    T = ((A[:, None] - AB) ** 2).mean(axis=0) / (2.0 * V)
+    return S, T
+
+
+def _by_ranks(names: tuple[str, ...], X: Array, y: Array, result: str) -> Indices:
+    if len(y) < 2 * PARTS or not np.ptp(y) > 0:
+        return _nothing(names, result, len(y))
+    first = _ranked(X, y)
+    order = np.random.default_rng(0).permutation(len(y))
+    parts = [_ranked(X[part], y[part]) for part in np.array_split(order, PARTS)]
+    error = np.std(parts, axis=0, ddof=1) / np.sqrt(PARTS)
+    unknown = np.full(len(names), np.nan)
+    return Indices(result, names, first, error, unknown, unknown, len(y))
+
+
+def _ranked(X: Array, y: Array) -> Array:
+    """The covariance of neighbours along each column, over the variance; ties are in a random order."""
+    y = y - y.mean()
+    shuffled = np.random.default_rng(1).permutation(len(y))
+    found = []
+    for x in X.T:
+        order = shuffled[np.argsort(x[shuffled], kind="stable")]
+        found.append(float(y[order] @ np.roll(y[order], -1)) / float(y @ y))
+    return np.array(found)
+
+
+def _nothing(names: tuple[str, ...], result: str, used: int) -> Indices:
+    """Of a result that does not vary there is no share to give."""
+    nan = np.full(len(names), np.nan)
+    return Indices(result, names, nan, nan, nan, nan, used)

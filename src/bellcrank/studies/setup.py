@@ -1,0 +1,190 @@
+"""What a study runs, checked before anything starts: the plants, what each varied name means, the settings.
+
+A name means a free number of the plant, a number of its mechanism that is freed for the study, an element of the start
+("elbow.q", "elbow.v", "elbow.integral"), an input, a setting of the solver, "seed", or "variant".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.sim import Event, Simulator, System, system
+from bellcrank.sim.columns import units
+from bellcrank.studies.points import Points, read_table
+from bellcrank.studies.ranges import Array, Levels, Range
+
+WORDS = ("integrator", "method", "form")  # settings that are words; runs that share them go together
+NUMBERS = ("step", "tolerance")
+RESERVED = ("run", "stop", "stop_time", "message")  # columns of the result
+STARTS = ("q0", "v0", "x0")
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """All that a worker needs to know but the values of its runs."""
+
+    plants: Mapping[str, System]  # by the name of the variant; "" where there is one
+    meaning: Mapping[str, str]  # of each name that varies: parameter, q0, v0, x0, input, samples, seed, variant, ...
+    seconds: float
+    given: Mapping[str, Any]  # what all runs share: q0, v0, x0, inputs, input_step, parameters
+    settings: Mapping[str, Any]  # of the solver
+    summary: tuple[str, ...]
+    keep: str | None
+    seed: int
+    events: tuple[Event, ...] = ()
+    samples: Mapping[str, Array] = field(default_factory=dict)  # of the files that are varied, by their names
+
+    def simulator(self, choice: Mapping[str, str]) -> Simulator:
+        """Of the runs that share this variant and these words."""
+        words: dict[str, Any] = {name: choice.get(name, self.settings.get(name)) for name in WORDS}
+        plant = self.plants[choice.get("variant", "")]
+        return Simulator(plant, summary=self.summary, events=self.events, **words)
+
+    @property
+    def grouped(self) -> list[str]:
+        """Names whose values a compiled program has: runs that differ in them are different programs."""
+        return [n for n, what in self.meaning.items() if what in ("variant", "word", "number")]
+
+
+def set_up(plant: Any, points: Points, settings: Mapping[str, Any], **rest: Any) -> Setup:
+    """rest: the other fields of a Setup."""
+    plants = _plants(plant, points)
+    freed: list[str] = []
+    meaning: dict[str, str] = {}
+    for name, values in points.columns.items():
+        if name in RESERVED:
+            raise InputError(f'over: "{name}" is the name of a column of every study; call it otherwise.')
+        kinds = {_meaning(name, s, values, rest["given"]) for s in plants.values()}
+        if len(kinds) > 1:
+            raise InputError(f'over: "{name}" means {" and ".join(sorted(kinds))} in different variants.')
+        meaning[name] = kinds.pop()
+        if meaning[name] == "number of the mechanism":
+            freed.append(name)
+            meaning[name] = "parameter"
+    if freed:
+        plants = {key: replace(s, mechanism=s.mechanism.free(*freed)) for key, s in plants.items()}
+    _check_units(plants, points, meaning)
+    samples = _samples(points, meaning, rest["given"])
+    return Setup(plants, meaning, settings=settings, samples=samples, **rest)
+
+
+def _plants(plant: Any, points: Points) -> dict[str, System]:
+    if not isinstance(plant, Mapping):
+        if "variant" in points.columns:
+            raise InputError('over: "variant" needs several plants: give a mapping of them by name.')
+        return {"": system(plant)}
+    if not plant:
+        raise InputError("there is no plant in the mapping; expected mechanisms or systems by name.")
+    if "variant" not in points.columns:
+        raise InputError(f'several plants are given; say which runs take which: over={{"variant": {list(plant)}}}.')
+    for name in np.unique(points.columns["variant"]):
+        if name not in plant:
+            raise InputError(f'over "variant": {unknown("plant", str(name), plant)}')
+    return {str(name): system(p) for name, p in plant.items()}
+
+
+def _meaning(name: str, s: System, values: Array, given: Mapping[str, Any]) -> str:
+    words = values.dtype.kind == "U"
+    if name in ("variant", *WORDS):
+        return "variant" if name == "variant" else "word"
+    if name in s.inputs:
+        return "samples" if words else "input"
+    if words:
+        raise InputError(f'over: "{name}" has words ({values[0]!r}); expected numbers.')
+    if name in ("seed", *NUMBERS):
+        return "seed" if name == "seed" else "number"
+    element, _, kind = name.rpartition(".")
+    q, v = s.mechanism.columns
+    starts = {"q0": kind == "q" and element in q, "v0": kind == "v" and element in v}
+    starts["x0"] = name in [z.name for z in s.states]
+    for start, fits in starts.items():
+        if fits:
+            if given.get(start) is not None and not isinstance(given[start], Mapping):
+                raise InputError(f'over: "{name}" varies, so {start} is to be a mapping by name; got an array.')
+            return start
+    if name in s.parameters:
+        return "parameter"
+    try:
+        s.mechanism.free(name)
+    except InputError as error:
+        known = [*s.parameters, *s.inputs, *(f"{n}.q" for n in q), *(f"{n}.v" for n in v)]
+        raise InputError(f"over: {unknown('parameter, start or input', name, known)} ({error})") from None
+    return "number of the mechanism"
+
+
+def unit_of(s: System, name: str, what: str) -> str:
+    """Of what varies; "" where nobody says."""
+    if what == "parameter":
+        return s.parameters.unit(name)
+    if what in STARTS:
+        return units(s).get(name, "")
+    return {"step": "s"}.get(name, "")
+
+
+def _check_units(plants: Mapping[str, System], points: Points, meaning: Mapping[str, str]) -> None:
+    s = next(iter(plants.values()))
+    for name, r in points.ranges.items():
+        asked = r.unit if isinstance(r, Range) else ""
+        unit = unit_of(s, name, meaning[name])
+        if asked and unit and asked != unit:
+            raise InputError(f'over: "{name}" is given in {asked}, and the plant has it in {unit}; expected {unit}.')
+
+
+def _samples(points: Points, meaning: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Array]:
+    """Files whose samples are inputs: each has a column of that name, or one column beside the time."""
+    found: dict[str, Array] = {}
+    for name, what in meaning.items():
+        if what != "samples":
+            continue
+        if given.get("input_step") is None:
+            raise InputError(f'over: "{name}" varies over files of samples; say how long each holds: input_step=....')
+        r = points.ranges.get(name)
+        files = r.values if isinstance(r, Levels) else np.unique(points.columns[name])
+        for file in files:
+            found[str(file)] = _sampled(str(file), name)
+    if len({len(x) for x in found.values()}) > 1:
+        told = ", ".join(f"{file} {len(x)}" for file, x in found.items())
+        raise InputError(f"files of samples are of different lengths: {told}; expected one.")
+    return found
+
+
+def _sampled(file: str, name: str) -> Array:
+    table = read_table(Path(file))
+    others = [n for n in table if n not in ("t", "time")]
+    column = name if name in table else others[0] if len(others) == 1 else None
+    if column is None:
+        raise InputError(f"{file}: {unknown('column', name, table)}")
+    x = np.asarray(table[column])
+    if x.dtype.kind not in "fiu" or not np.isfinite(x).all() or not len(x):
+        raise InputError(f'{file}: column "{column}" has something else than finite numbers, or nothing.')
+    return x.astype(float)
+
+
+def noises(inputs: Mapping[str, Any] | None) -> dict[str, Callable[..., Any]]:
+    """Inputs that are drawn for each run: functions of (times, random generator)."""
+    return {name: x for name, x in (inputs or {}).items() if callable(x)}
+
+
+def program_digest(setup: Setup) -> str:
+    """What the plants compute, the same in every process: of their programs, and of nothing that has an address."""
+    found = hashlib.sha256()
+    for name in setup.plants:
+        made = setup.simulator({"variant": name})
+        found.update(name.encode())
+        for graph in made.program().graphs.values():
+            for part in (graph, *graph.calls):
+                found.update(str(part).encode())
+    return found.hexdigest()
+
+
+def checked_keep(keep: str | None, summary: Sequence[str]) -> str | None:
+    if keep not in (None, "final"):
+        raise InputError(f'keep is {keep!r}; expected "final" (where each run ends), or nothing: summaries alone.')
+    return keep or (None if summary else "final")

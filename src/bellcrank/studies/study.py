@@ -1,0 +1,214 @@
+"""bc.study: many runs of a plant over what varies, through Dask, into a folder that a later study goes on from."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.extras import extra
+from bellcrank.record import Record
+from bellcrank.sim import Event
+from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.studies.chunk import ran
+from bellcrank.studies.engine import client_of, done_chunks
+from bellcrank.studies.folder import Folder, provenance
+from bellcrank.studies.points import Points
+from bellcrank.studies.points import points as points_of
+from bellcrank.studies.progress import Progress
+from bellcrank.studies.ranges import Array
+from bellcrank.studies.sensitivity import Indices, sobol_indices
+from bellcrank.studies.setup import Setup, checked_keep, noises, program_digest, set_up
+from bellcrank.version import __version__
+
+MANY, FEW, PARTS = 16384, 64, 200  # runs of a chunk at most and at least; chunks of a study where that allows it
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A study and its folder. study["max(elbow.tau)"] is a column over the runs; study.table() all of them."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    points: Points = field(repr=False)
+    setup: Setup = field(repr=False)
+
+    def table(self) -> Any:
+        """All runs as a pyarrow table, in their order: to_pandas() and the like are its own."""
+        return Folder(self.folder).table()
+
+    def __getitem__(self, name: str) -> Array:
+        table = self.table()
+        if name not in table.column_names:
+            raise InputError(f"the study: {unknown('column', name, table.column_names)}")
+        column = table.column(name)
+        return np.asarray(column.to_pylist() if str(column.type) == "string" else column.to_numpy())
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Names of the columns of numbers that the runs gave."""
+        known = {"run", "stop", "stop_time", "message", *self.points.columns}
+        return tuple(n for n in self.table().column_names if n not in known)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many runs ended early, by the reason."""
+        reasons, counts = np.unique(self["stop"], return_counts=True)
+        return {str(r): int(n) for r, n in zip(reasons, counts, strict=True) if r != "end"}
+
+    def replay(self, run: int, every: float | None = None) -> Record:
+        """One run again, with its rows."""
+        if not 0 <= run < len(self):
+            raise InputError(f"run is {run}; the study has the runs 0 to {len(self) - 1}.")
+        values = self.points.part(run, run + 1)
+        words = {n: str(values[n][0]) for n in self.setup.grouped if self.setup.meaning[n] in ("variant", "word")}
+        bare = Setup(**{**self.setup.__dict__, "summary": ()})
+        more: dict[str, Any] = {"keep": "rows"} | ({"every": every} if every is not None else {})
+        return ran(bare, bare.simulator(words), np.array([run]), values, **more)
+
+    def sobol(self, result: str) -> Indices:
+        """How much of the variance of a result each varied number explains, with standard errors."""
+        return sobol_indices(self.points, self[result], result)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """A page with distributions, sensitivities, and a scatter whose points replay their runs."""
+        from bellcrank.studies.page import written
+
+        return written(self, Path(path) if path is not None else self.folder / "study.html")
+
+    def __str__(self) -> str:
+        failed = self.failures
+        told = ", ".join(f"{n} {reason}" for reason, n in failed.items()) or "none"
+        return f"study of {len(self)} runs in {self.folder}; {len(self.results)} results; ended early: {told}"
+
+
+def study(
+    plant: Any,
+    over: Mapping[str, Any] | None = None,
+    runs: int | None = None,
+    *,
+    seconds: float,
+    to: str | Path,
+    summary: Sequence[str] = (),
+    keep: str | None = None,
+    cluster: Any = None,
+    points: Any = None,
+    seed: int = 0,
+    q0: Mapping[str, float] | Any = None,
+    v0: Mapping[str, float] | Any = None,
+    x0: Mapping[str, float] | Any = None,
+    inputs: Mapping[str, Any] | None = None,
+    input_step: float | None = None,
+    parameters: Mapping[str, float] | None = None,
+    events: Sequence[Event] = (),
+    integrator: str | None = None,
+    step: float | None = None,
+    tolerance: float | None = None,
+    max_steps: int | None = None,
+    method: str | None = None,
+    form: str | None = None,
+    target: str | None = None,
+    threads: int | None = None,
+    workers: int | None = None,
+    chunk: int | None = None,
+    progress: Any = None,
+) -> Study:
+    """Runs a plant many times, over what varies, and keeps a row of each in a folder of Parquet files.
+
+        bc.study(arm, {"boom.mass": bc.uniform(1500, 2100), "boom.q": [0.1, 0.2]}, runs=10_000, seconds=2.0,
+                 summary=["max(boom.v)"], to="folder")
+
+    plant: a mechanism or a system; or several by name, and over={"variant": [...]} says which. over: for each name a
+    distribution (bc.uniform, bc.log_uniform, bc.normal) or a list. A name is that of a free number, of any number that
+    mechanism.free knows, of an element of the start ("boom.q", "boom.v", "boom.integral"), of an input (numbers, or
+    names of files of samples), "integrator", "method", "form", "step", "tolerance", or "seed".
+    points: "random", "latin", "sobol", "grid" (lists only), "saltelli" (for Sobol indices), or a table: a mapping of
+    columns, or a CSV or Parquet file. to: the folder; where it has a part of this study, only the rest is computed.
+    summary: what to say of each run, as in bc.simulate; keep="final" also keeps where it ended. cluster: an address,
+    a client or a cluster of dask; nothing for processes here, as many as workers says. inputs: as in bc.simulate, or
+    functions of (times, random generator) which are drawn for each run, from its "seed" where that varies. chunk: runs
+    of a file. The others as in bc.simulate.
+
+    A run that fails is a row: its column "stop" says why it ended ("end" for those that did not fail).
+    """
+    words = listed("summary", summary, 'what is asked, as in "max(elbow.tau)"')
+    made = points_of(over, runs, points, seed)
+    given = {"q0": q0, "v0": v0, "x0": x0, "inputs": inputs, "input_step": input_step, "parameters": parameters}
+    settings = {
+        "integrator": integrator, "method": method, "form": form, "step": step, "tolerance": tolerance,
+        "max_steps": max_steps, "target": target, "threads": threads,
+    }  # fmt: skip
+    if noises(inputs) and input_step is None:
+        first = next(iter(noises(inputs)))
+        raise InputError(f"inputs: {first} is drawn; say how long each number holds: input_step=....")
+    setup = set_up(
+        plant, made, settings, seconds=positive("seconds", seconds), given=given, summary=words,
+        keep=checked_keep(keep, words), seed=seed, events=tuple(events),
+    )  # fmt: skip
+    _trial(setup, made)
+    here = Folder(Path(to))
+    manifest = here.opened(_manifest(setup, made, seed, chunk))
+    chunks = _chunks(len(made), manifest["chunk"])
+    todo = list(here.missing(chunks))
+    if todo:
+        _compute(setup, made, here, manifest, todo, cluster, workers, progress)
+        manifest = here.manifest() or manifest
+    return Study(here.path, manifest, made, setup)
+
+
+def _compute(
+    setup: Setup, made: Points, here: Folder, manifest: Mapping[str, Any], todo: list[tuple[int, int]], cluster: Any,
+    workers: int | None, progress: Any,
+) -> None:  # fmt: skip
+    packed = extra("cloudpickle", "study", "a study").dumps(setup)
+    began = time.perf_counter()
+    try:
+        with client_of(cluster, workers) as client, Progress(len(made), todo, progress) as bar:
+            for first, last, found in done_chunks(client, packed, made, todo, cluster is None):
+                here.add(first, found["data"])
+                bar.done(last - first)
+    finally:
+        if (there := here.manifest()) is not None:
+            here.written({**there, "wall": there["wall"] + time.perf_counter() - began})
+
+
+def _trial(setup: Setup, made: Points) -> None:
+    """One short run here and now: what cannot be at all is said before a cluster is asked, and the code is compiled."""
+    h = setup.settings["step"]
+    short = h if h is not None else None
+    values = {n: x[:1].repeat(2) for n, x in made.columns.items()}
+    words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
+    sim = setup.simulator(words)
+    small = Setup(**{**setup.__dict__, "seconds": short if short and not sim.integrator.adaptive else setup.seconds})
+    fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
+    ran(small, sim, np.arange(2), fixed)
+
+
+def _manifest(setup: Setup, made: Points, seed: int, chunk: int | None) -> dict[str, Any]:
+    n = len(made)
+    size = many("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
+    shared = {k: x for k, x in setup.given.items() if x is not None}
+    if shared.get("inputs"):
+        shared["inputs"] = {k: getattr(x, "__name__", x) if callable(x) else x for k, x in shared["inputs"].items()}
+    return {
+        "study": 1, "bellcrank": __version__, "plant": program_digest(setup),
+        "mechanisms": {name or "plant": s.mechanism.name for name, s in setup.plants.items()},
+        "over": {name: str(r) for name, r in made.ranges.items()} or "a table", "meaning": setup.meaning,
+        "points": made.design, "values": made.digest, "runs": n, "seed": seed, "seconds": setup.seconds,
+        "summary": list(setup.summary), "keep": setup.keep, "given": shared,
+        "settings": {k: x for k, x in setup.settings.items() if x is not None and k != "threads"},
+        "chunk": size, "provenance": provenance(),
+    }  # fmt: skip
+
+
+def _chunks(n: int, size: int) -> list[tuple[int, int]]:
+    return [(first, min(first + size, n)) for first in range(0, n, size)]

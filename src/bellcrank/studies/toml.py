@@ -1,0 +1,108 @@
+"""study.toml: a study as a file.
+
+    mechanism = "arm.urdf"            # a file or built in; or plant = "model.py:plant", a name in a file of yours
+    seconds = 1.0
+    runs = 1000
+    summary = ["max(elbow.tau)"]
+    to = "folder"                     # beside the file
+
+    [over]
+    "upper.mass" = { uniform = [1.5, 2.1], unit = "kg" }
+    "elbow.q" = [0.1, 0.2, 0.4]
+
+    [start]                           # of all runs, by name: "elbow.q" = 0.3
+    [inputs]
+    [parameters]
+
+Everything else is as in bc.study: points, seed, step, integrator, tolerance, method, form, keep, chunk, workers,
+cluster, threads, target, input_step, max_steps.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.studies.ranges import log_uniform, normal, uniform
+
+MADE = {"uniform": uniform, "log_uniform": log_uniform, "normal": normal}
+PLAIN = (
+    "seconds", "runs", "summary", "to", "points", "seed", "step", "integrator", "tolerance", "method", "form", "keep",
+    "chunk", "workers", "cluster", "threads", "target", "input_step", "max_steps",
+)  # fmt: skip
+TABLES = ("over", "start", "inputs", "parameters")
+
+
+def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[str, Any]]:
+    """The plant, and the arguments of bc.study. mechanism: makes one of a name."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ReadError(f"{path} is no TOML: {error}") from None
+    for key in data:
+        if key not in (*PLAIN, *TABLES, "mechanism", "plant"):
+            raise ReadError(f"{path}: {unknown('setting', key, ('mechanism', 'plant', *PLAIN, *TABLES))}")
+    for key in TABLES:
+        if not isinstance(data.get(key, {}), dict):
+            raise ReadError(f"{path}: {key} is {data[key]!r}; expected a table, [{key}].")
+    for key in ("seconds", "to"):
+        if key not in data:
+            raise ReadError(f"{path}: there is no {key}.")
+    found = {key: data[key] for key in PLAIN if key in data}
+    here = path.resolve().parent
+    found["to"] = here / str(data["to"])
+    if isinstance(found.get("points"), str) and Path(found["points"]).suffix:
+        found["points"] = here / found["points"]
+    if "over" in data:
+        found["over"] = {name: _range(path, name, x) for name, x in data["over"].items()}
+    found |= {key: data[key] for key in ("inputs", "parameters") if key in data}
+    found |= _start(path, data.get("start", {}))
+    return _plant(path, here, data, mechanism), found
+
+
+def _range(path: Path, name: str, given: Any) -> Any:
+    if not isinstance(given, dict):
+        return given
+    kind = next((k for k in given if k in MADE), None)
+    numbers = given.get(kind) if kind else None
+    if kind is None or set(given) - {kind, "unit"} or not isinstance(numbers, list) or len(numbers) != 2:
+        raise ReadError(
+            f'{path}: over "{name}" is {given!r}; expected {{ uniform = [low, high] }}, log_uniform or normal, with a '
+            "unit where you like, or a list."
+        )
+    return MADE[kind](numbers[0], numbers[1], str(given.get("unit", "")))
+
+
+def _start(path: Path, given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for name, x in given.items():
+        element, _, kind = name.rpartition(".")
+        which = {"q": "q0", "v": "v0"}.get(kind, "x0")
+        found.setdefault(which, {})[name if which == "x0" else element] = x
+    return found
+
+
+def _plant(path: Path, here: Path, data: Mapping[str, Any], mechanism: Callable[[str], Any]) -> Any:
+    if ("mechanism" in data) == ("plant" in data):
+        raise ReadError(f'{path}: expected either mechanism = "..." or plant = "file.py:name".')
+    if "mechanism" in data:
+        name = str(data["mechanism"])
+        return mechanism(str(here / name) if (here / name).is_file() else name)
+    file, _, name = str(data["plant"]).rpartition(":")
+    if not file.endswith(".py") or not (here / file).is_file():
+        raise ReadError(f'{path}: plant is {data["plant"]!r}; expected "file.py:name", a file beside this one.')
+    spec = importlib.util.spec_from_file_location(Path(file).stem, here / file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, name):
+        raise InputError(f"{here / file}: there is no {name!r} in it.")
+    found = getattr(module, name)
+    return found() if callable(found) and not hasattr(found, "mechanism") and not hasattr(found, "bodies") else found

@@ -1,0 +1,208 @@
+"""bc.study at small size: rows are the runs, failures are rows, a second start computes what is missing and no more."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import BellcrankError, InputError
+from bellcrank.studies import folder as folder_module
+from bellcrank.studies.chunk import worked
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Dask without processes: what they add is tested in test_study_kills.py."""
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=None) as made:
+        yield made
+
+
+def pendulum() -> bc.Mechanism:
+    b = bc.Builder("pendulum")
+    b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=0.1)
+    return b.build()
+
+
+def servo() -> bc.System:
+    from bellcrank.actuators import PD
+
+    return bc.system(pendulum(), [PD("hinge", 50.0, 5.0)], lambda t, q, v, x, u: {"hinge": u["aim"]}, inputs=["aim"])
+
+
+OVER = {"bob.mass": bc.uniform(0.5, 2.0), "hinge.q": bc.uniform(-1.0, 1.0)}
+ASKED: dict[str, Any] = {"seconds": 0.3, "step": 0.01, "summary": ["max(hinge.v)", "final(energy)"], "chunk": 16}
+
+
+def test_rows_are_the_runs(cluster: Any, tmp_path: Path) -> None:
+    done = bc.study(pendulum(), OVER, 50, to=tmp_path / "s", cluster=cluster, **ASKED)
+    asked = {k: ASKED[k] for k in ("step", "summary")}
+    alone = bc.simulate(
+        pendulum().free("bob.mass"),
+        0.3,
+        q0=done["hinge.q"][:, None],
+        parameters={"bob.mass": done["bob.mass"]},
+        **asked,
+    )
+    assert done["run"].tolist() == list(range(50))
+    for name in ASKED["summary"]:
+        assert (done[name] == alone[name][:, 0]).all()
+    assert done.failures == {}
+    assert len(list((tmp_path / "s/runs").iterdir())) == 4
+    again = done.replay(17)
+    assert again["hinge.v"].max() == done["max(hinge.v)"][17]
+    assert done.manifest["seed"] == 0
+    assert done.manifest["provenance"]["bellcrank"] == bc.__version__
+
+
+def test_a_second_start_computes_what_is_missing(cluster: Any, tmp_path: Path) -> None:
+    asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
+    bc.study(pendulum(), OVER, 50, **asked)
+    files = sorted((tmp_path / "s/runs").iterdir())
+    before = {f: f.read_bytes() for f in files}
+    stamps = {f: f.stat().st_mtime_ns for f in files}
+    files[1].unlink()
+    damaged = bytearray(before[files[2]])
+    damaged[len(damaged) // 3] ^= 16
+    files[2].write_bytes(bytes(damaged))
+    told: list[float] = []
+    bc.study(pendulum(), OVER, 50, progress=told.append, **asked)
+    assert {f: f.read_bytes() for f in files} == before
+    assert [f for f in files if f.stat().st_mtime_ns == stamps[f]] == [files[0], files[3]]
+    assert told[-1] == 1.0
+    assert json.loads((tmp_path / "s/study.json").read_text())["sessions"] == 2
+
+
+def test_another_study_is_told_from_this_one(cluster: Any, tmp_path: Path) -> None:
+    asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
+    bc.study(pendulum(), OVER, 10, **asked)
+    b = bc.Builder("pendulum")
+    b.body("bob", mass=1.0, com=(0, 0, -1.1), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=0.1)
+    with pytest.raises(InputError, match="another study: its plant"):
+        bc.study(b.build(), OVER, 10, **asked)
+    with pytest.raises(InputError, match="another study: its values"):
+        bc.study(pendulum(), OVER, 10, seed=1, **asked)
+
+
+def test_failures_are_rows(cluster: Any, tmp_path: Path) -> None:
+    over = {"bob.mass": [1.0, -1.0, 2.0], "hinge.v": [0.0, 1e200]}
+    done = bc.study(pendulum(), over, to=tmp_path / "s", cluster=cluster, **ASKED)
+    assert done["stop"].tolist() == ["end", "not finite", "refused", "refused", "end", "not finite"]
+    assert "mass -1" in done["message"][2]
+    assert np.isnan(done["final(energy)"][2])
+    assert done.failures == {"not finite": 2, "refused": 2}
+    page = done.report().read_text("utf-8")
+    assert "2 refused" not in page  # it is data, and the page's own script says it
+    assert '"refused": 2' in page
+
+
+def test_inputs_files_seeds_variants_and_methods(cluster: Any, tmp_path: Path) -> None:
+    for name, level in (("low.csv", 0.1), ("high.csv", 0.4)):
+        (tmp_path / name).write_text("t,aim\n" + "".join(f"{0.1 * k},{level}\n" for k in range(3)))
+    files = [str(tmp_path / n) for n in ("low.csv", "high.csv")]
+    asked: dict[str, Any] = {"seconds": 0.3, "step": 0.01, "cluster": cluster}
+    made = bc.study(servo(), {"aim": files, "hinge.q": [0.0, 0.2]}, to=tmp_path / "a", input_step=0.1, **asked)
+    plain = bc.study(servo(), {"aim": [0.1, 0.4], "hinge.q": [0.0, 0.2]}, to=tmp_path / "b", **asked)
+    for name in ("final(hinge.q)", "final(hinge.v)"):
+        assert (made[name] == plain[name]).all()
+        assert len(np.unique(made[name])) == 4
+    noise = {"aim": lambda t, rng: rng.normal(size=t.size)}
+    drawn = bc.study(servo(), {"seed": [1, 2, 1]}, to=tmp_path / "c", inputs=noise, input_step=0.1, **asked)
+    assert drawn["final(hinge.v)"][0] == drawn["final(hinge.v)"][2] != drawn["final(hinge.v)"][1]
+    two = {"light": pendulum(), "driven": servo()}
+    varied = {"variant": ["light", "light"], "integrator": ["rk4", "euler"], "hinge.q": [0.5, 0.5]}
+    both = bc.study(two, None, points=varied, to=tmp_path / "d", **asked)
+    assert 0 < abs(np.diff(both["final(hinge.v)"])[0]) < 0.1
+
+
+def test_the_end_of_a_start_that_varies_is_not_its_start(cluster: Any, tmp_path: Path) -> None:
+    done = bc.study(pendulum(), {"hinge.q": [0.5]}, to=tmp_path / "s", cluster=cluster, seconds=0.3, step=0.01)
+    assert done["hinge.q"].tolist() == [0.5]
+    assert done["final(hinge.q)"][0] == bc.simulate(pendulum(), 0.3, q0=[0.5], step=0.01).q[-1, 0]
+
+
+def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    b = bc.Builder(evil)
+    b.body(evil, mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", evil, axis=(0, 1, 0))
+    done = bc.study(b.build(), {f"{evil}.mass": bc.uniform(1, 2)}, 50, to=tmp_path / "s", cluster=cluster, **ASKED)
+    assert "<img" not in done.report().read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"over": {"bobb.mass": [1.0]}}, 'no parameter, start or input "bobb.mass"'),
+        ({"over": {"hinge.q": ["fast"]}}, "has words"),
+        ({"over": {"bob.mass": bc.uniform(1, 2, "lb")}, "runs": 3}, "given in lb, and the plant has it in kg"),
+        ({"over": {"stop": [1.0]}}, "name of a column of every study"),
+        ({"over": {"variant": ["a"]}}, "several plants"),
+        ({"summary": ["max(hinge.w)"]}, "no column"),
+        ({"summary": "max(hinge.v)"}, "expected a list"),
+        ({"seconds": -1.0}, "seconds is -1"),
+        ({"keep": "all"}, "keep is 'all'"),
+        ({"chunk": 0}, "chunk is 0"),
+        ({"cluster": 7}, "cluster is 7"),
+        ({"q0": [0.0]}, "q0 is to be a mapping"),
+        ({"inputs": {"wind": 1.0}}, "no input"),
+        ({"to": "/proc/no/such"}, "cannot be made"),
+    ],
+)
+def test_bad_input_is_named_before_anything_starts(change: dict[str, Any], word: str, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"over": {"hinge.q": [0.1, 0.2]}, "to": tmp_path / "s", **ASKED, **change}
+    with pytest.raises(InputError, match=word):
+        bc.study(pendulum(), **asked)
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match=r"thesis\.tex"):
+        bc.study(pendulum(), {"hinge.q": [0.1]}, to=tmp_path, **ASKED)
+    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["thesis.tex"]
+
+
+def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
+    real, written = folder_module.write_whole, []
+
+    def full(path: Path, write: Any, hint: str) -> Path:
+        if len(written) == 2:
+
+            def fail(stream: Any) -> None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            return real(path, fail, hint)
+        written.append(path)
+        return real(path, write, hint)
+
+    monkeypatch.setattr(folder_module, "write_whole", full)
+    with pytest.raises(InputError, match=r"No space left on device.*What is there stays valid"):
+        bc.study(pendulum(), OVER, 60, **asked)
+    assert sorted((tmp_path / "s/runs").iterdir()) == sorted(written)
+    monkeypatch.undo()
+    assert bc.study(pendulum(), OVER, 60, **asked)["run"].tolist() == list(range(60))
+
+
+def test_a_worker_with_another_version() -> None:
+    found = worked(b"", "9.9.9", [], 0, {})
+    assert f"this worker has bellcrank {bc.__version__}, and the study is by 9.9.9" in found["error"]
+
+
+def test_a_worker_with_another_version_stops_the_study(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bellcrank.studies.engine.__version__", "9.9.9")
+    with pytest.raises(BellcrankError, match=r"this worker has bellcrank"):
+        bc.study(pendulum(), OVER, 10, to=tmp_path / "s", cluster=cluster, **ASKED)

@@ -1,0 +1,78 @@
+"""study.toml, and the command that runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import bellcrank as bc
+from bellcrank.cli import app
+from bellcrank.errors import ReadError
+from bellcrank.studies.toml import read_study
+
+GOOD = """
+mechanism = "chain:2"
+seconds = 0.2
+to = "out"
+runs = 20
+step = 0.01
+[over]
+"link1.mass" = {uniform = [1, 2]}
+"""
+
+
+def read(tmp_path: Path, text: str) -> tuple[Any, dict[str, Any]]:
+    (tmp_path / "s.toml").write_text(text)
+    return read_study(tmp_path / "s.toml", bc.zoo.load)
+
+
+def test_what_it_says(tmp_path: Path) -> None:
+    plant, asked = read(tmp_path, GOOD + '[start]\n"joint1.q" = 0.3\n"joint2.v" = 1.0\n')
+    assert isinstance(plant, bc.Mechanism)
+    assert asked["to"] == tmp_path / "out"
+    assert asked["over"] == {"link1.mass": bc.uniform(1, 2)}
+    assert asked["q0"] == {"joint1": 0.3}
+    assert asked["v0"] == {"joint2": 1.0}
+
+
+def test_a_plant_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import bellcrank as bc\ndef plant():\n    return bc.system(bc.zoo.chain(2))\n")
+    plant, _ = read(tmp_path, GOOD.replace('mechanism = "chain:2"', 'plant = "mine.py:plant"'))
+    assert isinstance(plant, bc.System)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (("seconds = 0.2\n", ""), "no seconds"),
+        (("seconds", "secnds"), "seconds"),
+        (("uniform", "unifrm"), "expected { uniform"),
+        (("[1, 2]", "[1]"), "expected { uniform"),
+        (('mechanism = "chain:2"', 'plant = "none.py:x"'), 'expected "file.py:name"'),
+        (('mechanism = "chain:2"', ""), "expected either"),
+        (('[over]\n"link1.mass" = {uniform = [1, 2]}', "over = 3"), "expected a table"),
+        (("= 20", "= "), "is no TOML"),
+    ],
+)
+def test_what_cannot_be(change: tuple[str, str], word: str, tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=word):
+        read(tmp_path, GOOD.replace(*change))
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """On workers of its own, as a user has them."""
+    pytest.importorskip("distributed")
+    text = GOOD.replace("step", 'summary = ["max(*.v)"]\nworkers = 1\nstep')
+    arm = bc.zoo.chain(2)
+    (tmp_path / "s.toml").write_text(text.replace("link1", arm.bodies[0].name))
+    done = CliRunner().invoke(app, ["study", str(tmp_path / "s.toml"), "--json", "--run", "3"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["runs"] == 20
+    assert len(found["quantiles"]) == 2
+    assert (tmp_path / "out/study.html").is_file()
+    assert (tmp_path / "out/run-3.html").is_file()
