@@ -16,6 +16,7 @@ from bellcrank.model.parts import Array
 from bellcrank.record import derived_columns as derive
 from bellcrank.record import measure
 from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
+from bellcrank.record.loads import Loads, loads
 from bellcrank.record.plain_data import plain
 from bellcrank.record.stops import Stops, stop_of_part
 from bellcrank.stairs import view
@@ -290,6 +291,12 @@ class Record:
         return measure.residuals(self)
 
     # -- keeping
+
+    def loads(self, axes: str = "world") -> Loads:
+        """What passes through every joint and loop, and what acts on the bodies: columns, their largest values with
+        the time, and a table. axes: "world", or "body" for each in the axes of the body that it acts on.
+        """
+        return loads(self, axes)
 
     def save(self, path: str | Path) -> Path:
         """Writes .parquet, .csv, .npz or .mcap, as the end of the name says; `bellcrank.load_record` reads it back."""
