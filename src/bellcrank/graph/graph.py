@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class Graph:
     outputs: Mapping[str, Array]  # object arrays of nodes and floats
     tape: Tape = field(repr=False)
 
+    opaque: ClassVar[bool] = False  # whether it does not say which of its outputs are constants or inputs
+
     @cached_property
     def nodes(self) -> list[Node]:
         """The live nodes, arguments before users."""
@@ -66,6 +68,11 @@ class Graph:
                 live.add(node.serial)
                 stack.extend(node.operands)
         return [self.tape.nodes[serial] for serial in sorted(live)]
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """Of the outputs."""
+        return {name: array.shape for name, array in self.outputs.items()}
 
     def count(self) -> Count:
         kinds = dict.fromkeys(KINDS, 0)
@@ -161,9 +168,9 @@ class Graph:
             at += size
         results = self.evaluate(**named)
         return [
-            array.reshape((*array.shape[: array.ndim - self.outputs[name].ndim], -1))[..., k]
+            array.reshape((*array.shape[: array.ndim - len(self.shapes[name])], -1))[..., k]
             for name, array in results.items()
-            for k in range(self.outputs[name].size)
+            for k in range(math.prod(self.shapes[name]))
         ]
 
     def call(self, **values: Any) -> dict[str, Array]:
@@ -183,9 +190,9 @@ class Graph:
             return self.evaluate(**dict(zip(self.inputs, _split(flat, self.inputs), strict=True)))
         results = iter(tape.call(self, *flat))
         found = {}
-        for name, array in self.outputs.items():
-            found[name] = np.empty(array.shape, dtype=object)
-            for index in np.ndindex(*array.shape):
+        for name, shape in self.shapes.items():
+            found[name] = np.empty(shape, dtype=object)
+            for index in np.ndindex(*shape):
                 found[name][index] = next(results)
         return found
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from bellcrank.parameters.free import Free
 
+PLAIN = {float, int, str, bool, type(None), np.float64}  # what most things are made of: nothing to look into
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Of a dataclass; of anything else none."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+
 
 def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
+    if type(thing) in PLAIN:
+        return thing
     if isinstance(thing, Free):
         return function(thing)
     if isinstance(thing, tuple | list):
@@ -22,8 +33,8 @@ def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
         return {key: replaced(x, function) for key, x in thing.items()}
     if isinstance(thing, np.ndarray) and thing.dtype == object:
         return np.array(replaced(thing.tolist(), function))
-    if is_dataclass(thing) and not isinstance(thing, type):
-        old = {f.name: getattr(thing, f.name) for f in fields(thing)}
+    if names := _fields(thing.__class__):
+        old = {name: getattr(thing, name) for name in names}
         new_fields = {name: replaced(x, function) for name, x in old.items()}
         return thing if all(new_fields[k] is x for k, x in old.items()) else type(thing)(**new_fields)
     return thing
@@ -36,15 +47,21 @@ def nominal(thing: Any) -> Any:
 
 def expressions(*things: Any) -> Iterator[Free]:
     """All that are in parts, tuples and arrays."""
-    found: list[Free] = []
-
-    def note(x: Free) -> Free:
-        found.append(x)
-        return x
-
-    for thing in things:
-        replaced(thing, note)
-    yield from found
+    stack = list(reversed(things))
+    while stack:
+        thing = stack.pop()
+        if type(thing) in PLAIN:
+            continue
+        if isinstance(thing, Free):
+            yield thing
+        elif isinstance(thing, tuple | list):
+            stack += reversed(thing)
+        elif isinstance(thing, Mapping):
+            stack += reversed(list(thing.values()))
+        elif isinstance(thing, np.ndarray):
+            stack += reversed(thing.tolist()) if thing.dtype == object and thing.ndim else ()
+        else:
+            stack += [getattr(thing, name) for name in reversed(_fields(thing.__class__))]
 
 
 def depends(*things: Any) -> bool:
