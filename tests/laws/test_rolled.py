@@ -166,6 +166,17 @@ def test_operations_grow_by_the_body() -> None:
     assert "400 places" in repr(small)
 
 
+@pytest.mark.parametrize("name", ["general", "mixed", "bush", "random"])
+def test_the_span_is_that_of_all_written_out(name: str) -> None:
+    """Written out, a body may fold what differs from its class; of one that folds nothing more, both are equal."""
+    mechanism = MECHANISMS[name]()
+    for method, quantity in METHODS[:2]:
+        r = made(mechanism, method, quantity)
+        assert r.written.span() <= r.span() <= 1.3 * r.written.span()
+    if name == "general":
+        assert r.span() == r.written.span()
+
+
 def test_bad_states_are_named() -> None:
     mechanism = zoo.chain(300)
     q, v, tau = mechanism.random(0)

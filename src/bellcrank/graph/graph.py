@@ -70,6 +70,11 @@ class Graph:
         return [self.tape.nodes[serial] for serial in sorted(live)]
 
     @property
+    def size(self) -> int:
+        """How many nodes it has."""
+        return len(self.nodes)
+
+    @property
     def shapes(self) -> dict[str, Shape]:
         """Of the outputs."""
         return {name: array.shape for name, array in self.outputs.items()}
@@ -86,7 +91,7 @@ class Graph:
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """The time on one processor; `work / span` is the most that many of them can gain."""
-        weight = _weights(cost)
+        weight = weights(cost)
         return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
@@ -104,7 +109,7 @@ class Graph:
         return path[::-1]
 
     def _finish(self, cost: Mapping[str, float] | None) -> dict[int, float]:
-        weight = _weights(cost)
+        weight = weights(cost)
         finish: dict[int, float] = {}
         for node in self.nodes:
             own = node.args[0].span(cost) if node.op == "call" else weight[node.op]
@@ -368,7 +373,8 @@ def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
     return arrays
 
 
-def _weights(cost: Mapping[str, float] | None) -> dict[str, float]:
+def weights(cost: Mapping[str, float] | None) -> dict[str, float]:
+    """Of every operation: as told, or as the table has it."""
     return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
+from bellcrank.graph import recursion_span
 from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed, taken
-from bellcrank.graph.graph import Array, Count, Graph, Shape
+from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
 from bellcrank.nodes.node import PARAMETERS, Node, Tape
 from bellcrank.nodes.ops import KINDS
 
@@ -134,6 +135,13 @@ class Recursion(Graph):
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         return sum(n * cell.graph.work(cost) for cell, n in zip(self.cells, self.counts, strict=True))
 
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        return recursion_span.span(self, weights(cost))
+
+    @property
+    def size(self) -> int:
+        return sum(n * cell.graph.size for cell, n in zip(self.cells, self.counts, strict=True))
+
     # -- the definition
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
@@ -180,14 +188,19 @@ class Recursion(Graph):
 
     def __str__(self) -> str:
         """What it is made of; the cells are graphs, and print themselves."""
-        lines = [repr(self)]
-        for k, (cell, n) in enumerate(zip(self.cells, self.counts, strict=True)):
-            c, kept = cell.graph.count().arithmetic, self.cuts[k].kept
-            lines.append(
-                f"  {n:>7} x {cell.graph.name}: {c} operations, {self.tables[k].shape[1]} constants of its own, "
-                f"{kept} numbers kept"
-            )
-        return "\n".join(lines)
+        rows = [
+            f"  {n:>7} x {name}: {work} operations, {constants} constants of its own, {kept} numbers kept"
+            for n, name, work, constants, kept in self.kinds
+        ]
+        return "\n".join([repr(self), *rows])
+
+    @property
+    def kinds(self) -> list[tuple[int, str, int, int, int]]:
+        """Of every cell: how many there are, its name, operations, constants in its table, numbers kept for later."""
+        return [
+            (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.kept)
+            for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cuts, strict=True)
+        ]
 
 
 class _State:

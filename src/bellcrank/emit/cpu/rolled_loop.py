@@ -1,4 +1,4 @@
-"""One loop over alike cells as a function of LLVM IR: what it reads, computes, carries on and writes (see rolled.py)."""
+"""One loop over alike cells as a function of LLVM IR: what it reads, computes, carries on and writes (rolled.py)."""
 
 from __future__ import annotations
 
