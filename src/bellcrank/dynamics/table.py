@@ -58,7 +58,7 @@ MASSIVE = Topology(
     "trees, massive bodies",
     lambda tree: (
         not tree.coupled
-        and all(link.inertia.invertible for link in tree.links)
+        and all(tree.invertible)
         and not depends([link.armature for link in tree.links])  # it divides by them
     ),
     "no joint may follow another, no body may bend, every body needs mass and extent in all directions, and no "
@@ -73,7 +73,10 @@ UNSPRUNG = Topology(
 FACTORED = Topology(
     "trees, couplings",
     lambda tree: (
-        not tree.flexible and all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links)
+        not tree.flexible
+        and all(
+            known or not depends(link.inertia.I_centre) for known, link in zip(tree.invertible, tree.links, strict=True)
+        )
     ),
     "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by; none may bend",
 )
