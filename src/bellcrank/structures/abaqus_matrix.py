@@ -29,7 +29,7 @@ def abaqus_matrix(where: str, lines: Sequence[str]) -> Array:
     if labels.min() < 1 or each.min() < 1 or each.max() > 6 or np.any(table[:, :4] != np.rint(table[:, :4])):
         raise ReadError(
             f"{where}: has nodes from {labels.min():g} and displacements from {each.min():g} to {each.max():g}; "
-            "expected labels from 1 and 1 to 6. What Abaqus adds inside elements has none: condense it, or leave it out."
+            "expected labels from 1 and 1 to 6. What Abaqus adds inside elements has none: condense it or leave it out."
         )
     width = 3 if each.max() <= 3 else 6
     n = width * len(labels)
