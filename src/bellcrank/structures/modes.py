@@ -74,6 +74,10 @@ def _node(beam: Beam, name: str, s: float) -> int:
 def _kept(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
 ) -> Reduction:
+    if isinstance(modes, bool) or not isinstance(modes, (int, np.integer)) or modes < 0:
+        raise ModelError(f"beam: modes is {modes!r}; expected a whole number from 0.")
+    if not isinstance(below, (int, float, np.number)):
+        raise ModelError(f"beam: below is {below!r}; expected a frequency in Hz.")
     found = _parts(beam, groups, at, modes, attached)
     if not found:
         raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
