@@ -34,6 +34,7 @@ _HOMES = {
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_files": ("read_matrix",),
+    "structures.mbdyn": ("read_fem", "write_fem"),
     "": ("zoo", "actuators", "control", "excavators", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
