@@ -8,6 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_chance.py::test_the_battery[[][sf]*",  # starts, seeds; runs stay
     "test_flexible_excavator.py::test_it_digs_as_the_rigid_one_does",
     "test_flexible_excavator.py::test_sag_needs_few_modes",
     "test_export_*.py::*[[]excavator_flexible]",
