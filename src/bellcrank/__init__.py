@@ -35,6 +35,7 @@ _HOMES = {
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_files": ("read_matrix",),
+    "structures.mbdyn": ("read_fem", "write_fem"),
     "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),

@@ -74,6 +74,8 @@ from bellcrank.sim.linear import Linear as Linear
 from bellcrank.sim.linear import linearize as linearize
 from bellcrank.structures.matrices import flexible as flexible
 from bellcrank.structures.matrix_files import read_matrix as read_matrix
+from bellcrank.structures.mbdyn import read_fem as read_fem
+from bellcrank.structures.mbdyn import write_fem as write_fem
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section

@@ -9,6 +9,7 @@ them. Nothing in K and M says what bending does to second order: such a body has
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
 from bellcrank.quoting import refused
 from bellcrank.structures.beam import Array
-from bellcrank.structures.modes import Moments, cross_matrix
+from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
 from bellcrank.structures.reduction import Reduction, reduced, sparse
 from bellcrank.structures.supports import supports as standing
 
@@ -95,6 +96,21 @@ def real_array(name: str, given: Any) -> Array:
         return np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         raise ModelError(f"flexible: {name} is {brief(given)}; expected an array of real numbers.") from None
+
+
+def of_nodes(places: Array, masses: Array, found: Reduction, at: Mapping[str, int]) -> Moments:
+    """From shapes of nodes with masses of their own, n x 6: what another program has reduced. at: the interfaces."""
+    shapes = found.shapes.reshape(len(places), 6, -1)
+    size = float(np.linalg.norm(np.ptp(places, axis=0)))
+    turned = np.abs(shapes[list(at.values()), 3:]).max(axis=(0, 1)) * size
+    scale = np.maximum(np.abs(shapes[:, :3]).max(axis=(0, 1)), turned)
+    M = np.diag(masses.ravel())
+    ends, middle = ({name: x[n] for name, n in at.items()} for x in (shapes / scale, places))
+    made = _moments(M, places, 6, found.shapes / scale, ends, middle, found)
+    # and what its own reduction says of how modes feel each other
+    exact = np.diag(1 / scale**2)
+    D = made.D + (exact - np.einsum("klii->kl", made.D))[:, :, None, None] * np.eye(3) / 3
+    return replace(made, D=D)
 
 
 def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
@@ -196,7 +212,8 @@ def _moments(
     D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
     nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
-    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found, places, phi)
+    grid = places, *split(shapes, each), lumped(M, each)
+    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found, *grid)
 
 
 def _weighed(M: Any, phi: Array, each: int) -> Array:
