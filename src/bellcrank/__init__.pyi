@@ -29,6 +29,10 @@ from bellcrank.formats import from_saha as from_saha
 from bellcrank.formats import from_wong as from_wong
 from bellcrank.formats import read as read
 from bellcrank.graph import Graph as Graph
+from bellcrank.identify.design import Minimum as Minimum
+from bellcrank.identify.design import minimize as minimize
+from bellcrank.identify.output_error import fit as fit
+from bellcrank.identify.search import Fit as Fit
 from bellcrank.model import Mechanism as Mechanism
 from bellcrank.parameters import parameter as parameter
 from bellcrank.record import Record as Record
