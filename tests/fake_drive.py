@@ -35,6 +35,9 @@ class FakeDrive:
     def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
         self.u = np.array([values[n] for n in self.system.inputs] if isinstance(values, Mapping) else values, float)
 
+    def tune(self, values: Mapping[str, float]) -> None:
+        self.tuned = {**getattr(self, "tuned", {}), **values}
+
     def snapshot(self) -> Snapshot:
         return Snapshot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
     "test_flexible_excavator.py::test_it_digs_as_the_rigid_one_does",
     "test_flexible_excavator.py::test_sag_needs_few_modes",
     "test_export_*.py::*[[]excavator_flexible]",
+    "test_ground.py::test_the_volume_is_constant_while_the_autopilot_digs[[]linkage_hour-*",
+    "test_ground.py::test_the_volume_is_constant_while_the_autopilot_digs[[]rotary-*",
     "test_flexible.py::test_quantities_belong_together[[]floating]",
     "test_flexible.py::test_all_methods_are_one[[]floating-mass_matrix]",
     "test_examples.py::test_a_policy_learns[[]20]",

@@ -30,6 +30,7 @@ class PythonDrive:
         self.factor, self.n, self.t = 1.0, 0, 0.0
         self.steps = math.ceil(SPAN * rate)
         self.rows: list[Any] = []
+        self.parameters: dict[str, float] = {}
         self._lock, self._go, self._end = threading.RLock(), threading.Event(), threading.Event()
         self.reset()
 
@@ -56,6 +57,9 @@ class PythonDrive:
         given = [values[n] for n in self.system.inputs] if isinstance(values, Mapping) else list(values)
         self.u = np.array(given, float)
 
+    def tune(self, values: Mapping[str, float]) -> None:
+        self.parameters = {**self.parameters, **values}
+
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
         s, m = self.system, self.system.mechanism
         q = m.neutral() if q0 is None else q0
@@ -77,7 +81,15 @@ class PythonDrive:
                 y, u = self.y, self.u
                 parts = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv :]
                 inputs = dict(zip(self.system.inputs, u, strict=True))
-                run = self.simulator.run(span, *parts, step=1 / self.rate, every=span, inputs=inputs, progress=False)
+                run = self.simulator.run(
+                    span,
+                    *parts,
+                    step=1 / self.rate,
+                    every=span,
+                    inputs=inputs,
+                    parameters=self.parameters,
+                    progress=False,
+                )
                 self.y = np.concatenate([run.q[-1], run.v[-1], run.x[-1]])
                 self.outputs = {name: float(run[name][-1]) for name in self.system.outputs}
                 self.n += self.steps

@@ -39,7 +39,8 @@ class Sources:
 
     def place(self, path: Path) -> str:
         """Where its page is, from the top of the site."""
-        return self.paths.setdefault(path, f"_static/{SOURCES}/{path.relative_to(ROOT).as_posix()}.html")
+        name = path.relative_to(ROOT).as_posix().lstrip(".")  # Sphinx leaves out what is hidden
+        return self.paths.setdefault(path, f"_static/{SOURCES}/{name}.html")
 
     def write(self) -> None:
         """A list of a folder leads to more of them."""

@@ -34,8 +34,8 @@ _HOMES = {
     "parameters": ("parameter",),
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
-    "structures.matrix_market": ("read_matrix",),
-    "": ("zoo", "actuators", "forces", "control", "excavators", "papers"),
+    "structures.matrix_files": ("read_matrix",),
+    "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),
@@ -74,6 +74,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f'module "bellcrank" has no attribute "{name}"', name=name, obj=_import_module(__name__))
+    _import_module(f"{__name__}.plugins").load()  # what installed packages add
     if not _HOME[name]:
         return _import_module(f"{__name__}.{name}")
     found = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)

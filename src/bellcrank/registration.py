@@ -19,8 +19,8 @@ from bellcrank.quoting import refused, shown
 from bellcrank.stairs import above
 
 Kind: TypeAlias = Literal[
-    "actuator", "closure", "cut", "format", "integrator", "joint", "language", "machine", "mechanism", "method",
-    "processor", "program", "quantity", "record",
+    "actuator", "closure", "cockpit", "cut", "format", "integrator", "joint", "language", "machine", "mechanism",
+    "method", "processor", "program", "quantity", "record",
 ]  # fmt: skip
 Thing = TypeVar("Thing")
 _ABSENT: Any = object()
@@ -45,6 +45,7 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
 
     actuator     a subclass of bellcrank.actuators.Actuator                         bellcrank.actuators.ACTUATORS
     closure      (names of its equations, function(a, b, loop))                     Builder.close(..., kind)
+    cockpit      function() giving a bellcrank.cockpit.machines.Machine             bellcrank drive
     cut          function(mechanism, strategies, control) giving Tasks              bc.schedule(..., strategy=)
     format       function(data, source) giving a Mechanism; its name is ".suffix"   bc.read
     integrator   a bellcrank.integrate.Integrator                                   bc.simulate(..., integrator=)
@@ -59,8 +60,8 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
     quantity     a bellcrank.dynamics.Quantity, which some method solves            mechanism.<name>
     record       a module with WHAT, MAGIC, write and read; its name is ".suffix"   Record.save, bc.load_record
 
-    replace=True exchanges something that you registered before; what bellcrank brings along stays. docs/extending.md
-    has examples.
+    replace=True exchanges something that you registered before; what bellcrank brings along stays. A package registers
+    by entry points, group "bellcrank.<kind>". docs/extending.md has examples.
     """
     if kind not in KINDS:
         raise InputError(unknown("kind of thing to register", kind, KINDS))
@@ -239,6 +240,7 @@ class _Row:
 KINDS: dict[str, _Row] = {
     "actuator": _Row("actuators", "ACTUATORS", partial(_subclass, "actuator", "actuators.Actuator")),
     "closure": _Row("dynamics.loops.rows", "CLOSURES", _closure),
+    "cockpit": _Row("excavators.machines", "MACHINES", _function("cockpit")),
     "cut": _Row("build.schedules", "CUTS", _function("cut", "mechanism", "strategies", "control")),
     "format": _Row("formats", "READERS", _function("format", "data", "source"), suffix=True),
     "integrator": _Row("integrate", "INTEGRATORS", partial(_instance, "integrator", "integrate.Integrator")),

@@ -166,3 +166,16 @@ def test_friction_is_that_of_the_branch() -> None:
     slow, fast = (m.inverse_dynamics_derivatives([0.3], [v], [0.0]).dv[0, 0] for v in (0.05, 0.5))
     assert slow - fast == pytest.approx(20.0)
     assert fast == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_floats_moves_the_same_everywhere(seed: int) -> None:
+    """Of a floating tree only the root's own acceleration changes with its pose and its drift, and as tangents say."""
+    some = (bc.zoo.random_tree(100 * seed + k, n=6, armature=False) for k in range(100))
+    m = next(m for m in some if m.tree.links[0].kind.name == "floating" and derivatives.covered(m.tree))
+    state = m.random(seed)
+    ours, theirs = (evaluated(m, "forward_dynamics_derivatives", by, state) for by in ("derivatives", "crba"))
+    assert np.abs(ours - theirs).max() < 1e-9 * max(1.0, np.abs(theirs).max())
+    assert not ours[0][:, :3].any()
+    assert not ours[0][3:, 3:6].any()
+    assert not ours[1][3:, :3].any()

@@ -12,7 +12,7 @@ import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.actuators import PD
 from bellcrank.errors import InputError, ModelError
-from bellcrank.sim.looped_dynamics import FORMS
+from bellcrank.sim.settings import FORMS
 
 FLAT = {"A0": -np.pi / 2, "B0": np.pi / 2, "A1": -np.pi / 2}  # of two cranks and a bar: all in a line
 

@@ -20,7 +20,7 @@ from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.absolute import absolute, state
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.sim.looped_dynamics import FORMS
+from bellcrank.sim.settings import FORMS
 from loops import Closed, looped
 from trees import close, few
 

@@ -17,7 +17,7 @@ from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.dynamics.loops.rank import Rank, multipliers
 from bellcrank.model import Mechanism
-from bellcrank.sim.looped_dynamics import FORMS
+from bellcrank.sim.settings import FORMS
 from overconstrained import KINDS, Hinge, cases, linkage, some
 from trees import close
 

@@ -25,6 +25,7 @@ NEUTRAL = {
         "jets",
         "nodes",
         "parameters",
+        "plugins",
         "quoting",
         "tables",
         "scalar",
@@ -48,6 +49,7 @@ BELOW: dict[str, set[str]] = {
     "formats": {"model", "spatial", "structures"},
     "actuators": {"model", "spatial"},
     "forces": {"actuators", "model", "spatial"},
+    "ground": {"forces", "model"},
     "control": {"actuators", "forces", *MECHANICS},
     "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
     # compiler: knows nothing of mechanics
@@ -62,14 +64,15 @@ BELOW: dict[str, set[str]] = {
     "view": {"graph", "record", "scheduling", *MECHANICS},
     # many runs, and what can be learned from them
     "studies": {"graph", "model", "record", "sim", "view"},
+    "identify": {"record", "sim", "studies", *MECHANICS},
     # models for other programs
     "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
-    "cockpit": {"build", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
+    "cockpit": {"build", "ground", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
     "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
     "excavators.linkage.steelwork": {"structures"},
-    "excavators": {"cockpit", "sim", "zoo", *GENERAL, *MECHANICS},
+    "excavators": {"cockpit", "ground", "sim", "zoo", *GENERAL, *MECHANICS},
     # what learners and other people's arrays are given
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
     **{part: {"build", "emit"} for part in ("jax", "torch")},

@@ -19,7 +19,8 @@ from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE, SILENT, Helm
 from bellcrank.cockpit.machines import Machine, generic
 from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parsed
 from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
-from bellcrank.cockpit.session import ROWS, Session, Settings
+from bellcrank.cockpit.replay import ROWS
+from bellcrank.cockpit.session import Session, Settings
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
 from bellcrank.view import scene as record_scene

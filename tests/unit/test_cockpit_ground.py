@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellcrank.cockpit.ground import CELL, HALF, Ground, Patch, Tool
 from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.ground.field import CELL, HALF, Ground, Patch, Tool
 from fake_drive import FakeDrive
 from trees import few
 
@@ -67,6 +67,8 @@ def test_one_pass_is_one_bucket_at_most_and_rest_changes_nothing(start: Any, end
         t = moved(g, t, start, end, mouth)
         t = moved(g, t, end, start, mouth)
     assert g.dug <= TOOL.capacity + 1e-9
+    g.news()
+    g.settle()
     g.news()
     before, dug = g.heights.copy(), g.dug
     for k in range(60):  # a second, in which it trembles by a millimetre

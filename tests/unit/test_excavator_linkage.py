@@ -15,6 +15,7 @@ from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
+from bellcrank.parameters import nominal
 from bellcrank.sim import Clock, Drive
 
 Array = np.ndarray[Any, Any]
@@ -212,11 +213,41 @@ def test_the_pump_is_shared() -> None:
     """All sticks at once ask for more than it has: the valves are closed in proportion, and the rest is as asked."""
     control = LinkageControl(hydraulics(LINKAGE))
     theta, flows = LINKAGE.start, [a.valve.flow for a in control.actuators]
-    alone = control.openings(theta, [0.0, 0.2, 0.0, 0.0], theta)
+    alone = control.wanted(theta, [0.0, 0.2, 0.0, 0.0], theta)
     assert alone[1] * flows[1] == pytest.approx(0.2 * LINKAGE.gears(theta)[0] * control.actuators[1].areas[0])
-    both = control.openings(theta, [1.0, 0.35, -0.6, -0.8], theta)
-    demand = sum(abs(o) * q for o, q in zip(both, flows, strict=True))
-    assert demand == pytest.approx(control.pump_flow)
+    both = control.wanted(theta, [1.0, 0.35, -0.6, -0.8], theta)
+    x = {"engine": control.diesel.idle} | {f"{a.joint}.{p}": 1e6 for a in control.actuators for p in ("p_A", "p_B")}
+    share, _, flow = control.supply(both, x)
+    assert flow == pytest.approx(share * sum(abs(o) * q for o, q in zip(both, flows, strict=True)))
+    assert flow == pytest.approx(control.diesel.flow)
+    assert control.supply(alone, x)[0] == 1.0
+
+
+def test_the_pump_has_no_more_power_than_the_engine() -> None:
+    """One function at a high load, and all others get less: flow times pressure is the engine's power."""
+    control = LinkageControl(hydraulics(LINKAGE))
+    d, wanted = control.diesel, [0.9, 0.9, -0.8, -0.7]
+    x = {"engine": d.idle} | {f"{a.joint}.{p}": 2e6 for a in control.actuators for p in ("p_A", "p_B")}
+    light = control.supply(wanted, x)
+    heavy = control.supply(wanted, x | {"stick_cylinder.p_B": 25e6})
+    assert heavy[1] == pytest.approx(27e6)
+    assert heavy[0] < 0.7 * light[0]
+    assert heavy[1] * heavy[2] == pytest.approx(d.efficiency * d.power)
+    tired = control.supply(wanted, x | {"stick_cylinder.p_B": 25e6, "engine": 0.9 * d.idle})
+    assert tired[2] < 0.6 * heavy[2]  # an engine that slows down is given less to do
+
+
+def test_the_engine_slows_down_under_load_and_recovers() -> None:
+    d = LinkageControl(hydraulics(LINKAGE)).diesel
+    w = d.idle
+    for _ in range(4000):
+        w += 1e-3 * d.burdened(w, 30e6, d.available(w, 30e6))
+    assert 0.95 * d.speed < w < 0.99 * d.speed
+    power = d.governor * (d.speed - w) * w
+    assert power == pytest.approx(d.available(w, 30e6) * 30e6 / d.efficiency, rel=1e-6)  # what it gives is taken
+    for _ in range(4000):
+        w += 1e-3 * d.burdened(w, d.margin, 0.0)
+    assert w == pytest.approx(d.speed, rel=1e-3)
 
 
 def test_actuators_in_another_order() -> None:
@@ -305,7 +336,7 @@ def test_soil_takes_what_the_hydraulics_give() -> None:
     run = driven(10.0, autopilot=1.0)
     dug = np.flatnonzero((run.t > 5.0) & (run.t < 9.0))
     assert (places(run)[dug, 2] < -0.3).all()
-    soil = parts()["forces"]["tip"]
+    soil = nominal(parts()["forces"]["tip"])
     for i in dug[::40]:
         q, v = run.q[i], run.v[i]
         V = M.jacobian(q, "tip") @ v

@@ -160,3 +160,33 @@ def test_a_snapshot_can_be_sent() -> None:
     env.step(np.ones((2, 1)))
     env.restore(sent)
     assert env.t.tolist() == [0.0, 0.0]
+
+
+def test_arrays_that_machine_code_knows_are_not_exchanged() -> None:
+    """Who put another array there had the next action written to memory that was gone."""
+    env = bc.stepper(plant(), 3, 0.02, restart=True)
+    for name in ("reward", "ended", "final"):
+        with pytest.raises(AttributeError):
+            setattr(env, name, np.zeros(3))
+    env.step(np.zeros((3, 1)))
+
+
+def test_more_runs_than_memory() -> None:
+    for batch in (10**12, 10**30):
+        with pytest.raises(bc.InputError, match="GB are free; take a smaller batch"):
+            bc.stepper(plant(), batch)
+    with pytest.raises(bc.InputError, match="GB are free; take a smaller batch"):
+        bc.gradient(bc.zoo.chain(1), 0.01, final="energy", batch=10**12)
+
+
+def test_threads_without_end() -> None:
+    with pytest.raises(bc.InputError, match="threads is 1000000; expected"):
+        bc.stepper(plant(), 100, threads=10**6)
+
+
+def test_a_form_that_there_is_not_is_refused_without_loops_too() -> None:
+    for call in (bc.stepper, bc.Simulator):
+        with pytest.raises(bc.InputError, match=r'no form "projectd".*"projected"'):
+            call(bc.zoo.chain(1), form="projectd")
+    with pytest.raises(bc.InputError, match="baumgarte is nan"):
+        bc.Solver(baumgarte=float("nan"))

@@ -1,5 +1,5 @@
-// The ground around an excavator, drawn: heights on a grid that the server keeps for all pages (cockpit/ground.py). It is
-// no part of the model, whose soil is level again behind the teeth.
+// The ground around an excavator: heights on a grid that the server keeps for all pages, and that the machine feels
+// (ground/field.py).
 
 import * as THREE from "three";
 import { EARTH } from "./parts";

@@ -4,10 +4,12 @@ import "./style.css";
 import { calibrating } from "./calibrate";
 import { Coach } from "./coach";
 import { deadline } from "./deadline";
+import { Gauges } from "./gauges";
 import { by, choice } from "./dom";
 import { Seat } from "./eye";
 import { AXES, Four, Hands, typing } from "./hands";
 import { History } from "./history";
+import { keys } from "./keys";
 import { Layout } from "./layout";
 import { Link } from "./link";
 import { Marks } from "./marks";
@@ -17,7 +19,10 @@ import * as pilots from "./pilots";
 import { Plots } from "./plots";
 import { Replay } from "./replay";
 import { Sliders } from "./sliders";
+import { Sound } from "./sound";
 import { Stick } from "./sticks";
+import { turnTheme } from "./theme";
+import { Tuning } from "./tuning";
 import { View } from "./view";
 
 const HEARTBEAT = 33; // ms between two looks at the hands; what is found is repeated by the line while drawing takes long
@@ -28,6 +33,8 @@ let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = n
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
 let pictures = 0, steps = -1, epoch = -1, last = 0, fresh = false, held = true, asked = 0;
 const marks = new Marks(), layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
+const sound = new Sound();
+let gauges: Gauges | null = null, tuning: Tuning | null = null;
 let showMode = (_: string) => {}, showPattern = (_: string) => {};
 
 const link = new Link({ told, seen, dug, changed: (how) => {
@@ -44,6 +51,7 @@ function told(message: Told): void {
     case "settings": settings = message; showSettings(); break;
     case "report": report = message; fault(message.status ?? ""); if (tab === "Deadlines") deadline(message, settings?.rate ?? 1000); break;
     case "note": note(message.text, message.bad); break;
+    case "levers": sliders?.take(message.values); takeOver(); break;
   }
 }
 
@@ -60,6 +68,9 @@ function meet(w: Welcome): void {
   if (ground) dug(ground);
   history = new History(rest.reduce((a, b) => a + b, 0));
   plots = new Plots(by("tab-Plots"), w);
+  gauges = new Gauges(by("gauges"), w, 12 * w.sizes[0]);
+  tuning = new Tuning(w, (m) => link.send(m));
+  by("sound").hidden = !w.names.includes("engine.speed");
   const seat = (localStorage.getItem("seat") ?? "Orbit") as Seat, show = choice(by("seats"), view.eye.seats, (s) => sit(s as Seat));
   const sit = (s: Seat) => { view!.sit(s); show(s); localStorage.setItem("seat", s); };
   sit(view.eye.seats.includes(seat) ? seat : "Orbit");
@@ -83,6 +94,7 @@ function meet(w: Welcome): void {
     sliders = new Sliders(by("sliders"), w.levers, w.first, w.names, 12 * w.sizes[0]);
     by("sliders").hidden = false;
     by("sliders").addEventListener("input", () => takeOver());
+    if (w.handle) view.lead((p) => { if (driving()) link.send({ type: "reach", point: [p.x, p.y, p.z] }); });
   }
   for (const key of ["rate", "integrator", "method"] as const) {
     const select = by<HTMLSelectElement>(key);
@@ -206,6 +218,11 @@ setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
   if (newest) sliders?.show(replay ? replay.row() : newest.values);
+  if (newest) gauges?.show(replay ? replay.row() : newest.values);
+  if (newest && welcome) {
+    const of = (name: string) => newest!.values[12 * welcome!.sizes[0] + welcome!.names.indexOf(name)] ?? 0;
+    if (sound.on) sound.hear(newest.flags & RUNNING ? of("engine.speed") : 0, of("engine.load"));
+  }
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
   const site = newest && view?.site();
   if (site) coach?.see(site, replay !== null);
@@ -253,7 +270,7 @@ function showRoles(): void {
   by("release").hidden = !driving();
   by<HTMLButtonElement>("ask").disabled = roles.asking === roles.you;
   by("asked").hidden = !(driving() && roles.asking !== null);
-  for (const id of ["pause", "reset", "slow", "pilot"]) by<HTMLButtonElement>(id).disabled = !driving();
+  for (const id of ["pause", "step", "reset", "slow", "pilot"]) by<HTMLButtonElement>(id).disabled = !driving();
   showSettings();
 }
 
@@ -262,6 +279,8 @@ function showSettings(): void {
   by("pause").textContent = settings.running ? "Pause" : "Go on";
   for (const key of ["rate", "integrator", "method", "slow", "pilot"] as const) by<HTMLSelectElement>(key).value = String(settings[key]);
   compiling(settings.compiling);
+  tuning?.show(settings, driving());
+  view?.job(settings.task.place);
   for (const id of ["rate", "integrator", "method"]) by<HTMLSelectElement>(id).disabled = !driving() || Boolean(settings.compiling);
 }
 
@@ -275,6 +294,16 @@ addEventListener("keydown", (e) => {
     mode = welcome.modes[(welcome.modes.indexOf(mode) + 1) % welcome.modes.length]!;
     showMode(mode); relabel();
   }
+});
+by("step").onclick = () => link.send({ type: "step" });
+by("keys").onclick = () => keys(sticks.length > 0);
+by("theme").onclick = () => turnTheme();
+by("sound").onclick = () => { sound.turn(!sound.on); by("sound").setAttribute("aria-pressed", String(sound.on)); };
+addEventListener("keydown", (e) => {
+  if (typing(e.target) || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === ".") by("step").click();
+  if (e.key === "?") keys(sticks.length > 0);
+  if (e.code === "KeyT") turnTheme();
 });
 by("reset").onclick = () => { sliders?.reset(); hands.drop(); link.send({ type: "reset" }); history?.clear(); };
 by<HTMLSelectElement>("slow").onchange = (e) => link.send({ type: "slow", factor: Number((e.target as HTMLSelectElement).value) });

@@ -1,6 +1,6 @@
 // The protocol, as src/bellcrank/cockpit/messages.py has it.
 
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 export const HEADER = 32;
 export const GROUND_HEADER = 24;
 export const RUNNING = 1, NEUTRAL = 2, DRIVEN = 4;
@@ -18,7 +18,12 @@ export type Message =
   | { type: "reset" }
   | { type: "slow"; factor: number }
   | { type: "switch"; rate?: number; integrator?: string; method?: string }
-  | { type: "pilot"; name: string };
+  | { type: "pilot"; name: string }
+  | { type: "step" }
+  | { type: "tune"; name: string; value: number }
+  | { type: "soil"; name: string }
+  | { type: "task"; name: string }
+  | { type: "reach"; point: number[] };
 
 // From the server.
 export type Vec3 = [number, number, number];
@@ -34,12 +39,16 @@ export interface Scene {
 }
 export interface Lever { name: string; label: string; unit: string; low: number; high: number; neutral: number | null }
 export interface Tool { across: Vec3; mouth: Vec3; width: number; capacity: number } // in the axes of the trace's body; m and m3
+export interface Gauge { title: string; column: string; unit: string; low: number; high: number; scale: number; warn: number | null }
+export interface Tune { name: string; label: string; unit: string; low: number; high: number; first: number }
 export interface Plot { title: string; unit: string; columns: string[]; scale: number }
 export type Axis = "left.x" | "left.y" | "right.x" | "right.y";
 export type Axes = Record<Axis, [string, number]>;
 export interface Welcome {
   type: "welcome"; protocol: number; version: string; name: string; you: number; scene: Scene; names: string[];
-  sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[];
+  sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[]; gauges: Gauge[];
+  handle: string; // the frame that is led, or nothing
+  tunes: Tune[]; soils: string[]; tasks: string[];
   patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
   look: string; ground: number | null; trace: [string, Vec3] | null; tool: Tool | null; pilots: string[];
@@ -51,6 +60,7 @@ export interface Roles {
 export interface Settings {
   type: "settings"; rate: number; integrator: string; method: string; running: boolean; slow: number; pilot: string;
   compiling: string; // what for; empty: nothing is
+  soil: string; task: { name: string; place: [number, number, number, number] | null; score: number }; tuned: Record<string, number>;
 }
 export interface Histogram { edges: number[]; counts: number[] }
 export interface Times { min: number; mean: number; p99: number; max: number; histogram?: Histogram }
@@ -60,7 +70,8 @@ export interface Report {
   overruns?: number; skipped?: number; real_time_factor?: number; log?: Late[]; notes?: string[];
 }
 export interface Note { type: "note"; text: string; bad: boolean }
-export type Told = Welcome | Roles | Settings | Report | Note;
+export interface Levers { type: "levers"; values: number[] } // of who asked where they must be
+export type Told = Welcome | Roles | Settings | Report | Note | Levers;
 
 export interface State { flags: number; epoch: number; input: number; n: number; t: number; slow: number; serial: number; values: Float32Array }
 
@@ -74,7 +85,7 @@ export function state(data: ArrayBuffer): State | null {
   };
 }
 
-// What has changed of the ground that is drawn. whole: all other cells are level.
+// What has changed of the ground. whole: all other cells are level.
 export interface Patch { whole: boolean; t: number; load: number; dug: number; heights: Float32Array; cells: Uint16Array }
 
 export function patch(data: ArrayBuffer): Patch | null {

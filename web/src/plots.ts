@@ -16,6 +16,8 @@ export interface Table { t: Float64Array; columns: Float32Array[] }
 export class Plots {
   private readonly plots: { u: uPlot; columns: number[]; scale: number; el: HTMLElement }[] = [];
   private cursor: number | null = null;
+  zoom: [number, number] | null = null; // s, that somebody looks at closer; a double click ends it
+  private newest: [Table, [number, number]] | null = null;
 
   constructor(private readonly into: HTMLElement, w: Welcome) {
     into.replaceChildren();
@@ -23,25 +25,38 @@ export class Plots {
       const found = p.columns.map((name) => w.names.indexOf(name)), el = make("section", "plot");
       const columns = found.filter((k) => k >= 0), names = p.columns.filter((_, i) => found[i]! >= 0);
       if (!columns.length) continue;
-      const head = make("h3", "", p.title), legend = make("div", "legend");
+      const head = make("h3", "", p.title), legend = make("div", "legend"), items: HTMLElement[] = [], labels = names.map((n) => short(n, names));
       head.append(make("span", "unit", p.unit));
       names.slice(0, 10).forEach((name, i) => {
-        const item = make("span", "", short(name, names));
+        const item = make("button", "", short(name, names));
+        item.type = "button";
+        item.title = "shown or not";
+        item.onclick = () => { item.classList.toggle("off"); u.setSeries(i + 1, { show: !item.classList.contains("off") }); };
+        items.push(item);
         item.style.setProperty("--c", `light-dark(${COLOURS[i % COLOURS.length]!.replace(" ", ", ")})`);
         legend.append(item);
       });
       el.append(head, legend);
       into.append(el);
       const u = new uPlot({
-        width: 280, height: 112, pxAlign: false, legend: { show: false }, cursor: { show: false },
+        width: 280, height: 112, pxAlign: false, legend: { show: false }, cursor: { show: true, y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
         scales: { x: { time: false }, y: { range: (_u, lo, hi) => (hi - lo > 1e-9 ? [lo - 0.06 * (hi - lo), hi + 0.06 * (hi - lo)] : [lo - 1, hi + 1]) } },
         axes: [
           { size: 22, font: "10px system-ui", stroke: () => css("--dim"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, values: (_u, v) => v.map((x) => `${x} s`) },
           { size: 42, font: "10px system-ui", stroke: () => css("--dim"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false }, space: 26 },
         ],
         series: [{}, ...columns.map((_, i) => ({ stroke: () => COLOURS[i % COLOURS.length]!.split(" ")[dark()]!, width: 1.6, points: { show: false } }))],
-        hooks: { draw: [(self) => this.mark(self)] },
+        hooks: {
+          draw: [(self) => this.mark(self)],
+          // The values under the cursor stand in the legend; what is drawn over by hand is looked at closer, in all plots.
+          setCursor: [(self) => items.forEach((item, i) => {
+            const k = self.cursor.idx, y = k == null ? null : (self.data[i + 1]![k] as number | undefined);
+            item.textContent = y == null || (self.cursor.left ?? -1) < 0 ? labels[i]! : `${labels[i]!} ${Number(y.toPrecision(4))}`;
+          })],
+          setSelect: [(self) => { if (self.select.width > 4) this.zoom = [self.posToVal(self.select.left, "x"), self.posToVal(self.select.left + self.select.width, "x")]; this.shown(); }],
+        },
       }, [[], ...columns.map(() => [])], el);
+      el.ondblclick = () => { this.zoom = null; this.shown(); };
       this.plots.push({ u, columns, scale: p.scale, el });
     }
     new ResizeObserver(() => this.plots.forEach(({ u, el }) => u.setSize({ width: el.clientWidth - 4, height: 112 }))).observe(into);
@@ -62,7 +77,11 @@ export class Plots {
     else this.plots.forEach(({ u }) => u.redraw(false));
   }
 
+  private shown(): void { if (this.newest) this.draw(...this.newest); }
+
   private draw(table: Table, range: [number, number]): void {
+    this.newest = [table, range];
+    if (this.zoom) range = this.zoom;
     const bounds = this.into.getBoundingClientRect();
     for (const { u, columns, scale, el } of this.plots) {
       const box = el.getBoundingClientRect();

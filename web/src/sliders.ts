@@ -47,6 +47,11 @@ export class Sliders {
     });
   }
 
+  // All of them, from elsewhere.
+  take(values: number[]): void {
+    values.forEach((x, i) => { this.inputs[i]!.value = String(x); this.set(i, x); });
+  }
+
   reset(): void {
     this.first.forEach((x, i) => { this.inputs[i]!.value = String(x); this.set(i, x); });
   }

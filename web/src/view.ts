@@ -5,7 +5,9 @@ import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
 import * as excavator from "./excavator";
 import { Site } from "./coach";
 import { Earth } from "./earth";
+import { dark } from "./dom";
 import { Covered, Eye, Seat } from "./eye";
+import { Handle } from "./handle";
 import * as linkage from "./linkage";
 import { Patch, Vec3, Welcome } from "./messages";
 import { Look } from "./parts";
@@ -16,7 +18,7 @@ import { world } from "./world";
 
 const LEVELS = [{ ratio: 2, shadows: true }, { ratio: 1, shadows: true }, { ratio: 0.75, shadows: false }, { ratio: 0.5, shadows: false }];
 const FORCED = new URLSearchParams(location.search).get("quality"); // "high" or "low", for pictures of the page
-const SKY = 0xdfe9f2;
+const SKY = 0xdfe9f2, NIGHT = 0x2b3540;
 
 export class View {
   pictures = 0; // drawn so far
@@ -73,6 +75,8 @@ export class View {
     const plainer = FORCED === "low" || (FORCED !== "high" && software(this.renderer));
     this.quality = new Quality(plainer ? LEVELS.length - 2 : 0, LEVELS.length - 1);
     this.refine();
+    this.shade();
+    addEventListener("theme", () => this.shade());
   }
 
   private lights(height: number): THREE.Object3D[] {
@@ -86,6 +90,37 @@ export class View {
     sun.shadow.normalBias = 0.02;
     sun.shadow.radius = 4;
     return [sun, sun.target, this.sky];
+  }
+
+  // A ball at the tool, by which it is led; where it is dragged to is asked for.
+  lead(ask: (p: THREE.Vector3) => void): void {
+    this.handle = new Handle(this.canvas, this.eye.camera, this.size, this.root, ask);
+  }
+  handle: Handle | null = null;
+
+  // The place of a job: x and y of two corners, in the mechanism's axes.
+  job(place: [number, number, number, number] | null): void {
+    if (JSON.stringify(place) === JSON.stringify(this.place_of_job)) return;
+    this.place_of_job = place;
+    if (this.fence) this.scene.remove(this.fence);
+    this.fence = null;
+    this.stale = true;
+    if (!place) return;
+    const [x0, y0, x1, y1] = place, z = (this.w.ground ?? 0) + 0.03;
+    const corners = [[x0, y0], [x1, y0], [x1, y1], [x0, y1]].map(([x, y]) => new THREE.Vector3(x, z, -y!));
+    this.fence = new THREE.LineLoop(new THREE.BufferGeometry().setFromPoints(corners), new THREE.LineBasicMaterial({ color: 0xff3b00, depthTest: false }));
+    this.fence.renderOrder = 5;
+    this.scene.add(this.fence);
+  }
+  private fence: THREE.LineLoop | null = null;
+  private place_of_job: [number, number, number, number] | null = null;
+
+  // By day or by night.
+  shade(): void {
+    const colour = new THREE.Color(dark() ? NIGHT : SKY);
+    this.scene.background = colour;
+    this.scene.fog!.color.copy(colour);
+    this.stale = true;
   }
 
   sit(seat: Seat): void { this.eye.sit(seat); }
@@ -126,7 +161,7 @@ export class View {
 
   // One more point of the trace; of every state that arrives, for not all are drawn.
   trail(v: Float32Array): void {
-    const frames = this.w.scene.frames, last = frames[frames.length - 1];
+    const frames = this.w.scene.frames, last = frames.find((f) => f.name === this.w.handle) ?? frames[frames.length - 1];
     const [body, [x, y, z]]: [number, Vec3] = this.w.trace
       ? [this.w.scene.bodies.indexOf(this.w.trace[0]), this.w.trace[1]]
       : last ? [last.body, last.point] : [-1, [0, 0, 0]];
@@ -135,6 +170,7 @@ export class View {
     const p = new THREE.Vector3(row(0, [x, y, z]) + v[k + 3]!, row(4, [x, y, z]) + v[k + 7]!, row(8, [x, y, z]) + v[k + 11]!);
     this.trace.add(p, 0.004 * this.size);
     this.tip.copy(p).applyQuaternion(this.root.quaternion);
+    this.handle?.follow(p);
     if (this.w.tool) this.closed = row(8, this.w.tool.mouth);
   }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from bellcrank.build import shipped
 from bellcrank.build.graphs import Request, check, chosen, fits
-from bellcrank.build.shipped import untouched
 from bellcrank.dynamics import METHODS, Method, candidates, immobility, method, quantity
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
@@ -24,10 +24,11 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if len(able) == 1:
         fits(mechanism, request.quantity, able[0])
         return able[0]
-    if not untouched():
+    if not shipped.untouched():
         return chosen(mechanism, request)[0]
     h, asked = host(), json.dumps(asdict(request))
-    name = store.key("method", mechanism.fingerprint, asked, h.cpu, h.features, h.llvm, store.package_fingerprint())
+    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *shipped.key())
+    name = store.key("method", mechanism.fingerprint, asked, *here)
     if (found := store.load(f"{name}.json")) is not None:
         return METHODS[json.loads(found)]
     by = chosen(mechanism, request)[0]

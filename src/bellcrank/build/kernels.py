@@ -14,8 +14,8 @@ from functools import cache
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.build import shipped
 from bellcrank.build.graphs import Request, check, chosen
-from bellcrank.build.shipped import untouched
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
@@ -77,7 +77,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         q.name,
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
-        (mechanism.fingerprint, json.dumps(asdict(request))) if untouched() else (),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *shipped.key()) if shipped.untouched() else (),
         _columns(mechanism),
         str(signature),
         doc,

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from bellcrank import plugins
 from bellcrank.dynamics import quantities
 from bellcrank.dynamics.loops import rows
 from bellcrank.dynamics.table import METHODS
@@ -26,20 +27,32 @@ NAME = __name__.partition(".")[0]
 # What a traced function can reach: both towers up to here.
 PARTS = ("build", "dynamics", "graph", "integrate", "model", "nodes", "parameters", "scalar", "spatial")
 # The tables that people add to, and what they were when they were made.
-TABLES: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = (
-    (METHODS, METHODS_SHIPPED),
-    (quantities.QUANTITIES, quantities.SHIPPED),
-    (rows.CLOSURES, rows.SHIPPED),
-    (joints.KINDS, joints.SHIPPED),
-    (parts.EQUATIONS, parts.SHIPPED),
+TABLES: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+    ("method", METHODS, METHODS_SHIPPED),
+    ("quantity", quantities.QUANTITIES, quantities.SHIPPED),
+    ("closure", rows.CLOSURES, rows.SHIPPED),
+    ("joint", joints.KINDS, joints.SHIPPED),
 )
 _fine: set[FunctionType] = set()  # that were looked at already
 
 
 def untouched() -> bool:
-    """Whether the tables have the rows they were made with, and the package's modules their own functions."""
-    same = all(now.keys() == then.keys() and all(now[key] is then[key] for key in then) for now, then in TABLES)
+    """Whether the tables have the rows they were made with, and those of installed packages (whose sources are part of
+    the key), and the package's modules their own functions.
+    """
+    counts = {name: len(row[0]) for (kind, name), row in plugins.rows.items() if kind == "closure"}
+    same = all(_as_made(*table) for table in TABLES) and {**parts.SHIPPED, **counts} == parts.EQUATIONS
     return same and all(f in _fine or _known(f) for module in _modules() for f in _functions(module))
+
+
+def _as_made(kind: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    expected = {**then, **{name: row for (of, name), row in plugins.rows.items() if of == kind}}
+    return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
+
+
+def key() -> tuple[str, ...]:
+    """What of a request's key is not the request: the sources of installed packages that add to the tables."""
+    return (plugins.fingerprint(),) if plugins.packages else ()
 
 
 def _known(f: FunctionType) -> bool:

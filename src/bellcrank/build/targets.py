@@ -13,6 +13,7 @@ from bellcrank.emit.target import DTYPES, Target
 from bellcrank.errors import InputError, unknown
 
 TARGETS = ("cpu", "cuda")
+MOST_THREADS = 1024  # far more than processors: they would be started all the same
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Where:
             raise InputError(unknown("target", self.target, TARGETS, "cuda" if self.target == "gpu" else ""))
         if dtype not in DTYPES:
             raise InputError(unknown("dtype", dtype, DTYPES))
-        if not isinstance(self.threads, int | np.integer) or self.threads < 1:
+        if not isinstance(self.threads, int | np.integer) or not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
         if self.processors is not None and not self.machine:

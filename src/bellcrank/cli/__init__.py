@@ -21,17 +21,32 @@ import typer
 from typer.core import TyperGroup
 
 import bellcrank as bc
-from bellcrank.cli import screen
+from bellcrank.cli import examples, screen
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
 
 # Files, in the order of --help.
 COMMANDS = (
-    *("show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "study", "report", "drive"),
+    *(
+        "show",
+        "count",
+        "schedule",
+        "papers",
+        "emit",
+        "export",
+        "bench",
+        "simulate",
+        "study",
+        "identify",
+        "report",
+        "drive",
+        "loads",
+    ),
     "costs",
     "cache",
     "cite",
+    "doctor",
 )
 
 
@@ -59,20 +74,34 @@ app = typer.Typer(
     cls=CommandGroup,
     name="bellcrank",
     help="Compile a mechanism into verified real-time code, and know what it costs before you run it.",
-    epilog="MECHANISM is a file (.urdf, .xml, .toml) or built in (see `bellcrank zoo`): excavator, chain:8.",
+    epilog=examples.epilog(
+        "", "MECHANISM is a file (.urdf, .xml, .toml) or built in (see `bellcrank zoo`): excavator, chain:8."
+    ),
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-MechanismArg = Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or built in.", show_default=False)]
+MechanismArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="MECHANISM", help="A file, or built in.", show_default=False, autocompletion=examples.mechanisms
+    ),
+]
 BaseOpt = Annotated[str, typer.Option("--base", metavar="fixed|floating", help="What the root link of a file is.")]
 CheckOpt = Annotated[str, typer.Option("--check", metavar="warn|error", help="On impossible inertias in a file.")]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-QuantityOpt = Annotated[str, typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.")]
-MethodOpt = Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="How; auto takes the cheapest.")]
+QuantityOpt = Annotated[
+    str,
+    typer.Option("--quantity", "-q", metavar="NAME", help="What to compute.", autocompletion=examples.quantities),
+]
+MethodOpt = Annotated[
+    str,
+    typer.Option(
+        "--method", "-m", metavar="NAME", help="How; auto takes the cheapest.", autocompletion=examples.methods
+    ),
+]
 FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="For pose, jacobian and the like.")]
 DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", help="Numbers of the generated code.")]
 
@@ -145,3 +174,5 @@ def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool =
 
 for _file in COMMANDS:  # last, for they use what is above
     importlib.import_module(f"bellcrank.cli.{_file}")
+for _command in app.registered_commands:
+    _command.epilog = examples.epilog(str(_command.name or getattr(_command.callback, "__name__", "")))

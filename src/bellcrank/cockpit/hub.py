@@ -222,6 +222,16 @@ class Hub:
                 s.slow(message.factor)
             case m.Pilot():
                 s.fly(message.name)
+            case m.Step():
+                await run_in_threadpool(s.step)
+            case m.Tune():
+                s.site.turn(message.name, message.value)
+            case m.Soil():
+                s.site.become(message.name)
+            case m.Task():
+                s.site.take(message.name)
+            case m.Reach():
+                self.say(viewer, "levers", values=await run_in_threadpool(s.reached, message.point))
             case m.Switch():
                 change = asyncio.create_task(self._change(viewer, message))
                 self._changes.add(change)

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators import IdealTorque
-from bellcrank.cockpit.ground import Array, Tool
 from bellcrank.cockpit.plant import Snapshot
 from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
+from bellcrank.ground.contact import Array, Contact
+from bellcrank.ground.field import Tool
 from bellcrank.model import Mechanism
 from bellcrank.record.column import RATES, units
 from bellcrank.sim.systems import Control, System, system
@@ -51,6 +52,30 @@ class Plot:
     scale: float = 1.0  # from the numbers of the model to what people read
 
 
+@dataclass(frozen=True)
+class Gauge:
+    """One number to have in view; from `warn` on it is a warning."""
+
+    title: str
+    column: str  # a name of the state message
+    unit: str
+    low: float
+    high: float
+    scale: float = 1.0
+    warn: float = math.inf
+
+
+@dataclass(frozen=True)
+class Tune:
+    """A parameter of the system that may be changed while it runs, between two values."""
+
+    name: str
+    label: str
+    unit: str
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, eq=False)
 class Machine:
     """patterns: what each axis of two sticks moves in each mode, {"ISO": {"JOINT": {"left.x": ("cab", -1.0), ...}}};
@@ -69,10 +94,16 @@ class Machine:
     look: str = ""  # shapes that the page has for it; else they are made from its joints
     ground: float | None = None  # m, height of the ground; None: below everything
     trace: tuple[str, tuple[float, float, float]] | None = None  # body and point that leave a trace
-    tool: Tool | None = None  # what digs, at the trace's point
+    contact: Contact | None = None  # what digs, at the trace's point: the ground is felt by its parameters
     pilots: Mapping[str, Callable[[], Pilot]] = field(default_factory=dict)
     integrator: str = "rk4"
     rate: float = 1000.0
+    gauges: tuple[Gauge, ...] = ()
+    tunes: tuple[Tune, ...] = ()
+
+    @property
+    def tool(self) -> Tool | None:
+        return self.contact.tool if self.contact is not None else None
 
     @property
     def mechanism(self) -> Mechanism:

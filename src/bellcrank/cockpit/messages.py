@@ -1,7 +1,7 @@
 """The whole protocol between page and server. web/src/messages.ts says the same in TypeScript; a test compares them.
 
 From the page: JSON objects with a "type", the classes below. From the server: JSON objects (welcome, roles, settings,
-report, note) and two kinds of binary messages. The state:
+report, note, levers) and two kinds of binary messages. The state:
 
     u8 kind = 1, u8 flags, u16 epoch, u32 input, u64 n, f64 t, f32 slow, u32 serial
     f32: poses (12 numbers of each body, the rows of a 3x4 matrix), y, u, outputs
@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.cockpit.ground import Patch
 from bellcrank.errors import InputError, unknown
+from bellcrank.ground.field import Patch
 
 Array = np.ndarray[Any, Any]
-PROTOCOL = 2
+PROTOCOL = 3
 LARGEST_MESSAGE = 4096  # bytes of a message from a page
 VALUES = 256  # numbers in one
 TEXT = 64  # characters of a name in one
@@ -122,10 +122,80 @@ class Pilot:
     name: str
 
 
-Message = Input | Blur | Seen | Ask | Answer | Release | Pause | Resume | Reset | Slow | Switch | Pilot
+@dataclass(frozen=True)
+class Step:
+    """On by a little, and still again."""
+
+
+@dataclass(frozen=True)
+class Tune:
+    """One of the machine's parameters from now on."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Soil:
+    """The ground is of another soil from now on."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job with a score; "": none."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Sliders that bring the tool to a place (x, y, z); only the page that asks is told."""
+
+    point: tuple[float, ...]
+
+
+Message = (
+    Input
+    | Blur
+    | Seen
+    | Ask
+    | Answer
+    | Release
+    | Pause
+    | Resume
+    | Reset
+    | Slow
+    | Switch
+    | Pilot
+    | Step
+    | Tune
+    | Soil
+    | Task
+    | Reach
+)
 MESSAGES: dict[str, type[Any]] = {
     kind.__name__.lower(): kind
-    for kind in (Input, Blur, Seen, Ask, Answer, Release, Pause, Resume, Reset, Slow, Switch, Pilot)
+    for kind in (
+        Input,
+        Blur,
+        Seen,
+        Ask,
+        Answer,
+        Release,
+        Pause,
+        Resume,
+        Reset,
+        Slow,
+        Switch,
+        Pilot,
+        Step,
+        Tune,
+        Soil,
+        Task,
+        Reach,
+    )
 }
 
 

@@ -12,8 +12,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from bellcrank.cockpit.ground import Patch
 from bellcrank.cockpit.messages import ground
+from bellcrank.ground.field import Patch
 
 WINDOW = 4  # states on their way: enough for 60 a second over a line of 60 ms
 ANYWAY = 0.5  # s after which a state is sent to a page that says nothing

@@ -10,25 +10,30 @@ import contextlib
 import gc
 import math
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bellcrank.cockpit import messages, stage
-from bellcrank.cockpit.ground import Ground, Patch
 from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.cockpit.plant import Driven, Make
+from bellcrank.cockpit.reach import reached, tool
+from bellcrank.cockpit.replay import packed
+from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, unknown
+from bellcrank.ground.digger import Digger
+from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.record import Record
 from bellcrank.version import __version__
 
 RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
 SLOWEST, FASTEST = 0.01, 2.0
-ROWS = 3600  # of a replay: a minute at the rate of a screen
+STEP = 0.02  # s, of one step by hand
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,9 @@ class Session:
         self.poses = stage.pose_kernel(machine.mechanism)
         # Once: it takes long, and whoever comes and goes a hundred times a second must not hold up the others.
         self.scene = stage.described(machine.mechanism, np.asarray(self._start()), alone=bool(machine.look))
-        self.ground = Ground(machine.tool, machine.ground or 0.0) if machine.tool and machine.trace else None
+        self.digger = Digger(machine.contact) if machine.contact else None
+        self.site = Site(self)
+        self.tuned = dict[str, float]()  # parameters that are not as the model says
         self._switching, self._swap, self._over = threading.Lock(), threading.RLock(), False
         self.drive: Driven = self._made(self.settings)
         self.drive.reset(q0=self._start())
@@ -92,6 +99,21 @@ class Session:
         self.drive.resume()
         self.running = True
 
+    def step(self) -> None:
+        """On by STEP seconds, or a little more, and still again; a drive that runs is stopped."""
+        self.pause()
+        begun = self.drive.snapshot().t
+        self.drive.resume()
+        for _ in range(200):
+            time.sleep(2e-3)
+            if self.drive.snapshot().t - begun >= STEP:
+                break
+        self.drive.pause()
+
+    def reached(self, point: Sequence[float]) -> list[float]:
+        """Sliders that bring the tool there, from where it is."""
+        return reached(self.machine, np.array(self.drive.snapshot().y[: self.machine.mechanism.nq]), point)
+
     def reset(self) -> None:
         self.pilot = ""
         pairs = zip(self.machine.levers, self.levers, self.machine.first(), strict=True)
@@ -100,8 +122,8 @@ class Session:
             self.resets += 1
             self.drive.input(self.levers)
             self.drive.reset(q0=self._start())
-            if self.ground is not None:
-                self.ground.heal()
+            if self.digger is not None:
+                self.digger.ground.heal()
 
     def slow(self, factor: float) -> None:
         if not SLOWEST <= factor <= FASTEST:
@@ -161,6 +183,7 @@ class Session:
         self.drive.stop()
         made.slow(self.slowness)
         made.input(self.levers)
+        made.tune(self.tuned)
         self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
         if self.ground is not None:
             self.ground.begin()
@@ -200,6 +223,7 @@ class Session:
             "levers": [asdict(lever) | {"label": lever.label or lever.name} for lever in m.levers],
             "first": m.first(),
             "plots": [asdict(p) for p in m.plots],
+            "gauges": [asdict(g) | {"warn": g.warn if math.isfinite(g.warn) else None} for g in m.gauges],
             "patterns": {name: {mode: dict(axes) for mode, axes in p.items()} for name, p in m.patterns.items()},
             "mode": m.mode,
             "modes": list(m.modes),
@@ -210,13 +234,15 @@ class Session:
             "trace": m.trace,
             "tool": asdict(m.tool) if m.tool else None,
             "pilots": list(m.pilots),
+            **self.site.offered(),
+            "handle": tool(m),
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
 
     def now(self) -> dict[str, Any]:
         """What a person may have changed."""
         changed = {"running": self.running, "slow": self.slowness, "pilot": self.pilot, "compiling": self.compiling}
-        return asdict(self.settings) | changed
+        return asdict(self.settings) | changed | self.site.now()
 
     def frame(self, flags: int, serial: int) -> bytes:
         drive = self.drive
@@ -232,20 +258,28 @@ class Session:
         """Two equal ones give the same picture."""
         return self.epoch, self.resets, self.number, self.running, self.slowness, self.drive.snapshot().n
 
+    @property
+    def ground(self) -> Ground | None:
+        return self.digger.ground if self.digger is not None else None
+
     def dig(self) -> Patch | None:
-        """Lets the teeth work on the ground that is drawn; what has changed of it."""
-        if self.ground is None or self.machine.tool is None or self.machine.trace is None:
+        """Lets the teeth work on the ground, and the machine feel it; what has changed of it."""
+        if self.digger is None or self.machine.trace is None:
             return None
         with self._swap:
-            shot = self.drive.snapshot()
-            body, point = self.machine.trace
-            index = [b.name for b in self.machine.mechanism.bodies].index(body)
-            X = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: self.machine.mechanism.nq]))[index].reshape(3, 4)
-            tip, tool = X[:, :3] @ point + X[:, 3], self.machine.tool
-            if np.isfinite(X).all():
-                middle = X[:, 3] + 0.7 * (tip - X[:, 3])
-                self.ground.work(shot.t, tip, X[:, :3] @ tool.across, float(X[2, :3] @ tool.mouth), middle)
-            return self.ground.news()
+            shot, m = self.drive.snapshot(), self.machine.mechanism
+            index = [b.name for b in m.bodies].index(self.machine.trace[0])
+            pose = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: m.nq]))[index].reshape(3, 4)
+            if np.isfinite(pose).all():
+                self.tune(self.digger.look(shot.t, pose))
+            return self.digger.ground.news()
+
+    def tune(self, values: Mapping[str, float]) -> None:
+        """Parameters from now on: only what is another number than before goes to the drive."""
+        new = {name: x for name, x in values.items() if self.tuned.get(name) != x}
+        if new:
+            self.tuned |= new
+            self.drive.tune(new)
 
     def piloted(self) -> None:
         """Lets the program at the levers move them."""
@@ -265,28 +299,8 @@ class Session:
             return self.epoch, self.resets, shot.n if end >= shot.t else None
 
     def replay(self, begin: float, end: float) -> bytes:
-        """What was recorded between two times, thinned out, and the ground with it: u32 rows, width, changes of the
-        ground, heights of it; f64 t, times of the changes; f32 rows, the first heights, and height, load and dug of
-        each change; u32 its cell. A change without a cell (2^32 - 1) is one of the load alone.
-        """
-        run = self.recorded(begin, end)
-        kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
-        t = np.ascontiguousarray(run.t[kept], "<f8")
-        poses = self.poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
-        columns = [run[name][kept] for name in self.machine.names if name in run.names]
-        rows = np.concatenate([poses, np.stack(columns, -1)], axis=1) if len(kept) else poses
-        span = (float(t[0]), float(t[-1])) if len(kept) else (0.0, 0.0)
-        base, patches = self.ground.between(*span) if self.ground is not None else (np.empty(0), [])
-        changes = [
-            (p.t, height, p.load, p.dug, cell)
-            for p in patches
-            for cell, height in (p.cells or {2**32 - 1: 0.0}).items()
-        ]
-        when, *numbers, cells = zip(*changes, strict=True) if changes else ([], [], [], [], [])
-        head = np.array([len(kept), rows.shape[1], len(changes), base.size], "<u4")
-        floats = [rows.ravel(), base.ravel(), *numbers]
-        parts = [head, t, np.array(when, "<f8"), *(np.asarray(x, "<f4") for x in floats), np.array(cells, "<u4")]
-        return b"".join(part.tobytes() for part in parts)
+        """What was recorded between two times, thinned out, and the ground with it, as a page takes it."""
+        return packed(self.recorded(begin, end), self.machine.names, self.poses, self.ground)
 
     # -- inside
 

@@ -22,6 +22,7 @@ POSES = 8  # tried at random, to see how much room a mechanism takes
 
 def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
     """Shapes, names, pins, which way is up, and how much room it takes: at q alone, or wherever it may go."""
+    m = m.at() if m.parameters else m
     others = [] if alone else [m.random(seed)[0] for seed in range(POSES)]
     index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
     joints = [

@@ -34,7 +34,7 @@ from bellcrank.scalar import Scalar, cos, sin, step, where
 from bellcrank.spatial.inertia import NO_INERTIA
 from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
 from bellcrank.spatial.moves import STILL, Transform, Turn
-from bellcrank.spatial.vector import AXES, ZERO
+from bellcrank.spatial.vector import AXES, ZERO, vec
 
 Rows = list[list[Scalar]]
 
@@ -75,7 +75,28 @@ def forward_dynamics_derivatives(
     a = accelerations(tree, q, v, tau, frames, wrench)
     inverse = inverse_dynamics_derivatives(tree, q, v, a, frames, wrench)
     M1 = MassInverse(composite(tree, q), coordinate_names(tree))
-    return [*([[-x for x in row] for row in M1.times(D)] for D in inverse[:2]), M1.square]
+    dq, dv = ([[-x for x in row] for row in M1.times(D)] for D in inverse[:2])
+    if not frames:
+        _afloat(tree, q, v, dq, dv)
+    return [dq, dv, M1.square]
+
+
+def _afloat(tree: Tree, q: Vector, v: Vector, dq: Rows, dv: Rows) -> None:
+    """What floats moves as it does wherever it is, however it is turned and however fast it drifts: only its own
+    acceleration is seen along other axes, so that nothing has to be solved for these columns.
+    """
+    for link in tree.links:
+        j = link.joint
+        if link.parent >= 0 or link.kind.name != "floating" or any((j.armature, j.damping, j.friction, j.stiffness)):
+            continue
+        step("afloat", link.name)
+        linear, angular = link.v_index[:3], link.v_index[3:]
+        up, w = link.transform(q).acceleration(Acceleration(ZERO, ZERO, -tree.gravity)).a, vec(own(link, v)[3:])
+        for k, e in enumerate(AXES):
+            for row_q, row_v in zip(dq, dv, strict=True):
+                row_q[linear[k]] = row_q[angular[k]] = row_v[linear[k]] = 0.0
+            for i, turned, drifted in zip(linear, e.cross(up), e.cross(w), strict=True):
+                dq[i][angular[k]], dv[i][linear[k]] = turned, drifted
 
 
 def covered(tree: Tree) -> bool:

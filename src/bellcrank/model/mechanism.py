@@ -28,7 +28,7 @@ from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
-from bellcrank.stairs import above
+from bellcrank.stairs import above, view
 from bellcrank.text import table
 
 if TYPE_CHECKING:
@@ -77,6 +77,17 @@ class Mechanism(Quantities):
             for name in names:
                 if why := refused(name):
                     raise ModelError(f"the {what} {why}.")
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        """What belongs to a joint of several elements is called after it, and nobody else may be."""
+        for elements in self.columns:
+            if len(set(elements)) < len(elements):
+                twice = next(x for x in elements if elements.count(x) > 1)
+                raise ModelError(
+                    f'two joints have an element that is called "{twice}": what belongs to a joint is called after it '
+                    '("base.x"), and here another joint has that name. Rename one of them.'
+                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the parts, not the compiled code."""
@@ -100,10 +111,12 @@ class Mechanism(Quantities):
 
     @cached_property
     def nq(self) -> int:
+        """How many positions there are."""
         return sum(KINDS[j.kind].nq for j in self.own_joints)
 
     @cached_property
     def nv(self) -> int:
+        """How many velocities there are: less than nq where joints have quaternions."""
         return sum(KINDS[j.kind].nv for j in self.own_joints)
 
     @cached_property
@@ -186,6 +199,7 @@ class Mechanism(Quantities):
         return above("dynamics.loops").analysis(self)
 
     def frame(self, name: str) -> Frame:
+        """A frame by its name; an error says which there are."""
         if name not in self.frames:
             raise InputError(f'mechanism "{self.name}": {unknown("frame", name, self.frames)}')
         return self.frames[name]
@@ -241,6 +255,9 @@ class Mechanism(Quantities):
         loops = f", {len(self.loops)} loops" if self.loops else ""
         return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
 
+    def _repr_html_(self) -> str:
+        return str(view("notebook").mechanism(self))
+
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []
         for i, (b, j) in enumerate(zip(self.bodies, self.joints, strict=True)):
@@ -274,6 +291,8 @@ class Mechanism(Quantities):
                 f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}{shift}",
                 f"{loop.value:g}",
             )
+        if loop.joints:
+            return loop.name, loop.kind, ", ".join(loop.joints), ""
         value = f"{loop.value:g} m" if loop.kind == "distance" else ""
         return loop.name, loop.kind, f"{self.frames[loop.a].body} - {self.frames[loop.b].body}", value
 

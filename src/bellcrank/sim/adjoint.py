@@ -33,6 +33,7 @@ from bellcrank.sim.dynamics import Integral
 from bellcrank.sim.events import Event
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.initial import Given
+from bellcrank.sim.memory import check_room
 from bellcrank.sim.plan import planned
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.settings import Saving, Solver, changed, grouped
@@ -157,6 +158,8 @@ class Adjoint:
         given.check_inputs(plan.h, False)
         on, note = self._place(plan.where, given.runs), self.steps.note.size
         stretch, held = stretch_of(plan.steps, on.room(note), checkpoints), steps_of(given.hold, plan.h)
+        size = 8 * given.runs * (2 * self.dynamics.size + given.table[0].size + given.parameters.shape[-1])
+        check_room(f"a gradient of {given.runs} runs", size, "take a smaller batch")
         y = self.dynamics.started(given.y)
         task = Task(y, given.table, given.parameters, plan.h, plan.steps, held, stretch)
 

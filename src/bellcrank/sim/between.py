@@ -16,7 +16,9 @@ import numpy as np
 from bellcrank.dynamics.ends import End, ends, row
 from bellcrank.dynamics.loops.loads import common_axes
 from bellcrank.errors import InputError, unknown
+from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.forces.shapes import thickness
 from bellcrank.model import Mechanism
 from bellcrank.record.column import COMPONENTS, RATES
 from bellcrank.record.column import units as joint_units
@@ -26,6 +28,7 @@ from bellcrank.sim.user_code import called, vector
 from bellcrank.spatial.vector import Mat, Vec, vec
 
 AXES = ("x", "y", "z")
+ASKED = 16  # runs of a batch whose start is looked at
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,12 @@ def columns(mechanism: Mechanism, e: Element) -> dict[str, str]:
     return {f"{e.name}.{key}": unit for key, unit in {**force, "energy": "J", "loss": "W"}.items()}
 
 
+def told(e: Element) -> dict[str, Any]:
+    """What a record keeps of it."""
+    where = {"frames": [e.a, e.b]} if isinstance(e, Between) else {"joints": list(getattr(e, "joints", ()))}
+    return {"what": str(e), **where}
+
+
 def act(
     mechanism: Mechanism, e: Element, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
 ) -> Act:
@@ -106,6 +115,24 @@ def _between(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any) -> Act
     on_b, on_a = [*(R @ f), *(R @ n)], [*(R @ -f), *(R @ -back)]
     about = [e.energy(t, pose, x), e.loss(t, pose, velocity, x)]
     return Act(e, torque, list(rates), [*on_b, *about], {e.a: on_a, e.b: on_b})
+
+
+def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> None:
+    """An error where shapes are so deep in each other at the start that they would be shot apart."""
+    contacts = [e for e in elements if isinstance(e, Contact)]
+    if not contacts:
+        return
+    tree = (mechanism.at() if mechanism.parameters else mechanism).tree
+    for k, one in enumerate(q[:ASKED]):
+        for e in contacts:
+            ours, theirs = ends(tree, e.a, e.b, one.tolist(), None)
+            deep, most = e.started_inside(seen(ours, theirs)[0]), 0.5 * thickness(e.shape_b)
+            if most and deep > most:
+                run = f" (run {k})" if len(q) > 1 else ""
+                raise InputError(
+                    f'q0{run}: bodies start inside each other: contact "{e.name}", "{e.b}" in "{e.a}" by {deep:.3g} m. '
+                    "They would be shot apart. Start further away: move what is free, or give another q0."
+                )
 
 
 def seen(a: End, b: End) -> tuple[Any, list[Scalar], Vec]:

@@ -38,8 +38,7 @@ def units(s: System) -> dict[str, str]:
         found |= {f"{name}.command": "" for name in s.commands}
     found |= dict.fromkeys(s.outputs, "")
     found |= {f"{frame}.{c}": "N" if c[0] == "f" else "N m" for frame in s.wrenches for c in COMPONENTS}
-    for e in s.elements:
-        found |= element_columns(m, e)
+    found |= s.element_units
     found |= {name: "J" for name in ENERGIES if name not in found}
     found |= {name: "W" for name, kind in POWERS.items() if kind in s.kinds and name not in found}
     frames = {f"{frame}.{p}": "m/s" if p == "speed" else "m" for frame in m.frames for p in PLACES}

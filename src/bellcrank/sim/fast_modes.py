@@ -23,17 +23,25 @@ def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
     if not mechanism.flexible or integrator.stiff:
         return
     omega, name = _fastest(mechanism.at() if mechanism.parameters else mechanism)
-    if not _grows(integrator, omega * h):
+    if not grows(integrator, omega * h):
         return
-    low, high = 0.0, omega * h
-    for _ in range(8):
-        low, high = (low, (low + high) / 2) if _grows(integrator, (low + high) / 2) else ((low + high) / 2, high)
-    would = f"take step={_rounded(low / omega):g} or less, or" if low > 0.05 else "take"
+    best = longest(integrator, omega, h)
+    would = f"take step={best:g} or less, or" if best else "take"
     raise InputError(
         f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz, which {integrator.name} cannot follow with a '
         f"step of {h:g} s: it would run away. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, or leave "
         f"such modes out (below=...)."
     )
+
+
+def longest(integrator: Integrator, omega: float, h: float) -> float:
+    """The longest step below h, to one digit, with which a frequency (rad/s) does not run away; 0 where none does."""
+    low, high = 0.0, omega * h
+    for _ in range(8):
+        low, high = (low, (low + high) / 2) if grows(integrator, (low + high) / 2) else ((low + high) / 2, high)
+    while low == 0.0 and high > 0.05:
+        low, high = (0.0, high / 2) if grows(integrator, high / 2) else (high / 2, high)
+    return _rounded(low / omega) if low > 0.05 else 0.0
 
 
 def _fastest(mechanism: Mechanism) -> tuple[float, str]:
@@ -50,7 +58,7 @@ def _fastest(mechanism: Mechanism) -> tuple[float, str]:
     return math.sqrt(max(float(square[k].real), 0.0)), own[int(np.argmax(energy))]
 
 
-def _grows(integrator: Integrator, z: float) -> bool:
+def grows(integrator: Integrator, z: float) -> bool:
     """Whether an undamped oscillator runs away in steps of z radians."""
 
     def rate(t: Scalar, y: State) -> State:

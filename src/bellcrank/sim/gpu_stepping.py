@@ -33,8 +33,8 @@ class GpuStepper(Stepper):
         self._kernels = {name: of_graph(graph, where) for name, graph in made.graphs.items()}
         self._loop = GpuProgram(made.program, self.dtype)
         self._kept = cp.zeros((1, made.layout.size + made.free, n), self.dtype)
-        self.reward, self.ended = (cp.zeros(self._shape, self.dtype) for _ in range(2))
-        self.final = cp.zeros((*self._shape, made.row), self.dtype) if self.task.restarts else None
+        self._reward, self._ended = (cp.zeros(self._shape, self.dtype) for _ in range(2))
+        self._final = cp.zeros((*self._shape, made.row), self.dtype) if self.task.restarts else None
         self._none = cp.empty((0, made.program.row, n), self.dtype), cp.zeros(n, cp.int64)  # rows, and how many
         self._told = {"busy": 0, "alive": 1}
         self._states: Array = None
@@ -96,8 +96,8 @@ class GpuStepper(Stepper):
     def _again(self, row: Array) -> Array:
         """Runs that have ended begin anew: of them the new start is observed."""
         size, new = self._action.layout.size, self._kept[0, self._action.layout.place("new")] > 0.0
-        assert self.final is not None
-        self.final.reshape(self.runs, -1)[...] = row
+        assert self._final is not None
+        self._final.reshape(self.runs, -1)[...] = row
         self._kept[0, :size] = self._call("begin").T
         return self.xp.where(new[:, None], self._call("look"), row)
 

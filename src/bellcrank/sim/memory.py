@@ -1,5 +1,7 @@
-"""Memory for rows. Large arrays come fresh from the system, page by page, and that can take longer than computing what
-goes in. So a simulator keeps the one of its last large record, and uses it again as soon as nobody looks at it.
+"""Memory for runs: an error where there is not enough, and arrays for rows.
+
+Large arrays come fresh from the system, page by page, and that can take longer than computing what goes in. So a
+simulator keeps the one of its last large record, and uses it again as soon as nobody looks at it.
 """
 
 from __future__ import annotations
@@ -10,9 +12,27 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.errors import InputError
+
 Array = np.ndarray[Any, Any]
+KEEP = 2_000_000_000  # bytes that need no second thought
 LARGE = 4_000_000  # numbers: up to about here the C library itself keeps what was given back
 ALONE = 3  # references to an array that only its Memory knows: the attribute, the local name, the argument
+
+
+def check_room(what: str, size: float, remedy: str) -> None:
+    """An error where so many bytes do not fit the memory that is free."""
+    if size > KEEP and size > (free := free_memory()):
+        raise InputError(f"{what} needs {size / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; {remedy}.")
+
+
+def free_memory() -> float:
+    """Bytes, as far as the system tells."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except OSError:
+        return float("inf")
 
 
 class Memory:

@@ -25,6 +25,7 @@ from bellcrank.graph.layout import (
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
 from bellcrank.record.column import state_columns
+from bellcrank.sim.between import told
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics, derivative
 from bellcrank.sim.events import Event
@@ -62,6 +63,7 @@ class Outcome:
     events: Sequence[Event]
     settings: Mapping[str, Any]
     summary: Summary = NOTHING
+    tuned: Array | None = None  # (runs, rows, np), where parameters were changed while it ran
 
     @property
     def system(self) -> System:
@@ -70,6 +72,11 @@ class Outcome:
     @cached_property
     def runs(self) -> int:
         return math.prod(self.batch)
+
+    @property
+    def of_rows(self) -> Array:
+        """Parameters of each row, (batch, rows or 1, np)."""
+        return self.parameters.reshape((*self.batch, 1, -1)) if self.tuned is None else self.tuned[0]
 
     def of_state(self, name: str) -> Array:
         """A scalar of the loop's state at the end, for each run."""
@@ -96,7 +103,7 @@ def recorded(o: Outcome) -> Record:
         for k, name in enumerate(s.inputs):
             columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
     for k, name in enumerate(s.parameters):
-        values_p = np.broadcast_to(o.parameters[:, k].reshape((*o.batch, 1)), y.shape[:-1])
+        values_p = np.broadcast_to(o.of_rows[..., k], y.shape[:-1])
         columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values_p)
     columns |= _summary(o, t.shape)
     seen = _Seen(o, t, y, values if s.inputs else None)
@@ -185,7 +192,8 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
         "actuators": list(s.descriptions),
         **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
-        **({"elements": [str(e) for e in s.elements]} if s.elements else {}),
+        **({"elements": {e.name: told(e) for e in s.elements}} if s.elements else {}),
+        **({"motions": list(s.motions)} if s.motions else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
         **({"events": happened} if happened is not None else {}),
@@ -226,7 +234,7 @@ class _Seen:
     """Columns that follow from the state: accelerations, forces, commands, and what the user asked for."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
-        self.ports, p = o.dynamics.ports, o.parameters.reshape((*o.batch, 1, -1))
+        self.ports, p = o.dynamics.ports, o.of_rows
         self.given, self.names = {"t": t, "y": y, "u": u, "p": p}, list(self.ports.columns)
 
     @cached_property

@@ -11,6 +11,7 @@ from bellcrank.emit.cuda.device import missing
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS, Integrator
 from bellcrank.sim.arguments import many, positive, steps_of, whole
+from bellcrank.sim.memory import check_room
 from bellcrank.sim.settings import Saving, Solver
 
 Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch
@@ -20,7 +21,6 @@ ROWS = 1000  # of a record, where the integrator chooses its steps and nobody sa
 TRIES, TRIES_A_SECOND = 1_000_000, 100_000  # steps that a run may try where it chooses them, or stops at events
 COUNTED = 2**24  # steps; float32 has no whole number behind it
 KEEPS = ("rows", "final")
-KEEP = 2_000_000_000  # bytes of a record that need no second thought
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,8 @@ class Plan:
 
     def check_room(self, runs: int, row: int) -> None:
         """An error where the record does not fit the memory that is free."""
-        size = runs * self.rows * row * 8
-        if size > KEEP and size > (free := _free_memory()):
-            raise InputError(
-                f"the record of {runs} runs with {self.rows} rows each needs {size / 1e9:.1f} GB and "
-                f"{free / 1e9:.1f} GB are free; record less often (every=...)."
-            )
+        what = f"the record of {runs} runs with {self.rows} rows each"
+        check_room(what, runs * self.rows * row * 8, "record less often (every=...)")
 
 
 def planned(seconds: float, integrator: Integrator, events: int, solver: Solver, saving: Saving, where: Where) -> Plan:
@@ -173,12 +169,3 @@ def _check_float32(plan: Plan) -> None:
             f'{plan.steps} steps are more than float32 can count, {COUNTED}; give dtype="float64", longer steps, or '
             "fewer seconds."
         )
-
-
-def _free_memory() -> float:
-    """Bytes, as far as the system tells."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except OSError:
-        return float("inf")

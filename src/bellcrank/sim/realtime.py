@@ -32,6 +32,7 @@ from bellcrank.sim.run import Done, Rows
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System
+from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
@@ -87,6 +88,7 @@ class Drive:
         self.substeps, self.every, self.core = substeps, every, core
         self.step = 1.0 / (self.rate * substeps)
         self._p = self.system.parameters.vector(parameters or {}, "drive").reshape(1, -1)
+        self._tuning = Tuning(self.system.parameters, self._p[0])
         self._limit = None if keep is None else round(positive("keep", keep) * self.rate / every)
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
@@ -128,9 +130,11 @@ class Drive:
 
     @property
     def running(self) -> bool:
+        """Whether its thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
+        """Ends the thread and waits for it; the record stays."""
         self.shared.set("stop", 1)
         for thread in (self._thread, getattr(self, "_writer", None)):
             if thread is not None and thread is not threading.current_thread():
@@ -138,13 +142,16 @@ class Drive:
         self._drain()
 
     def pause(self) -> None:
+        """Stands still, with its state kept, until resume()."""
         self.shared.set("pause", 1)
 
     def resume(self) -> None:
+        """Goes on after pause(), without catching up."""
         self.shared.set("pause", 0)
 
     @property
     def paused(self) -> bool:
+        """Whether it stands still."""
         return bool(self.shared.get("pause"))
 
     def slow(self, factor: float) -> None:
@@ -161,6 +168,7 @@ class Drive:
         y = self.simulator.dynamics.closure.checked(y, self._p)
         self.shared.restart(self.program.begun(y, self.step)[:, 0])
         self.kept = Kept(self.shared.row + self.shared.nu, self._limit)
+        self._tuning.begin()
         self._fresh = True
         self._suited()
         if again:
@@ -187,6 +195,13 @@ class Drive:
         with self._lock:
             self.shared.send(new)
 
+    def tune(self, values: Mapping[str, float]) -> None:
+        """Other values of free numbers, from the next period on. The record keeps what they were in each row."""
+        with self._lock:
+            now = float(self.shared.newest()[0][self._places.place("t")])
+            new = self._tuning.change(values, now)
+            self.shared.parameters[: len(new)] = self._p[0] = new
+
     def snapshot(self) -> Snapshot:
         """The newest state. Never waits for the loop."""
         state, u = self.shared.newest()
@@ -202,6 +217,7 @@ class Drive:
 
     @property
     def deadlines(self) -> Deadlines:
+        """How long periods took, how late they began and how many were missed; prints itself."""
         x = self.shared
         words = {name: x.get(name) for name in block.WORDS}
         kept = x.costs.copy(), x.delays.copy(), x.log.copy()
@@ -226,7 +242,7 @@ class Drive:
         return recorded(
             Outcome(
                 self.simulator.dynamics, self.simulator.integrator, self._places, done, (), inputs, self._p,
-                (), settings,
+                (), settings, tuned=self._tuning.rows(table[:, 0], self.step),
             )
         )  # fmt: skip
 

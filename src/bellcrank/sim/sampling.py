@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, floor, maximum, quantised, where
-from bellcrank.sim.arguments import number, positive, whole
+from bellcrank.sim.arguments import number, positive, unique, whole
 from bellcrank.sim.named_vector import Named
 from bellcrank.sim.user_code import called, vector
 
 if TYPE_CHECKING:
     from bellcrank.sim.systems import System
+
+
+UNDER_WAY = 10_000  # samples; each of them is a state
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,18 @@ class Sampled:
         for what, given in (("outputs", self.outputs), ("states", self.states)):
             if not isinstance(given, Mapping):
                 raise InputError(f'Sampled: {what} is {given!r}; expected a mapping, {what}={{"target": 0.0}}.')
+            unique(what.rstrip("s"), list(given))
             for name, x in given.items():
                 number(f'Sampled: {what} "{name}"', x)
+        if not self.delay / self.every <= UNDER_WAY:
+            raise InputError(
+                f"Sampled: delay is {self.delay:g} s, and so {self.delay / self.every:.3g} samples would be under way "
+                f"at once; expected at most {UNDER_WAY}. Is it in seconds?"
+            )
 
     @property
     def name(self) -> str:
+        """What it is called in errors: its function's name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     @property

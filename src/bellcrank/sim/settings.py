@@ -11,7 +11,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, TypeVar
 
 from bellcrank.build.targets import Where
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, unknown
+from bellcrank.sim.arguments import positive
+
+FORMS = ("minimal", "projected", "lagrange")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class Solver:
     method: str = "auto"
     form: str = "minimal"
     baumgarte: float = 20.0
+
+    def __post_init__(self) -> None:
+        """Also where nothing comes of it, as without loops: what is mistyped is not passed over."""
+        if self.form not in FORMS:
+            raise InputError(unknown("form", str(self.form), FORMS))
+        positive("baumgarte", self.baumgarte, ", in 1/s")
 
 
 @dataclass(frozen=True)

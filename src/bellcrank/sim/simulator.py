@@ -26,7 +26,6 @@ from bellcrank.sim.arguments import listed
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
-from bellcrank.sim.fast_modes import check_modes
 from bellcrank.sim.gpu import Gpu, GpuProgram
 from bellcrank.sim.lanes import Lanes
 from bellcrank.sim.looped_dynamics import looped_dynamics
@@ -39,6 +38,7 @@ from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import OneRun, Saving, Solver, changed, grouped
 from bellcrank.sim.step_time import StepTime, step_time
+from bellcrank.sim.stiff_elements import check_resolved
 from bellcrank.sim.summary import summarised
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
@@ -148,10 +148,9 @@ class Simulator:
         """See bellcrank.simulate. settings: step, tolerance, max_steps; every, keep; target, dtype, threads."""
         began = time.perf_counter()
         plan = self._plan(seconds, settings)
-        if not plan.adaptive:
-            check_modes(self.system.mechanism, self.integrator, plan.h)
         given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
+        check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
         check_samples(self.system, plan.h, plan.mode is not None)
         y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
         with said(f"compiling {self.system.mechanism.name}", progress):

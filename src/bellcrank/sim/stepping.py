@@ -33,6 +33,7 @@ from bellcrank.sim.actions import Stepped, Task, observed
 from bellcrank.sim.arguments import listed, many, positive, whole
 from bellcrank.sim.chance import seeded
 from bellcrank.sim.initial import part
+from bellcrank.sim.memory import check_room
 from bellcrank.sim.plan import STEP, available
 from bellcrank.sim.runner import address, aligned, machine_code
 from bellcrank.sim.sampling import checked as check_samples
@@ -78,9 +79,8 @@ class Code:
 class Stepper:
     """Runs of one system that go on when somebody says so. Made by bellcrank.stepper, which see.
 
-    reward and ended are of the last action, for every run; ended is 0 where it goes on, else why not, which `reasons`
-    has in words. final, where runs restart by themselves, is what was last observed of those that ended. All of them
-    are written anew by every action.
+    reward, ended and final are written anew by every action. Machine code has their addresses, so they are never other
+    arrays than the first.
     """
 
     xp: Any = np  # what makes its arrays
@@ -104,6 +104,8 @@ class Stepper:
         self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task)
         self._action = self._stepped.action()
         check_samples(self.system, h, False)
+        size = 8 * self.runs * (self._action.layout.size + self._action.free + 3 * self._action.row + 2)
+        check_room(f"a stepper of {self.runs} runs", size, "take a smaller batch")
         self.inputs, self.outputs = self.system.inputs, task.outputs
         self._lock = threading.Lock()
         self._enter()
@@ -119,13 +121,13 @@ class Stepper:
         lanes, each = self._code.lanes, made.layout.size + made.free
         self._kept = aligned(-(-runs // lanes) * each, lanes).reshape(-1, each, lanes)
         self._spaces = [aligned(self._code.workspace, lanes) for _ in range(max(1, self.threads))]
-        self.reward, self.ended = np.zeros(self._shape), np.zeros(self._shape)
-        self.final = np.zeros((*self._shape, made.row)) if self.task.restarts else None
+        self._reward, self._ended = np.zeros(self._shape), np.zeros(self._shape)
+        self._final = np.zeros((*self._shape, made.row)) if self.task.restarts else None
         shapes = (*self._shape, max(1, made.nu)), (*self._shape, made.row)
         self._library = Library(compiled(text.entry(*shapes, runs))[0])
         self._words = (ctypes.c_int64 * len(text.WORDS)).from_address(self._library.address("told"))
-        arrays = {"reward": self.reward, "end": self.ended, "first": self._kept, "ws": self._spaces[0]}
-        arrays |= {"final": self.final} if self.final is not None else {}
+        arrays = {"reward": self._reward, "end": self._ended, "first": self._kept, "ws": self._spaces[0]}
+        arrays |= {"final": self._final} if self._final is not None else {}
         told = {name: address(x) for name, x in arrays.items()} | {"ticks": made.ticks, "runs": runs}
         told |= {name: self._code.library.address(name) for name in ("step", "odd")} | {"blocks": len(self._kept)}
         for name, x in told.items():
@@ -234,6 +236,17 @@ class Stepper:
             self._see(place)
             return place
 
+    def tune(self, parameters: Mapping[str, Any]) -> None:
+        """Other values of some free numbers from the next action on, while all runs go on; the others stay."""
+        with self._alone("tune"):
+            self.system.parameters.check(parameters, "tune")
+            names, p = list(self.system.parameters), self._here(self._read(self._free)).copy()
+            for name, x in parameters.items():
+                p[:, names.index(name)] = x
+            if not np.isfinite(p).all():
+                raise InputError(f"tune: {dict(parameters)} is not finite.")
+            self._write(self._free, np.ones(self.runs, bool), p)
+
     def _room(self) -> Array:
         found: Array = self.xp.empty((*self._shape, self._action.row), self.dtype)
         return found
@@ -253,12 +266,28 @@ class Stepper:
         return x
 
     @property
+    def reward(self) -> Array:
+        """What the last action was worth to every run, (batch,)."""
+        return self._reward
+
+    @property
+    def ended(self) -> Array:
+        """0 where a run goes on after the last action, else why not, (batch,), which `reasons` has in words."""
+        return self._ended
+
+    @property
+    def final(self) -> Array | None:
+        """Where runs restart by themselves: what was last observed of those that ended, (batch, outputs)."""
+        return self._final
+
+    @property
     def state(self) -> Array:
         """Positions, velocities and further states of every run, (batch, n): a copy. `elements` has their names."""
         return self._shaped(self._read(self._action.layout.places["y"]))
 
     @property
     def elements(self) -> tuple[str, ...]:
+        """Names of the elements of the state."""
         return tuple(self.simulator.dynamics.ports.elements)
 
     @property

@@ -23,6 +23,9 @@ from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
 from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.motions import Motion
+from bellcrank.sim.motions import checked as checked_motions
+from bellcrank.sim.motions import unit as unit_of
 from bellcrank.sim.named_vector import Named
 from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
@@ -35,6 +38,10 @@ Vector = Sequence[Scalar]
 
 @dataclass(frozen=True, eq=False)
 class System:
+    """A mechanism with what moves it: actuators, control, forces, inputs, outputs. Made by bc.system, which checks that
+    they fit; never changed.
+    """
+
     mechanism: Mechanism
     actuators: tuple[Actuator, ...] = ()
     control: Control | None = None
@@ -46,13 +53,22 @@ class System:
     defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
     sampled: tuple[Sampled, ...] = ()
     elements: tuple[Element, ...] = ()  # between frames, or between joints
+    motions: Mapping[str, Motion] = field(default_factory=dict)  # prescribed, by joint or FRAME.x
 
     @cached_property
     def parameters(self) -> Parameters:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        more = (self.actuators, self.control, self.sampled, tuple(self.wrenches.values()), self.elements, self.free)
+        more = (
+            self.actuators,
+            self.control,
+            self.sampled,
+            tuple(self.wrenches.values()),
+            self.elements,
+            tuple(self.motions.values()),
+            self.free,
+        )
         return Parameters(*parts, *more, judge=partial(possible, m))
 
     @cached_property
@@ -69,6 +85,7 @@ class System:
 
     @property
     def control_name(self) -> str:
+        """What the control is called in records and errors."""
         return _called(self.control)
 
     @cached_property
@@ -80,15 +97,18 @@ class System:
 
     @property
     def nx(self) -> int:
+        """How many states actuators and control have."""
         return len(self.states)
 
     @property
     def size(self) -> int:
+        """How many states there are in all: nq + nv + nx."""
         return self.mechanism.nq + self.mechanism.nv + self.nx
 
     # -- over any scalar
 
     def split(self, y: Vector) -> tuple[Named, Named, Named]:
+        """The state y taken apart: q, v, x."""
         m = self.mechanism
         q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
         return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)
@@ -142,6 +162,21 @@ class System:
             kind for kind in FORCES if kind not in ("element", "motion") or (kind == "element" and self.elements)
         )
 
+    @cached_property
+    def element_units(self) -> dict[str, str]:
+        """Columns of all force elements, with their units."""
+        found: dict[str, str] = {}
+        for e in self.elements:
+            found |= between.columns(self.mechanism, e)
+        return found
+
+    @property
+    def motion_units(self) -> dict[str, str]:
+        """Columns of what prescribed motions take, with their units."""
+        m = self.mechanism
+        felt = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
+        return {f"{name}.drive": unit_of(m, name) for name in self.motions} | felt
+
     def acts(self, t: Scalar, y: Vector) -> list[between.Act]:
         """What each force element does."""
         q, v, x = self.split(y)
@@ -190,6 +225,7 @@ class System:
         lines += [f"  sampled every {c.every:g} s: {c.name}" for c in self.sampled]
         lines += [f"  force on {frame}: {_called(f)}" for frame, f in self.wrenches.items()]
         lines += [f"  {e}" for e in self.elements]
+        lines += [f"  motion of {name}: {_called(f)}" for name, f in self.motions.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
         return "\n".join(lines)
@@ -210,6 +246,7 @@ def system(
     forces: Mapping[str, Wrench] | None = None,
     sampled: Sequence[Sampled] = (),
     elements: Sequence[Element] = (),
+    motions: Mapping[str, Motion] | None = None,
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -223,10 +260,13 @@ def system(
     (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
     parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
     whose outputs are in x (bellcrank.Sampled); the control itself may be one. elements: springs, cables, stops, gears,
-    contacts, tyres between frames or between joints (bellcrank.forces).
+    contacts, tyres between frames or between joints (bellcrank.forces). motions: functions of t by the name of a joint,
+    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive").
     """
     if isinstance(mechanism, System):
-        if control is not None or any((actuators, inputs, outputs, states, parameters, forces, sampled, elements)):
+        if control is not None or any(
+            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions)
+        ):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
@@ -251,11 +291,11 @@ def system(
     seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
     between_frames = between.checked(mechanism, elements)
-    made = System(mechanism, *parts, between_frames)
+    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions or {}))
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
-    _check_outputs(made)
+    _check_columns(made)
     return made
 
 
@@ -282,22 +322,29 @@ def _states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
     """The states that the control brings along."""
     if isinstance(given, Mapping):
         given = [StateVariable(name, "", number(f'state "{name}"', x)) for name, x in given.items()]
-    for z in given:
+    for z in listed("states", given, "states"):
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is no state; expected a mapping, states={{"integral": 0.0}}.')
     if given and control is None:
-        raise InputError(f"there are states ({', '.join(z.name for z in given)}) but no control that would move them.")
+        raise InputError(
+            f"there are states ({', '.join(str(z.name) for z in given)}) but no control that would move them."
+        )
     return tuple(given)
 
 
-def _check_outputs(s: System) -> None:
+def _check_columns(s: System) -> None:
+    """States and outputs are columns of a record, and none may stand in the place of another."""
     q, v = s.mechanism.columns
-    taken = {"t", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
-    taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS}
-    taken |= {name for e in s.elements for name in between.columns(s.mechanism, e)}
-    taken |= {z.name for z in s.states} | {f"{n}.command" for n in s.commands}
+    taken = {"t", "run", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
+    taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS} | {f"{n}.command" for n in s.commands}
+    taken |= set(s.element_units) | {f"{name}.drive" for name in s.motions}
+    states = [z.name for z in s.states]
+    for what, names, others in (("state", states, taken), ("output", list(s.outputs), taken.union(states))):
+        for name in names:
+            if name in others:
+                raise InputError(f'{what} "{name}" has the name of a column that every record has; give it another.')
+            if not name:
+                raise InputError(f"a {what} has an empty name; every column of a record needs one of its own.")
     for name, f in s.outputs.items():
-        if name in taken:
-            raise InputError(f'output "{name}" has the name of a column that every record has; give it another.')
         if not callable(f):
             raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')

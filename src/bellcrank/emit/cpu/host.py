@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from bellcrank.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,22 @@ def llvm() -> Any:
     return binding
 
 
+# Processors that code may be made for instead of this one, what they need of it, and the bytes of their vectors.
+LEVELS = {"x86-64": ("sse2", 16), "x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("avx2", 32), "x86-64-v4": ("avx512f", 64)}
+
+
+def asked(name: str, has: Mapping[str, bool]) -> tuple[str, int]:
+    """Features and vector bytes of the processor that $BELLCRANK_CPU names; this one must be able to run its code."""
+    if name not in LEVELS:
+        raise InputError(unknown("processor in BELLCRANK_CPU", name, LEVELS))
+    needs, width = LEVELS[name]
+    if not has.get(needs):
+        raise InputError(
+            f"BELLCRANK_CPU is {name}, and this processor has no {needs}. Unset it, or name a lower level."
+        )
+    return "-prefer-256-bit" if width == 64 else "", width
+
+
 def _make_its_lock_whole(ffi: Any) -> None:
     """Lets a signal come before or after llvmlite takes its lock or gives it back, never in between.
 
@@ -44,8 +64,13 @@ def _make_its_lock_whole(ffi: Any) -> None:
 
 @cache
 def host() -> Host:
+    """This processor; or, so that code also runs on a lesser one, what $BELLCRANK_CPU names."""
     binding = llvm()
     features = binding.get_host_cpu_features()
+    if name := os.environ.get("BELLCRANK_CPU"):
+        text, width = asked(name, features)
+        version = ".".join(map(str, binding.llvm_version_info))
+        return Host(binding.get_process_triple(), name, text, version, width)
     if features.get("avx512f"):
         width = 64
         features["prefer-256-bit"] = False  # else LLVM splits every 512-bit operation in two

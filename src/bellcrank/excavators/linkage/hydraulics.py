@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
+from bellcrank.excavators.digging import digging
+from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.excavators.linkage.modes import LinkageControl
-from bellcrank.forces import Soil
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.parameters import parameter
 
 ROUNDS = 8  # each leaves a hundredth of what the modes were off
 LOW = 1.0e6  # Pa, in the chamber that carries nothing
@@ -28,13 +30,15 @@ def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
     """What bellcrank.system wants: mechanism, actuators, control, inputs, forces. Ready to dig, the sticks at rest; at
     `resting(mechanism)` where the mechanism bends.
     """
-    mechanism = mechanism or excavator_linkage()
+    plain = mechanism or excavator_linkage()
     linkage = Linkage.of_zoo()
-    actuators = holding(hydraulics(linkage), mechanism, resting(mechanism))
-    control = LinkageControl(actuators, linkage)
-    soil = Soil(width=linkage.given["bucket"]["width"])
+    actuators = holding(hydraulics(linkage), plain, resting(plain))
+    gain = parameter("control.gain", 1.0)
+    control = LinkageControl(actuators, linkage, gain=tuple(gain * k for k in LinkageControl.gain))
+    mechanism, forces = digging(plain, footing(plain, linkage))
+    mechanism = replace(mechanism, gravity=(0.0, 0.0, -parameter("gravity", 9.81, "m/s2")))
     found = {"mechanism": mechanism, "actuators": actuators, "control": control}
-    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": {"tip": soil}}
+    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:

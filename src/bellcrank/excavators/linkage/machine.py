@@ -6,22 +6,28 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bellcrank.cockpit.ground import Tool
-from bellcrank.cockpit.machines import Lever, Machine, Pilot, Plot
+from bellcrank.cockpit.machines import Gauge, Lever, Machine, Pilot, Plot, Tune
 from bellcrank.dynamics import kinematics
 from bellcrank.excavators.linkage.digging_cycle import CYCLE
+from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.mechanism import excavator_flexible
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
 from bellcrank.excavators.pilots import Experiment, Sticks, Tour
+from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.sim.systems import system
 
 DEG = 180.0 / math.pi
-CAPACITY = 1.0  # m3, of the bucket
+RPM = 30.0 / math.pi
+TUNES = (
+    Tune("load.extra", "extra payload", "kg", 0.0, 3000.0),
+    Tune("gravity", "gravity", "m/s²", 0.0, 12.0),
+    Tune("control.gain", "gain of the servos", "×", 0.2, 2.0),
+)
 
 
 def flexible() -> Machine:
@@ -47,7 +53,37 @@ def machine(
     def tip(k: int) -> Callable[..., Scalar]:
         return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
 
-    made = system(**found, outputs={"tip.radius": tip(0), "tip.height": tip(2), **(more or {})})
+    control, stands = found["control"], footing(found["mechanism"], linkage)
+    stance = Stance(found["mechanism"], found["forces"], stands)
+    diesel, cutting, numbers = control.diesel, stands.contact.cutting, stands.contact.numbers
+    loaded = numbers["load.mass"] + numbers["load.extra"]
+
+    def pump(k: int) -> Callable[..., Scalar]:
+        """Its pressure, and the share of its power that is used."""
+
+        def of(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+            _, pressure, flow = control.supplied(t, q, v, x, u)
+            return pressure if k == 0 else pressure * flow / (diesel.efficiency * diesel.power)
+
+        return of
+
+    def resisted(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+        radius, swing, height, _ = linkage.arm.forward(linkage.angles(q))
+        return cutting.resistance(cutting.depth([radius * cos(swing), radius * sin(swing), height]))
+
+    outputs: dict[str, Callable[..., Scalar]] = {
+        "tip.radius": tip(0),
+        "tip.height": tip(2),
+        "payload": lambda t, q, v, x, u: loaded + 0.0 * t,
+        "soil.resistance": resisted,
+        "pump.pressure": pump(0),
+        "engine.load": pump(1),
+        "engine.speed": lambda t, q, v, x, u: x["engine"] * RPM,
+        "tipping": lambda t, q, v, x, u: stance.found(t, q, v)[0],
+        "slipping": lambda t, q, v, x, u: stance.found(t, q, v)[1],
+        **(more or {}),
+    }
+    made = system(**found, outputs=outputs)
     names = made.inputs[:4]
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, RATES, SPEEDS, strict=True)]
     joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
@@ -58,7 +94,6 @@ def machine(
         return lambda shot: [*program(shot), 0.0]
 
     tip_at = made.mechanism.frame("tip").point
-    turn = math.atan2(tip_at[2], tip_at[0])  # the mouth looks from the teeth's line to the side of the stick
 
     angles = (JOINTS[0], "boom", "stick", "bucket")
     states = [s.name for s in made.states]
@@ -72,9 +107,11 @@ def machine(
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
             Plot("Teeth", "m", ("tip.radius", "tip.height")),
             Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
+            Plot("Soil and load", "kN", ("soil.resistance", "payload"), 1e-3),
+            Plot("Engine", "", ("engine.load", "tipping", "slipping")),
             *plots,
         ),
-        tuple(resting(made.mechanism).tolist()) if mechanism else None,
+        tuple(resting(mechanism).tolist()) if mechanism else None,
         patterns=PATTERNS,
         mode="resolved",
         modes=MODES,
@@ -83,7 +120,17 @@ def machine(
         look="linkage",
         ground=0.0,
         trace=("bucket", tuple(tip_at)),
-        tool=Tool((0.0, 1.0, 0.0), (math.sin(turn), 0.0, -math.cos(turn)), linkage.given["bucket"]["width"], CAPACITY),
+        contact=stands.contact,
+        tunes=TUNES,
+        gauges=(
+            Gauge("payload", "payload", "t", 0.0, 2.2, 1e-3),
+            Gauge("pump", "pump.pressure", "bar", 0.0, 380.0, 1e-5, 345.0),
+            Gauge("engine", "engine.load", "%", 0.0, 100.0, 100.0, 98.0),
+            Gauge("speed", "engine.speed", "rpm", 0.0, 2400.0),
+            Gauge("digging", "soil.resistance", "kN", 0.0, 150.0, 1e-3),
+            Gauge("tipping", "tipping", "%", 0.0, 100.0, 100.0, 80.0),
+            Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
+        ),
         pilots={
             "dig": lambda: by_sticks(Tour(hands, tuple(move.place for move in CYCLE))),
             "resolved": lambda: by_sticks(Experiment(hands)),

@@ -6,7 +6,7 @@
     x_d, dx_d = (linkage)(theta_d, dtheta_d)                          of the cylinders
     o = (a dx_d + k a (x_d - x) + Q) / flow                           opening of each valve: feed forward and feed back
     Q = kv a (dx_d - dx) - G (p - mean of p)                          and damping, by speed and load pressure
-    o <- o min(1, pump flow / sum |o| flow)                           the pump is shared, in proportion
+    o <- o min(1, Q / sum |o| flow)                                   shares of the pump's flow Q (diesel.py)
 
 theta_d is a state, on a leash (leash.py): let go, the machine stops where it is. Where a cylinder would reach its end
 theta_d stops (held), at the end of the arm's reach the teeth slide along (ExcavatorArm.allowed), and the stick cannot
@@ -33,6 +33,7 @@ from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, StateVariable
 from bellcrank.actuators.actuator import held
 from bellcrank.control.leash import Leash
 from bellcrank.errors import InputError
+from bellcrank.excavators.linkage.diesel import Diesel
 from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
 from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
 from bellcrank.excavators.rotary.modes import NEAREST
@@ -75,17 +76,18 @@ class LinkageControl:
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        """Mean load pressures, then desired angles."""
+        """The engine's speed, mean load pressures, then desired angles."""
         loads = [float(_load(a, a.p_A, a.p_B)) for a in self.actuators]
         means = [StateVariable(f"{n}_load", "Pa", p) for n, p in zip(FUNCTIONS, loads, strict=True)]
         return (
+            StateVariable("engine", "rad/s", self.diesel.idle),
             *means,
             *(StateVariable(f"{n}_d", "rad", a) for n, a in zip(FUNCTIONS, self.linkage.start, strict=True)),
         )
 
     @cached_property
-    def pump_flow(self) -> float:
-        return float(self.linkage.given["hydraulics"]["pump_flow"])
+    def diesel(self) -> Diesel:
+        return Diesel.of(self.linkage.given)
 
     def resolved(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """Joint rates of [radial, swing, vertical, bucket] rates, within reach."""
@@ -104,10 +106,10 @@ class LinkageControl:
         by_hand = [where(u["resolved"] > 0.5, a, b) for a, b in zip(by_tip, sticks, strict=True)]
         return [where(u["autopilot"] > 0.5, a, b) for a, b in zip(by_path, by_hand, strict=True)]
 
-    def openings(
+    def wanted(
         self, theta_d: Sequence[Scalar], rates: Sequence[Scalar], theta: Sequence[Scalar], more: Sequence[Scalar] = NONE
     ) -> list[Scalar]:
-        """Of the valves, with the pump's flow shared out; more: flow that each is to pass besides, m3/s."""
+        """Openings of the valves, as if there were oil without end; more: flow that each is to pass besides, m3/s."""
         x_d, x = self.linkage.extensions(theta_d), self.linkage.extensions(theta)
         errors = [theta_d[0] - theta[0], *(a - b for a, b in zip(x_d, x, strict=True))]
         speeds = [w + k * e for w, k, e in zip(self.speeds(theta_d, rates), self.gain, errors, strict=True)]
@@ -115,9 +117,17 @@ class LinkageControl:
         for actuator, speed, flow in zip(self.actuators, speeds, more, strict=True):
             a_A, a_B = actuator.areas
             wanted.append(clip((speed * where(speed > 0.0, a_A, a_B) + flow) / actuator.valve.flow, -1.0, 1.0))
+        return wanted
+
+    def supply(self, wanted: Sequence[Scalar], x: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """The share that each function gets of what it wants, the pump's pressure, and its flow."""
+        d = self.diesel
+        names = [a.joint for a in self.actuators]
+        filled = [where(o > 0.0, x[f"{n}.p_A"], x[f"{n}.p_B"]) for o, n in zip(wanted, names, strict=True)]
+        p = d.load_pressure(wanted, filled)
         demand = sum((fabs(o) * a.valve.flow for o, a in zip(wanted, self.actuators, strict=True)), 0.0)
-        share = minimum(1.0, self.pump_flow / maximum(demand, 0.1 * self.pump_flow))
-        return [o * share for o in wanted]
+        share = minimum(1.0, d.available(x["engine"], p) / maximum(demand, 0.01 * d.flow))
+        return share, p, share * demand
 
     def speeds(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> list[Scalar]:
         """Of motor and cylinders, for rates of the joints."""
@@ -128,17 +138,31 @@ class LinkageControl:
         ways = zip(self.actuators, self.rate_gain, speeds, self.bleed, swings, strict=True)
         return [k * a.areas[0] * (w - v[a.joint]) - g * p for a, k, w, g, p in ways]
 
-    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
+    def supplied(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[Scalar, Scalar, Scalar]:
+        """What `supply` gives in this state."""
+        return self.supply(self._wanted(t, q, v, x, u)[0], x)
+
+    def _wanted(
+        self, t: Scalar, q: Any, v: Any, x: Any, u: Any
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
+        """Openings, load pressures against their means, desired rates and angles."""
         theta, theta_d = self.linkage.angles(q), [x[f"{n}_d"] for n in FUNCTIONS]
         asked = self.desired(t, theta_d, u)
         asked = [held(a, w, *stop) for a, w, stop in zip(theta_d, asked, self.linkage.stops, strict=True)]
         loads = [_load(a, x[f"{a.joint}.p_A"], x[f"{a.joint}.p_B"]) for a in self.actuators]
         swings = [p - x[f"{n}_load"] for p, n in zip(loads, FUNCTIONS, strict=True)]
         more = self.damping(self.speeds(theta_d, asked), v, swings)
-        openings = self.openings(theta_d, asked, theta, more)
+        return self.wanted(theta_d, asked, theta, more), swings, asked, theta_d
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
+        theta = self.linkage.angles(q)
+        wanted, swings, asked, theta_d = self._wanted(t, q, v, x, u)
+        share, pressure, flow = self.supply(wanted, x)
+        openings = [o * share for o in wanted]
         spools = [(a.valve.command(o), x[f"{a.joint}.spool"]) for a, o in zip(self.actuators, openings, strict=True)]
         rates = [self.leash(d, w, a) for d, w, a in zip(theta_d, asked, theta, strict=True)]
-        return [s + self.hurry * (s - now) for s, now in spools], [*(p / self.memory for p in swings), *rates]
+        engine = self.diesel.burdened(x["engine"], pressure, flow)
+        return [s + self.hurry * (s - now) for s, now in spools], [engine, *(p / self.memory for p in swings), *rates]
 
 
 def together(rates: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:

@@ -14,15 +14,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.cockpit.ground import Tool
-from bellcrank.cockpit.machines import Lever, Machine, Plot
+from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot
 from bellcrank.control.leash import Leash
+from bellcrank.excavators.digging import Footing, digging
 from bellcrank.excavators.pilots import DIG, Experiment, Sticks, Tour
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.excavators.rotary.experiments import hydraulics
 from bellcrank.excavators.rotary.modes import JOINTS, EitherMode
+from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
-from bellcrank.forces import Soil
+from bellcrank.ground.contact import contact
+from bellcrank.ground.field import Tool
 from bellcrank.model import Frame
 from bellcrank.scalar import Scalar
 from bellcrank.sim.systems import system
@@ -31,6 +33,7 @@ from bellcrank.zoo import data, excavator
 TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
 WIDTH, CAPACITY = 1.0, 0.7  # m and m3, of the bucket
 GROUND = -1.0  # m, below the cab's bearing
+STANCE = (1.94, (0.84, 1.4), 0.78, 2.0, 3.0, 7500.0)  # tracks, house and mass of the carriage, of a Footing
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without end
 STIFF = 2e6  # N m/rad: mechanical stops, 0.1 rad beyond those of the desired angles
 RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
@@ -44,7 +47,10 @@ DEG = 180.0 / math.pi
 
 def machine() -> Machine:
     plain = excavator()
-    m = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
+    plain = replace(plain, frames={**plain.frames, "tip": Frame("tip", "bucket", point=(*TIP, 0.0))})
+    tool = Tool(across=(0.0, 0.0, 1.0), mouth=(0.0, -1.0, 0.0), width=WIDTH, capacity=CAPACITY)
+    footing = Footing(contact(tool, (*TIP, 0.0), GROUND), *STANCE)
+    m, forces = digging(plain, footing)
     arm = ExcavatorArm.of(m, tip=TIP)
     start = [float(x) for x in arm.inverse(START)]
     gains = data("excavator")["control"]
@@ -64,9 +70,14 @@ def machine() -> Machine:
         return lambda t, q, v, x, u: arm.forward(list(q))[k]
 
     outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
-    soil = {"tip": Soil(width=WIDTH, ground=GROUND)}
+    stance, load = Stance(m, forces, footing), footing.contact.numbers["load.mass"]
+    outputs |= {
+        "payload": lambda t, q, v, x, u: load + 0.0 * t,
+        "tipping": lambda t, q, v, x, u: stance.found(t, q, v)[0],
+        "slipping": lambda t, q, v, x, u: stance.found(t, q, v)[1],
+    }
     rest = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
-    made = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=soil)
+    made = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=forces)
     hands = Sticks(arm, range(4), (0.0,) * 4, SPEEDS, RATES[0])
     pairs = zip(EitherMode.inputs, RATES, SPEEDS, strict=False)
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
@@ -92,6 +103,11 @@ def machine() -> Machine:
         look="excavator",
         ground=GROUND,
         trace=("bucket", (*TIP, 0.0)),
-        tool=Tool(across=(0.0, 0.0, 1.0), mouth=(0.0, -1.0, 0.0), width=WIDTH, capacity=CAPACITY),
+        contact=footing.contact,
+        gauges=(
+            Gauge("payload", "payload", "t", 0.0, 1.5, 1e-3),
+            Gauge("tipping", "tipping", "%", 0.0, 100.0, 100.0, 80.0),
+            Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
+        ),
         pilots={"dig": lambda: Tour(hands, DIG), "resolved": lambda: Experiment(hands)},
     )

@@ -1,0 +1,204 @@
+"""What this computer has, and what to do about what is missing."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib
+import importlib.metadata
+import importlib.util
+import math
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+import bellcrank as bc
+from bellcrank import plugins
+from bellcrank.cli import JsonOpt, app, screen
+from bellcrank.cli.screen import Column
+
+GOOD, POOR, BAD = "ok", "-", "BROKEN"
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    state: str
+    here: str
+    remedy: str = ""
+
+
+@app.command()
+def doctor(json: JsonOpt = False) -> None:
+    """What this computer has, and what to do about what is missing.
+
+    Ends with 1 where a kernel does not compile or is wrong; what else is missing only costs time or comfort.
+    """
+    found: list[Finding] = []
+    with screen.working("looking around") as say:
+        for check in CHECKS:
+            say(f"looking at {check.__name__.strip('_')}")
+            found += check()
+    if json:
+        screen.data([asdict(finding) for finding in found])
+    else:
+        columns = [Column(""), Column("what"), Column("here", wrap=True), Column("what to do", wrap=True)]
+        screen.table(columns, [(f.state, f.what, f.here, f.remedy) for f in found])
+    if any(f.state == BAD for f in found):
+        raise typer.Exit(1)
+
+
+def _versions() -> Iterator[Finding]:
+    free = "" if getattr(sys, "_is_gil_enabled", lambda: True)() else ", free-threaded"
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield Finding("bellcrank", GOOD, f"{bc.__version__}, in {Path(bc.__file__).parent}")
+    yield Finding("python", GOOD, f"{platform.python_version()}{free}, {sys.executable}")
+    tested = platform.system() == "Linux" and platform.machine() == "x86_64"
+    yield Finding("system", GOOD if tested else POOR, system, "" if tested else "not tested; see docs/platforms.md")
+
+
+def _processor() -> Iterator[Finding]:
+    from bellcrank.emit.cpu.host import host
+
+    h = host()
+    lanes = f"{h.cpu}: {h.lanes('float64')} lanes of float64, {h.lanes('float32')} of float32; LLVM {h.llvm}"
+    forced = os.environ.get("BELLCRANK_CPU")
+    yield Finding("lanes", POOR if forced else GOOD, lanes, "unset BELLCRANK_CPU to use all of it" if forced else "")
+    total, mine = os.cpu_count() or 1, _usable()
+    told = "" if mine > 1 else "threads= and machine= need more than one"
+    yield Finding("cores", GOOD if mine > 1 else POOR, f"{mine} of {total} may be used", told)
+
+
+def _usable() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _kernels() -> Iterator[Finding]:
+    """Compiles one that nobody has, and compares it with what it must be."""
+    length = 1.0 + time.time() % 1.0
+    b = bc.Builder("doctor")
+    b.body("bob", mass=1.0, com=(0, 0, -length))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))
+    began = time.perf_counter()
+    try:
+        kernel = bc.kernel(b.build(), "forward_dynamics", method="crba")
+        got = float(kernel([0.5], [0.0], [0.0])[0])
+    except Exception as error:
+        yield Finding("a kernel", BAD, f"{type(error).__name__}: {error}", "please report it, with this table")
+        return
+    wanted = -9.81 / length * math.sin(0.5)
+    right = abs(got - wanted) < 1e-12
+    took = f"compiled and called in {time.perf_counter() - began:.2f} s"
+    told = "" if right else f"gives {got}, expected {wanted}: please report it"
+    yield Finding("a kernel", GOOD if right else BAD, took, told)
+
+
+def _cache() -> Iterator[Finding]:
+    from bellcrank.emit import cache as store
+    from bellcrank.emit.trust import distrust
+
+    folder, why = store.folder(), distrust(store.folder())
+    size = sum(f.size for f in store.kept()) / MEGABYTE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if why or not writable:
+        yield Finding(
+            "cache",
+            POOR,
+            why or f"{folder} cannot be written",
+            "kernels compile anew; name another folder in BELLCRANK_CACHE",
+        )
+    else:
+        yield Finding("cache", GOOD, f"{folder}, {size:.1f} MB")
+
+
+def _real_time() -> Iterator[Finding]:
+    if not hasattr(os, "sched_setscheduler"):
+        yield Finding("real time", POOR, "this system has no SCHED_FIFO", "drives run at normal priority, and say so")
+        return
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, *before)
+        yield Finding("real time", GOOD, "SCHED_FIFO is allowed")
+    except OSError as error:
+        how = "'@realtime - rtprio 99' and '- memlock unlimited' in /etc/security/limits.conf, or CAP_SYS_NICE"
+        yield Finding("real time", POOR, f"no SCHED_FIFO: {error.strerror}", how)
+
+
+def _page() -> Iterator[Finding]:
+    from bellcrank.cockpit import __file__ as home
+
+    there = (Path(home).with_name("static") / "cockpit.js").is_file()
+    how = "" if there else "in a clone: make page; a wheel has it"
+    yield Finding("page of drive", GOOD if there else POOR, "bundled" if there else "not bundled", how)
+
+
+def _gpu() -> Iterator[Finding]:
+    driver = ctypes.util.find_library("cuda") or (sys.platform == "win32" and ctypes.util.find_library("nvcuda"))
+    if not driver:
+        yield Finding("GPU", POOR, "no driver of NVIDIA", "target='cuda' computes on the CPU instead")
+        return
+    try:
+        cupy = importlib.import_module("cupy")
+        count = cupy.cuda.runtime.getDeviceCount()
+        names = [cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(count)]
+        yield Finding("GPU", GOOD, ", ".join(names))
+    except Exception as error:
+        yield Finding("GPU", POOR, f"{type(error).__name__}: {error}", 'pip install "bellcrank[cuda]"')
+
+
+def _compiler() -> Iterator[Finding]:
+    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if found is None and importlib.util.find_spec("ziglang"):
+        found = "ziglang"
+    how = "" if found else 'only FMUs and CasADi libraries need one: pip install "bellcrank[fmu]"'
+    yield Finding("C compiler", GOOD if found else POOR, found or "none", how)
+
+
+def _packages() -> Iterator[Finding]:
+    for package, things in plugins.packages.items():
+        yield Finding(f"package {package}", GOOD, f"adds {', '.join(things)}")
+
+
+def _extras() -> Iterator[Finding]:
+    """Those that the installed package names."""
+    try:
+        wanted = importlib.metadata.requires("bellcrank") or []
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding("extras", POOR, "bellcrank is not installed as a package", "pip install -e .")
+        return
+    groups: dict[str, list[str]] = {}
+    for line in wanted:
+        found = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]", line)
+        if found and found[2] not in ("dev", "docs"):
+            groups.setdefault(found[2], []).append(found[1])
+    for group, packages in groups.items():
+        missing = [name for name in packages if not _installed(name)]
+        here = f"without {', '.join(missing)}" if missing else ", ".join(packages)
+        how = f'pip install "bellcrank[{group}]"' if missing else ""
+        yield Finding(f"extra {group}", POOR if missing else GOOD, here, how)
+
+
+def _installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _versions, _processor, _kernels, _cache, _real_time, _page, _gpu, _compiler, _packages, _extras,
+)  # fmt: skip

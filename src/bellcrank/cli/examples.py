@@ -1,0 +1,90 @@
+"""What people type: examples at the end of every command's help, and what the Tab key completes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bellcrank as bc
+
+# {command: lines}; "" is `bellcrank` alone.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "": (
+        "bellcrank show excavator                        what it is made of",
+        "bellcrank count robot.urdf --all                what every method costs, before it runs",
+        "bellcrank simulate puma600 --report run.html    a run, and a page that replays it",
+        "bellcrank drive excavator                       in real time, with two sticks",
+        "bellcrank doctor                                what this computer has",
+    ),
+    "show": ("bellcrank show excavator", "bellcrank show robot.urdf --report", "bellcrank show four_bar --json"),
+    "zoo": ("bellcrank zoo", "bellcrank zoo --json"),
+    "count": (
+        "bellcrank count excavator --all",
+        "bellcrank count robot.urdf --base floating",
+        "bellcrank count chain:8 -q mass_matrix -m crba",
+    ),
+    "schedule": (
+        "bellcrank schedule excavator --machine triangle",
+        "bellcrank schedule puma600 --machine mesh:2,2 --kind t800",
+        "bellcrank schedule tree:31 --machine threads",
+    ),
+    "papers": ("bellcrank papers", "bellcrank papers wong-3.5.1"),
+    "emit": (
+        "bellcrank emit planar3r --target latex",
+        "bellcrank emit pendulum --target c -q forward_dynamics",
+        "bellcrank emit pendulum --target svg --out pendulum.svg",
+    ),
+    "export": (
+        "bellcrank export excavator --to fmu3 --out excavator.fmu",
+        "bellcrank export puma600 --to c --function mass_matrix --out puma_c",
+    ),
+    "bench": ("bellcrank bench robot.urdf", "bellcrank bench excavator -q forward_dynamics"),
+    "simulate": (
+        "bellcrank simulate puma600 --seconds 5 --start joint2=0.5",
+        "bellcrank simulate excavator --scenario resolved-mode --report run.html",
+        "bellcrank simulate robot.urdf --out run.parquet",
+    ),
+    "study": ("bellcrank study wear.toml --workers 8", "bellcrank study wear.toml --run 17"),
+    "report": ("bellcrank report run.parquet --out run.html",),
+    "drive": (
+        "bellcrank drive excavator",
+        "bellcrank drive excavator_linkage --pilot dig",
+        "bellcrank drive robot.urdf --by torque",
+    ),
+    "loads": ("bellcrank loads excavator_linkage", "bellcrank loads excavator_linkage --json"),
+    "costs": ("bellcrank costs", "bellcrank costs --again"),
+    "cache": ("bellcrank cache", "bellcrank cache --clear"),
+    "methods": ("bellcrank methods", "bellcrank methods --json"),
+    "cite": ("bellcrank cite excavator --bibtex", "bellcrank cite robot.urdf -m aba"),
+    "doctor": ("bellcrank doctor", "bellcrank doctor --json"),
+}
+FILES = (".urdf", ".xml", ".toml")
+
+
+def epilog(command: str, more: str = "") -> str:
+    """\\b keeps the lines as they are."""
+    lines = EXAMPLES.get(command, ())
+    shown = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines) if lines else ""
+    return "\n\n".join(part for part in (shown, more) if part)
+
+
+def mechanisms(incomplete: str) -> list[str]:
+    """Built-in ones, and files that could be one."""
+    folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
+    try:
+        found = sorted(p for p in folder.iterdir() if p.is_dir() or p.suffix.lower() in FILES)
+    except OSError:
+        found = []
+    files = [f"{p}/" if p.is_dir() else str(p) for p in found if not p.name.startswith(".")]
+    return [name for name in (*bc.zoo.names(), *files) if name.startswith(incomplete)]
+
+
+def quantities(incomplete: str) -> list[str]:
+    from bellcrank.dynamics import QUANTITIES
+
+    return [name for name in QUANTITIES if name.startswith(incomplete)]
+
+
+def methods(incomplete: str) -> list[str]:
+    from bellcrank.dynamics import METHODS
+
+    return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]

@@ -1,0 +1,53 @@
+"""Tool forces and lift capacities of a machine, with the limit that binds."""
+
+from __future__ import annotations
+
+import math
+
+from bellcrank.cli import JsonOpt, MechanismArg, app, screen
+from bellcrank.cli.screen import Column
+from bellcrank.errors import InputError, unknown
+
+MACHINES = ("excavator_linkage",)
+LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder": "k", "tipping": "t"}
+
+
+@app.command()
+def loads(name: MechanismArg, json: JsonOpt = False) -> None:
+    """Tool forces and lift capacities over the working range of an excavator, and what limits each.
+
+    In the manner of ISO 6015 (forces at the teeth, the bucket's or the stick's cylinder at its working pressure) and of
+    ISO 10567 (loads that hang at the bucket's pin: 87 % of what the cylinders hold, or 75 % of what tips it).
+    """
+    from bellcrank.excavators.linkage.tool_forces import ToolForces
+
+    if name not in MACHINES:
+        raise InputError(f"loads: {unknown('machine with cylinders', name, MACHINES)}")
+    made = ToolForces()
+    forces, lifts = [made.best(what) for what in ("bucket", "stick")], made.lifts()
+    if json:
+        rows = [vars(f) | {"angles": list(f.angles)} for f in forces]
+        screen.data({"machine": name, "forces": rows, "lifts": [vars(x) for x in lifts]})
+        return
+    screen.line(f"{name}: forces at the teeth, kN, and what would limit them")
+    words = {w.replace(f.what, "own") if w == f"{f.what} cylinder" else w: None for f in forces for w in f.limits}
+    table = [
+        [word, *(_shown(f.limits.get(word.replace("own", f.what), math.inf), f.newtons) for f in forces)]
+        for word in words
+    ]
+    screen.table([Column("limit"), *(Column(f"by the {f.what}", right=True) for f in forces)], table)
+    for side in ("front", "side"):
+        mine = [x for x in lifts if x.side == side]
+        radii = sorted({x.radius for x in mine})
+        screen.line()
+        screen.line(f"lift capacity over the {side}, kg, at the bucket's pin; by radius and height in m")
+        cells = {(x.radius, x.height): f"{x.kilograms:.0f} {LETTERS.get(x.binds, '?')}" for x in mine}
+        heights = sorted({x.height for x in mine}, reverse=True)
+        table = [[f"{z:g}", *(cells.get((r, z), "") for r in radii)] for z in heights]
+        screen.table([Column("height", right=True), *(Column(f"{r:g} m", right=True) for r in radii)], table)
+    screen.line(", ".join(f"{letter}: {word}" for word, letter in LETTERS.items()), style="dim")
+
+
+def _shown(x: float, least: float) -> str:
+    """The one that binds has a star."""
+    return f"{x / 1e3:.1f}{'*' if x == least else ' '}" if math.isfinite(x) else "- "

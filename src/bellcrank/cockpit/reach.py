@@ -1,0 +1,51 @@
+"""Where sliders must be so that a tool is at a place: inverse kinematics by damped least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.cockpit.machines import Machine
+from bellcrank.errors import InputError
+
+Array = np.ndarray[Any, Any]
+ROUNDS, DAMPING, CLOSE = 60, 0.05, 1e-4  # m, of the damping against the tool's reach; m, at which it is there
+
+
+def reached(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:
+    """Values of all levers. What cannot be reached is approached; joints stay within their sliders."""
+    m = machine.mechanism
+    names = [lever.name for lever in machine.levers]
+    if len(point) != 3:
+        raise InputError(f"a place of {len(point)} numbers; expected x, y and z.")
+    if not tool(machine):
+        raise InputError(
+            f'"{m.name}" has no tool to be led by: that takes sliders for positions of a tree, and a frame.'
+        )
+    frame = tool(machine)
+    rows, columns = [m.columns[0].index(n) for n in names], [m.columns[1].index(n) for n in names]
+    low, high = (np.array([getattr(lever, end) for lever in machine.levers]) for end in ("low", "high"))
+    q = np.array(q, float)
+    for _ in range(ROUNDS):
+        error = np.asarray(point) - np.asarray(m.pose(q, frame))[:3, 3]
+        if np.linalg.norm(error) < CLOSE:
+            break
+        J = np.asarray(m.jacobian(q, frame))[:3, columns]
+        scale = DAMPING * max(float(np.linalg.norm(J)), 1e-6)
+        free = np.ones(len(names), bool)
+        step = np.zeros(len(names))
+        for _ in range(2):  # joints at their ends stay there, and the others do what is left
+            A = J * free
+            step = A.T @ np.linalg.solve(A @ A.T + scale * scale * np.eye(3), error)
+            free = ~(((q[rows] >= high) & (step > 0)) | ((q[rows] <= low) & (step < 0)))
+        q[rows] = np.clip(q[rows] + np.clip(step, -0.3, 0.3), low, high)
+    return [float(x) for x in q[rows]]
+
+
+def tool(machine: Machine) -> str:
+    """The frame that is led, which is the last; nothing where sliders are no positions, or loops tie them together."""
+    m = machine.mechanism
+    led = all(x.neutral is None and x.name in m.columns[0] and x.name in m.columns[1] for x in machine.levers)
+    return list(m.frames)[-1] if led and m.frames and not m.loops else ""

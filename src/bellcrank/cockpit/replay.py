@@ -1,0 +1,36 @@
+"""A record as a page replays it: poses and columns, thinned out, and what became of the ground meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.ground.field import Ground
+from bellcrank.record import Record
+
+Array = np.ndarray[Any, Any]
+ROWS = 3600  # a minute at the rate of a screen
+NO_CELL = 2**32 - 1
+
+
+def packed(run: Record, names: Sequence[str], poses: Callable[[Array], Array], ground: Ground | None) -> bytes:
+    """u32 rows, width, changes of the ground, heights of it; f64 t, times of the changes; f32 rows, the first heights,
+    and height, load and dug of each change; u32 its cell. A change without a cell (2^32 - 1) is one of the load alone.
+    """
+    kept = np.arange(len(run))[:: max(1, -(-len(run) // ROWS))]
+    t = np.ascontiguousarray(run.t[kept], "<f8")
+    placed = poses(np.ascontiguousarray(run.q[kept])).reshape(len(kept), -1) if len(kept) else np.empty((0, 0))
+    columns = [run[name][kept] for name in names if name in run.names]
+    rows = np.concatenate([placed, np.stack(columns, -1)], axis=1) if len(kept) else placed
+    span = (float(t[0]), float(t[-1])) if len(kept) else (0.0, 0.0)
+    base, patches = ground.between(*span) if ground is not None else (np.empty(0), [])
+    changes = [
+        (p.t, height, p.load, p.dug, cell) for p in patches for cell, height in (p.cells or {NO_CELL: 0.0}).items()
+    ]
+    when, *numbers, cells = zip(*changes, strict=True) if changes else ([], [], [], [], [])
+    head = np.array([len(kept), rows.shape[1], len(changes), base.size], "<u4")
+    floats = [rows.ravel(), base.ravel(), *numbers]
+    parts = [head, t, np.array(when, "<f8"), *(np.asarray(x, "<f4") for x in floats), np.array(cells, "<u4")]
+    return b"".join(part.tobytes() for part in parts)

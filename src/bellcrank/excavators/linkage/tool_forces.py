@@ -1,0 +1,224 @@
+"""What excavator_linkage can dig and lift, from its geometry, its pressures and its weight, and which limit binds.
+
+Tool forces, in the manner of ISO 6015: the bucket's cylinder (or the stick's) at its working pressure, and the force at
+the teeth at right angles to the line from the pin that it turns about. It is the least of what the cylinder can push,
+of what the other cylinders can hold by their relief valves, and of what tips or moves the machine.
+
+    cylinder      F = p a |dl/dg| / r                         virtual work: r from the pin to the teeth
+    held by       F |dl/dg of the other| ...                  the same force through its joint, against p_relief a
+    tips          moments about the end of the tracks         slips: friction under the tracks
+
+Lift capacities, in the manner of ISO 10567: a load that hangs at the bucket's pin, over the front and over the side;
+87 % of what the cylinders hold, with the machine's own weight on them, or 75 % of what tips it, whichever is less.
+
+Departs: no friction and no pressure on the far side of the pistons; tool forces leave the weight of the arm away, as
+published ones do. The standards themselves are not quoted here; numbers of a real machine are in its own manual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from bellcrank.actuators import HydraulicCylinder
+from bellcrank.excavators.digging import Footing
+from bellcrank.excavators.linkage.footing import footing
+from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage.hydraulics import hydraulics
+from bellcrank.excavators.linkage.mechanism import excavator_linkage
+from bellcrank.ground.soils import GRAVITY
+from bellcrank.model import Frame, Mechanism
+
+HYDRAULIC, TIPPING = 0.87, 0.75  # of what is held, and of what tips, that may be lifted
+HANGING = math.radians(-100.0)  # the bucket's angle under its pin
+RADII = (3.0, 4.5, 6.0, 7.5, 9.0)  # m
+HEIGHTS = (6.0, 4.5, 3.0, 1.5, 0.0, -1.5, -3.0)  # m
+IDLER, GAUGE = 1.75, 2.38  # m: half the distance of the idlers, and of the tracks' middles
+
+
+@dataclass(frozen=True)
+class ToolForce:
+    """what: the cylinder that digs. newtons: at the teeth. limits: the force at which each of them binds."""
+
+    what: str
+    newtons: float
+    binds: str
+    limits: dict[str, float]
+    angles: tuple[float, ...]  # rad, of swing, boom, stick and bucket
+
+
+@dataclass(frozen=True)
+class Lift:
+    radius: float
+    height: float
+    side: str  # "front" or "side"
+    kilograms: float
+    binds: str
+
+
+class ToolForces:
+    """Of the machine as the zoo has it."""
+
+    def __init__(self) -> None:
+        self.linkage = Linkage.of_zoo()
+        plain = excavator_linkage()
+        self.mechanism: Mechanism = replace(plain, frames={**plain.frames, "pin": Frame("pin", "bucket")})
+        self.cylinders: dict[str, HydraulicCylinder] = {
+            name: a
+            for name, a in zip(CYLINDERS, hydraulics(self.linkage)[1:], strict=True)
+            if isinstance(a, HydraulicCylinder)
+        }
+        self.stands: Footing = footing(plain, self.linkage)
+
+    @cached_property
+    def pressure(self) -> float:
+        """Pa, that digs."""
+        return float(self.linkage.given["hydraulics"]["pump_pressure"])
+
+    @cached_property
+    def relief(self) -> float:
+        """Pa, that holds."""
+        return float(self.linkage.given["hydraulics"]["relief"])
+
+    # -- digging
+
+    def best(self, what: str) -> ToolForce:
+        """Where the cylinder has its largest force at the teeth by itself: the pose that is published."""
+        stops = dict(zip(("swing", *CYLINDERS), self.linkage.stops, strict=True))
+        low, high = stops[what]
+        tried = np.linspace(low, high, 401)
+        gears = np.abs([getattr(self.linkage, what)(a)[1] for a in tried])
+        angle = float(tried[int(np.argmax(gears))])
+        bucket = angle if what == "bucket" else self.best("bucket").angles[3]
+        stick = angle if what == "stick" else self._stick_below(bucket)
+        boom = self._boom_for(stick, bucket)
+        return self.at(what, (0.0, boom, stick, bucket))
+
+    def at(self, what: str, theta: Sequence[float]) -> ToolForce:
+        """With these joint angles."""
+        if what not in ("stick", "bucket"):
+            raise ValueError(what)
+        tip, pin = self._places(theta)["tip"], self._places(theta)["bucket" if what == "bucket" else "stick"]
+        r = math.hypot(tip[0] - pin[0], tip[1] - pin[1])
+        # Digging turns the bucket in, and the stick towards the cab: clockwise, seen with the arm to the right.
+        along = (tip[1] - pin[1]) / r, -(tip[0] - pin[0]) / r
+        push = -along[0], -along[1]  # what the soil does to the teeth, for each newton
+        gears = dict(zip(CYLINDERS, self.linkage.gears(theta), strict=True))
+        limits = {}
+        for name in CYLINDERS:
+            arm = self._places(theta)[name]
+            moment = (tip[0] - arm[0]) * push[1] - (tip[1] - arm[1]) * push[0]  # about its joint, anticlockwise
+            needed = -moment / float(gears[name])  # N of its cylinder, outwards, for each newton
+            area = self.cylinders[name].areas[0 if needed > 0 else 1]
+            pressure = self.pressure if name == what else self.relief
+            word = f"{name} cylinder" if name == what else f"{name} held by relief"
+            limits[word] = math.inf if abs(needed) < 1e-9 else float(pressure * area / abs(needed))
+        limits |= self._standing(theta, tip, push)
+        binds = min(limits, key=lambda name: limits[name])
+        return ToolForce(what, limits[binds], binds, limits, tuple(float(a) for a in theta))
+
+    def _standing(
+        self, theta: Sequence[float], tip: tuple[float, float], push: tuple[float, float]
+    ) -> dict[str, float]:
+        """Forces at which the machine tips over the front or the back of its tracks, and slips."""
+        mass, x = self.weight(theta)
+        found = {"slips": math.inf, "tips": math.inf}
+        for edge in (-IDLER, IDLER):
+            turning = (tip[0] - edge) * push[1] - tip[1] * push[0]  # anticlockwise, for each newton
+            standing = mass * GRAVITY * (edge - x)  # what its weight does about the edge, anticlockwise
+            if turning * standing < 0:
+                found["tips"] = min(found["tips"], abs(standing / turning))
+        # |F_x| = mu (weight - F_z): with the force up, the machine gets lighter.
+        lighter = abs(push[0]) + self.stands.friction * push[1]
+        if lighter > 0:
+            found["slips"] = self.stands.friction * mass * GRAVITY / lighter
+        return found
+
+    def _places(self, theta: Sequence[float]) -> dict[str, tuple[float, float]]:
+        """Pins of boom, stick and bucket, and the teeth: x and z in the arm's plane."""
+        g, at = self.linkage.given, dict[str, tuple[float, float]]()
+        x, z = g["cab"]["boom_pin"]
+        angle = 0.0
+        for name, turn in zip(CYLINDERS, theta[1:], strict=True):
+            at[name], angle = (x, z), angle + turn
+            x, z = x + g[name]["length"] * math.cos(angle), z + g[name]["length"] * math.sin(angle)
+        return at | {"tip": (x, z)}
+
+    def _stick_below(self, bucket: float) -> float:
+        low, high = self.linkage.stops[2]
+        return min(max(math.radians(-90.0), low), high)
+
+    def _boom_for(self, stick: float, bucket: float) -> float:
+        """So that the teeth are on the ground, or as near to it as the boom lets them."""
+        low, high = self.linkage.stops[1]
+        tried = np.linspace(low, high, 801)
+        heights = [abs(self._places((0.0, float(a), stick, bucket))["tip"][1]) for a in tried]
+        return float(tried[int(np.argmin(heights))])
+
+    # -- lifting
+
+    def weight(self, theta: Sequence[float]) -> tuple[float, float]:
+        """Mass of the whole machine, and where its centre is in front of the swing axis."""
+        q = self._closed(theta)
+        centre = np.asarray(self.mechanism.com(q))
+        own = sum(float(b.mass) for b in self.mechanism.bodies)
+        whole = own + self.stands.mass
+        return whole, float(own * centre[0] / whole)
+
+    def lifts(self, radii: Sequence[float] = RADII, heights: Sequence[float] = HEIGHTS) -> list[Lift]:
+        """Of all places within reach, over the front and over the side."""
+        found = []
+        for z in heights:
+            for r in radii:
+                theta = self._under(r, z)
+                if theta is not None:
+                    found += [
+                        self._lift(theta, r, z, side, edge) for side, edge in (("front", IDLER), ("side", GAUGE / 2))
+                    ]
+        return found
+
+    def _under(self, r: float, z: float) -> list[float] | None:
+        """Joint angles that bring the bucket's pin there; None: out of reach."""
+        wrist = replace(self.linkage.arm, tip=(0.0, 0.0))
+        theta = [float(a) for a in wrist.inverse((r, 0.0, z, HANGING))]
+        stops = self.linkage.stops
+        theta[3] = min(max(theta[3], stops[3][0]), stops[3][1])
+        at = wrist.forward(theta)
+        within = all(low <= a <= high for a, (low, high) in zip(theta[1:], stops[1:], strict=True))
+        return theta if within and math.hypot(at[0] - r, at[2] - z) < 1e-6 else None
+
+    def _lift(self, theta: Sequence[float], r: float, z: float, side: str, edge: float) -> Lift:
+        q = self._closed(theta)
+        still, drives = np.zeros(self.mechanism.nv), list(JOINTS)
+        columns = self.mechanism.columns[1]
+        own, more = (
+            np.asarray(
+                self.mechanism.inverse_dynamics(q, still, still, actuated=drives, wrenches={"pin": [0, 0, w, 0, 0, 0]})
+            )
+            for w in (0.0, -GRAVITY)
+        )
+        limits = {}
+        for name, joint in zip(CYLINDERS, JOINTS[1:], strict=True):
+            k = columns.index(joint)
+            first, each = float(own[k]), float(more[k] - own[k])
+            a_A, a_B = (float(a) for a in self.cylinders[name].areas)
+            room = (self.relief * a_A - first) if each > 0 else (self.relief * a_B + first)
+            if abs(each) > 1e-9:
+                limits[f"{name} cylinder"] = HYDRAULIC * max(room, 0.0) / abs(each)
+        mass, x = self.weight(theta)  # x is along the arm, whether that looks over the front or over the side
+        limits["tipping"] = TIPPING * mass * (edge - x) / (r - edge) if r > edge else math.inf
+        binds = min(limits, key=lambda name: limits[name])
+        return Lift(r, z, side, limits[binds], binds)
+
+    def _closed(self, theta: Sequence[float]) -> np.ndarray:
+        """The mechanism's q with these angles."""
+        guess = {n: a - b for n, a, b in zip(("swing", *CYLINDERS), theta, self.linkage.start, strict=True)}
+        x = dict(zip(CYLINDERS, self.linkage.extensions(theta), strict=True))
+        first = dict(zip(CYLINDERS, self.linkage.extensions(self.linkage.start), strict=True))
+        guess |= {f"{n}_cylinder": float(x[n] - first[n]) for n in CYLINDERS}
+        q, _ = self.mechanism.assemble(guess, fixed=list(guess)[:4])
+        return np.asarray(q)

@@ -1,0 +1,61 @@
+"""A machine that digs without a clock: its step and its ground in turn, as fast as the computer goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.cockpit.machines import Machine
+from bellcrank.cockpit.stage import pose_kernel
+from bellcrank.errors import InputError
+from bellcrank.ground.digger import Digger
+from bellcrank.ground.soils import SOILS, NamedSoil
+from bellcrank.sim.realtime import Snapshot
+from bellcrank.sim.stepping import stepper
+
+Array = np.ndarray[Any, Any]
+Pilot = Callable[[Any], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Between two looks: the time, the state, and what the machine was told of the ground."""
+
+    t: float
+    y: Array
+    felt: dict[str, float]
+    digger: Digger
+
+
+def moments(
+    machine: Machine,
+    seconds: float,
+    pilot: Pilot | None = None,
+    inputs: Sequence[float] | None = None,
+    soil: NamedSoil = SOILS["loam"],
+    every: float = 0.02,
+    **how: Any,
+) -> Iterator[Moment]:
+    """Looks at the ground every so often, for so many seconds; pilot or inputs: who moves the levers."""
+    if machine.contact is None:
+        raise InputError(f'"{machine.mechanism.name}" does not dig: it has no contact with ground.')
+    digger, poses = Digger(machine.contact, soil), pose_kernel(machine.mechanism)
+    bucket = [b.name for b in machine.mechanism.bodies].index("bucket")
+    plant = stepper(
+        machine.system, every=every, **{"step": 1e-3, "integrator": machine.integrator, "form": "projected", **how}
+    )
+    start = machine.start if machine.start is not None else machine.mechanism.neutral()
+    plant.reset(start={f"{n}.q": float(x) for n, x in zip(machine.mechanism.columns[0], start, strict=True)})
+    u = np.array(inputs if inputs is not None else machine.first(), float)
+    for k in range(round(seconds / every) + 1):
+        y = np.asarray(plant.state).reshape(-1)
+        pose = poses(np.ascontiguousarray(y[: machine.mechanism.nq]))[bucket].reshape(3, 4)
+        felt = digger.look(k * every, pose)
+        yield Moment(k * every, y, felt, digger)
+        if pilot is not None:
+            u = np.array(machine.values(pilot(Snapshot(k, k * every, y, u))), float)
+        plant.tune(felt)
+        plant.step(u)

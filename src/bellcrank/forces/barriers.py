@@ -1,0 +1,98 @@
+"""Places that points of a machine do not go through: soft walls of spring and damper on a frame, without branches.
+
+    pad     level ground below a point:     f_z = k z (1 - d u_z), at least 0;  and friction mu f_z against the sliding
+    block   a box in world axes:            k times the way out through the nearest of its sides, and a damper
+    post    an upright round post:          the same, outwards
+
+They are compliant on purpose: as stiff as steel would need steps of microseconds. How a pad damps: K. H. Hunt, F. R. E.
+Crossley. Coefficient of restitution interpreted as damping in vibroimpact. ASME Journal of Applied Mechanics 42(2),
+440-445, 1975.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, sqrt, where
+
+NONE = (0.0, 0.0, 0.0)
+Wrench = Callable[..., tuple[list[Scalar], list[Scalar]]]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several forces on one frame."""
+
+    parts: tuple[Wrench, ...]
+
+    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        force, moment = list[Scalar](NONE), list[Scalar](NONE)
+        for part in self.parts:
+            f, n = part(t, pose, velocity)
+            force, moment = (
+                [a + b for a, b in zip(force, f, strict=True)],
+                [a + b for a, b in zip(moment, n, strict=True)],
+            )
+        return force, moment
+
+
+@dataclass(frozen=True)
+class Pad:
+    height: Scalar = 0.0  # m, of the ground below
+    stiffness: Scalar = 1.5e6  # N/m
+    damping: Scalar = 1.0  # s/m, d
+    friction: Scalar = 0.5  # mu
+    slow: Scalar = 0.05  # m/s: slower, friction is like a damper
+
+    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        x, y, up = (velocity[k] for k in range(3))
+        z = maximum(self.height - pose[2, 3], 0.0)
+        pressed = self.stiffness * z * maximum(1.0 - self.damping * up, 0.0)
+        rubbed = self.friction * pressed / sqrt(x * x + y * y + self.slow * self.slow)
+        return [-rubbed * x, -rubbed * y, pressed], list(NONE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """lower, upper: corners. A point inside is pushed to the side that is nearest; sides: those that push (x, y, z)."""
+
+    lower: Sequence[Scalar]
+    upper: Sequence[Scalar]
+    stiffness: Scalar = 2.0e6  # N/m
+    damping: Scalar = 1.0  # s/m
+
+    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        deep, ways = [], []
+        for k, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            x, middle = pose[k, 3], 0.5 * (low + high)
+            deep.append(maximum(0.5 * (high - low) - fabs(x - middle), 0.0))
+            ways.append(where(x < middle, -1.0, 1.0))
+        nearest = minimum(minimum(deep[0], deep[1]), deep[2])
+        force = []
+        for k in range(3):
+            back = self.stiffness * nearest * maximum(1.0 - self.damping * ways[k] * velocity[k], 0.0)
+            force.append(where(deep[k] <= nearest, ways[k] * back, 0.0))
+        return force, list(NONE)
+
+
+@dataclass(frozen=True)
+class Post:
+    """Round and upright, about the world's z, between two heights; it ends softly above and below."""
+
+    radius: Scalar
+    low: Scalar
+    high: Scalar
+    stiffness: Scalar = 2.0e6  # N/m
+    damping: Scalar = 1.0  # s/m
+    soft: Scalar = 0.2  # m
+
+    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
+        x, y, z = (pose[k, 3] for k in range(3))
+        r = sqrt(x * x + y * y + 1e-12)
+        out = (x * velocity[0] + y * velocity[1]) / r
+        within = clip((z - self.low) / self.soft, 0.0, 1.0) * clip((self.high - z) / self.soft, 0.0, 1.0)
+        deep = maximum(self.radius - r, 0.0)
+        back = within * self.stiffness * deep * maximum(1.0 - self.damping * out, 0.0)
+        return [back * x / r, back * y / r, 0.0], list(NONE)

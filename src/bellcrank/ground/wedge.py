@@ -1,0 +1,77 @@
+"""The fundamental earthmoving equation: the force with which a blade breaks a wedge of soil loose, on any slope.
+
+A blade of width w is at the depth d below a surface that rises forwards by the angle a. It leans back by the rake rho
+(from the horizontal, 90 degrees is upright). The soil breaks along a plane that rises forwards by beta from the edge.
+On the wedge between them act its weight W, a surcharge Q on top, cohesion c on the plane of failure, adhesion c_a on
+the blade, the soil below (at phi to the plane's normal) and the blade (P, at delta to its normal). Equilibrium across
+the soil's reaction:
+
+    P sin(rho + delta + beta + phi) = (W + Q) sin(beta + phi) + c w L_f cos phi - c_a w L_b cos(rho + beta + phi)
+    L_f = d / (cos beta (tan beta - tan a))             of the plane of failure
+    L_b = d / (sin rho + cos rho tan a)                 of the blade in the soil
+    W = g w L_f L_b sin(rho + beta) / 2
+
+beta is where P is least: there it breaks. On level ground (a = 0) this is, term by term,
+P = w (g d^2 N_g + c d N_c + c_a d N_ca + q d N_q) with the factors of Reece and McKyes; before an upright blade without
+friction it is Rankine's passive pressure.
+
+Source: A. R. Reece. The fundamental equation of earth-moving mechanics. Proceedings of the Institution of Mechanical
+Engineers 179 (3F), 16-22, 1964. E. McKyes. Soil Cutting and Tillage. Elsevier, 1985. Sloping ground, and the soil that
+was swept up as the surcharge: O. Luengo, S. Singh, H. Cannon. Modeling and identification of soil-tool interaction in
+automated excavation. IEEE/RSJ Int. Conf. on Intelligent Robots and Systems, 1900-1906, 1998.
+
+Departs: plane wedge, so no crescents at the sides of a narrow blade, and no speed in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from bellcrank.ground.soils import NamedSoil
+from bellcrank.scalar import Scalar, cos, sin, tan
+
+Array = np.ndarray[Any, Any]
+LEAST, STEPS = 0.05, 200  # rad from the ends of where a plane of failure can be; how many are tried
+
+
+@dataclass(frozen=True)
+class Resistance:
+    """P of a blade at the depth d: square d^2 + linear d + constant, N."""
+
+    square: Scalar  # N/m2: the weight of the wedge
+    linear: Scalar  # N/m: cohesion and adhesion
+    constant: Scalar  # N: the surcharge
+
+    def at(self, d: Scalar) -> Scalar:
+        return self.square * d * d + self.linear * d + self.constant
+
+
+def resistance(
+    soil: NamedSoil, width: Scalar, rake: Scalar, slope: Scalar, beta: Scalar, surcharge: Scalar = 0.0
+) -> Resistance:
+    """Along the plane beta; slope: the surface's angle, rad; surcharge: N."""
+    phi, delta = soil.phi, soil.delta
+    share = 1.0 / sin(rake + delta + beta + phi)
+    failure = 1.0 / (cos(beta) * (tan(beta) - tan(slope)))
+    blade = 1.0 / (sin(rake) + cos(rake) * tan(slope))
+    weight = 0.5 * soil.unit_weight * width * failure * blade * sin(rake + beta)
+    stuck = soil.cohesion * failure * cos(phi) - soil.adhesion * blade * cos(rake + beta + phi)
+    lifted = sin(beta + phi) * share
+    return Resistance(weight * lifted, width * stuck * share, surcharge * lifted)
+
+
+def plane_of_failure(
+    soil: NamedSoil, width: float, rake: float, slope: float, depth: float, surcharge: float = 0.0
+) -> float:
+    """beta, rad: where it takes the least force, and the soil above it is a wedge."""
+    low = max(slope, 0.0) + LEAST
+    high = min(0.5 * pi, pi - rake - soil.delta - soil.phi) - LEAST
+    if high <= low:  # too upright a blade in too steep a slope: the flattest plane there is
+        return low
+    tried = np.linspace(low, high, STEPS)
+    forces = resistance(soil, width, rake, slope, tried, surcharge).at(depth)
+    return float(tried[int(np.argmin(forces))])

@@ -1,0 +1,112 @@
+"""Whether fixed steps are short enough for force elements: each against the inertia that it feels at the start.
+
+    omega^2 = k  r M^-1 r^T         r: how its deflection moves for each unit of v
+
+An explicit step that cannot follow omega runs away. An element that always acts is then an error; one that acts at
+times (a stop, a contact, a cable, teeth with play) is a warning, because the run may never come there. Mechanisms with
+loops are not judged: what holds their bodies together makes them heavier than the tree says.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import crba
+from bellcrank.dynamics.ends import ends, row
+from bellcrank.errors import InputError
+from bellcrank.forces.bushing import Bushing
+from bellcrank.forces.contact import Contact
+from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.forces.gears import Belt, Gear, Worm
+from bellcrank.forces.lines import Cable
+from bellcrank.forces.stops import EndStop
+from bellcrank.integrate.problem import Integrator
+from bellcrank.model import Mechanism, Tree
+from bellcrank.parameters import nominal
+from bellcrank.sim.between import ASKED, check_start
+from bellcrank.sim.fast_modes import check_modes, grows, longest
+from bellcrank.sim.motions import check_start as on_motions
+from bellcrank.sim.systems import System
+from bellcrank.spatial.vector import AXES
+
+Array = np.ndarray[Any, Any]
+AT_TIMES = (Contact, EndStop, Cable, Gear)
+
+
+def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> None:
+    """All that is known of a run before it begins; h is 0 where steps are chosen."""
+    m = s.mechanism
+    if h:
+        check_modes(m, integrator, h)
+        check_elements(m, s.elements, integrator, h, y[0, : m.nq])
+    check_start(m, s.elements, y[:, : m.nq])
+    on_motions(m, s.motions, y[:ASKED])
+
+
+def check_elements(m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array) -> None:
+    if not elements or m.loops or integrator.stiff:
+        return
+    tree = (m.at() if m.parameters else m).tree
+    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
+    if np.linalg.cond(M) > 1e14:
+        return
+    inverse = np.linalg.inv(M)
+    for e in elements:
+        rates = [k * float(r @ inverse @ r) for k, r in _rows(tree, m, nominal(e), q)]
+        omega = math.sqrt(max(rates, default=0.0))
+        if not omega or not grows(integrator, omega * h):
+            continue
+        said = (
+            f'{type(e).__name__} "{e.name}" swings at {omega / (2 * math.pi):.4g} Hz against what it moves, which '
+            f"{integrator.name} cannot follow with a step of {h:g} s. Take step={longest(integrator, omega, h):g} or "
+            "less, integrator=rodas4 or midpoint, or make it softer."
+        )
+        if not isinstance(e, AT_TIMES):
+            raise InputError(said)
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
+
+
+def _rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator[tuple[float, Array]]:
+    """(stiffness, row) of the ways in which it gives."""
+    if isinstance(e, Coupling):
+        for k, weights in _couplings(e):
+            r = np.zeros(m.nv)
+            r[[m.columns[1].index(joint) for joint in e.joints]] = weights
+            yield k, r
+        return
+    assert isinstance(e, Between)
+    six = e.stiffness if isinstance(e, Bushing) else ()
+    one = e.stiffness if isinstance(e, Cable) or (isinstance(e, Contact) and e.exponent == 1.0) else 0.0
+    if not six and not one:
+        return
+    a, b = ends(tree, e.a, e.b, q.tolist(), None)
+    for i, axis in enumerate(AXES):
+        u = a.R @ axis
+        found = row(a, b, lambda s, u=u: -u.dot(s.lin), lambda s, u=u: u.dot(s.lin))  # type: ignore[misc]
+        turned = row(a, b, lambda s, u=u: -u.dot(s.ang), lambda s, u=u: u.dot(s.ang))  # type: ignore[misc]
+        yield (six[i] if six else one), _dense(found, m.nv)
+        if six:
+            yield six[3 + i], _dense(turned, m.nv)
+
+
+def _couplings(e: Coupling) -> Iterator[tuple[float, list[float]]]:
+    if isinstance(e, EndStop):
+        yield e.stiffness, [1.0]
+    elif isinstance(e, Gear):
+        yield e.stiffness, [-e.ratio, 1.0]
+    elif isinstance(e, Belt):
+        yield 2.0 * e.stiffness, [e.radius_a, -e.radius_b]
+    elif isinstance(e, Worm):
+        yield e.stiffness, [e.radius_worm * math.sin(e.lead), -e.radius_wheel * math.cos(e.lead)]
+
+
+def _dense(r: dict[int, Any], n: int) -> Array:
+    out = np.zeros(n)
+    for k, x in r.items():
+        out[k] = x
+    return out

@@ -1,0 +1,266 @@
+"""Contact: where shapes touch, by closed form; power; a thrown ball, a bouncing one, a block on a slope, many lanes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from test_elements import moving, rate
+
+import bellcrank as bc
+from bellcrank.errors import InputError
+from bellcrank.forces import (
+    Box,
+    Bushing,
+    Capsule,
+    Contact,
+    Cylinder,
+    Plane,
+    Sphere,
+    Terrain,
+    feet,
+    grid,
+    restitution_of,
+)
+from bellcrank.forces.shapes import PAIRS, touching
+from bellcrank.jets import Jet
+
+BODIES = [Sphere(0.3), Capsule(0.2, 0.7), Box((0.5, 0.6, 0.9)), Cylinder(0.3, 0.8)]
+WAVES = Terrain(lambda x, y: 0.1 * bc.sin(2.0 * x) + 0.05 * x * y)
+TABLE = [
+    *((a, b) for a in (Plane(), Sphere(0.4)) for b in BODIES),
+    *((WAVES, b) for b in BODIES),
+    (Capsule(0.3, 0.8), Capsule(0.2, 0.7)),
+]
+
+
+def named(pair: Any) -> str:
+    return "-".join(type(x).__name__ for x in pair)
+
+
+def test_the_table_is_whole() -> None:
+    assert {(type(a), type(b)) for a, b in TABLE} == {
+        (a, b) for a, others, _ in PAIRS for b in (others if isinstance(others, tuple) else (others,))
+    }
+
+
+@pytest.mark.parametrize("pair", TABLE, ids=named)
+def test_power_balances(pair: Any) -> None:
+    """Also where shapes are deep in each other, and slide and turn at once."""
+    flat = not isinstance(pair[0], Terrain)  # elsewhere the normal turns along the way
+    for exponent in (1.0, 1.5):
+        e = Contact("c", "a", "b", *pair, stiffness=900.0, damping=0.3, friction=0.5, exponent=exponent)
+        rng, touched = np.random.default_rng(1), 0
+        for _ in range(40):
+            X, V, jets = moving(rng)
+            X[:3, 3] *= 0.7
+            for i in range(3):
+                jets[i, 3] = Jet(X[i, 3], V[i])
+            f, n, _ = e(0.0, X, V, [])
+            given, lost = float(np.dot([*f, *n], V)), float(e.loss(0.0, X, V, []))
+            touched += given != 0.0
+            assert lost >= -1e-12
+            if flat:
+                assert math.isclose(given, -rate(e.energy(0.0, jets, [])) - lost, rel_tol=1e-9, abs_tol=1e-9)
+        assert touched > 10
+
+
+def nearest(shape: Any, pose: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Points of a shape, as a cloud, in the axes of a."""
+    n = 20000
+    if isinstance(shape, Box):
+        own = rng.uniform(-0.5, 0.5, size=(n, 3)) * np.array(shape.size)
+        own = np.concatenate([own, np.array(np.meshgrid(*([[-0.5, 0.5]] * 3))).reshape(3, -1).T * np.array(shape.size)])
+    elif isinstance(shape, Cylinder):
+        angle = np.linspace(0.0, 2 * np.pi, n)
+        ends = np.where(np.arange(n) % 2, 0.5, -0.5) * shape.length
+        own = np.stack([shape.radius * np.cos(angle), shape.radius * np.sin(angle), ends], axis=-1)
+    else:
+        d = rng.normal(size=(n, 3))
+        own = shape.radius * d / np.linalg.norm(d, axis=1, keepdims=True)
+        own[:, 2] += np.where(own[:, 2] > 0, 0.5, -0.5) * getattr(shape, "length", 0.0)
+    return np.asarray(own @ np.array(pose[:3, :3], float).T + np.array(pose[:3, 3], float))
+
+
+@pytest.mark.parametrize("shape", BODIES, ids=lambda s: type(s).__name__)
+def test_the_lowest_point(shape: Any) -> None:
+    """On a plane the gap is the height of the lowest point of a cloud."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, _, _ = moving(rng)
+        gap = min(float(t.gap) for t in touching(Plane(), shape, X))
+        assert abs(gap - nearest(shape, X, rng)[:, 2].min()) < 2e-3 * (1 + 4 * isinstance(shape, Sphere | Capsule))
+
+
+@pytest.mark.parametrize(
+    "shape", [Sphere(0.3), Capsule(0.2, 0.7), Box((0.5, 0.6, 0.9))], ids=lambda s: type(s).__name__
+)
+def test_the_distance_to_a_sphere(shape: Any) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, _, _ = moving(rng)
+        X[:3, 3] *= 4.0
+        (touch,) = touching(Sphere(0.1), shape, X)
+        cloud = np.linalg.norm(nearest(shape, X, rng), axis=1).min() - 0.1
+        assert -1e-9 < cloud - float(touch.gap) < 0.05
+
+
+def test_capsules_cross() -> None:
+    """The distance of two segments, by a search over both."""
+    rng, s = np.random.default_rng(0), np.linspace(-0.5, 0.5, 401)
+    for _ in range(30):
+        X, _, _ = moving(rng)
+        (touch,) = touching(Capsule(0.1, 0.8), Capsule(0.2, 0.6), X)
+        p, u = np.array(X[:3, 3], float), np.array(X[:3, 2], float)
+        ours = np.stack([0 * s, 0 * s, 0.8 * s], axis=-1)
+        theirs = p + 0.6 * s[:, None] * u
+        apart = np.linalg.norm(ours[:, None] - theirs[None], axis=-1).min()
+        assert abs(float(touch.gap) - (apart - 0.3)) < 3e-3
+
+
+def test_a_grid_is_bilinear() -> None:
+    h = grid([0.0, 1.0, 3.0], [0.0, 2.0], [[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]])
+    assert [float(h(x, y)) for x, y in ((0.5, 0.0), (2.0, 2.0), (0.5, 1.0), (-5.0, -5.0), (9.0, 9.0))] == [
+        1,
+        6,
+        1.5,
+        0,
+        9,
+    ]
+    with pytest.raises(InputError, match="must increase"):
+        grid([0.0, 0.0], [0.0, 1.0], np.zeros((2, 2)))
+    with pytest.raises(InputError, match="shape"):
+        grid([0.0, 1.0], [0.0, 1.0], np.zeros((3, 2)))
+
+
+def ball(radius: float = 0.1, gravity: tuple[float, float, float] = (0, 0, -9.81)) -> bc.Mechanism:
+    b = bc.Builder("ball", gravity=gravity)
+    b.body("ball", mass=1.0, inertia=(0.4 * radius**2,) * 3)
+    b.joint("free", "floating", "ground", "ball")
+    return b.build()
+
+
+def test_a_thrown_ball_slides_until_it_rolls() -> None:
+    """v = 5/7 v0, from t = 2 v0 / (7 mu g) on."""
+    m, mu, v0, k = ball(), 0.3, 2.0, 2e5
+    e = Contact("c", "ground", "ball", Plane(), Sphere(0.1), stiffness=k, friction=mu, slow=1e-3)
+    q0 = m.neutral()
+    q0[2] = 0.1 - 9.81 / k
+    run = bc.simulate(bc.system(m, elements=[e]), 0.3, q0, [v0, 0, 0, 0, 0, 0], step=1e-4, integrator="rodas4")
+    assert abs(run["ball.speed"][-1] / (5 / 7 * v0) - 1) < 1e-3
+    slip = run["ball.speed"] - 0.1 * np.linalg.norm(run.v[:, 3:], axis=1)
+    rolls = 2 * v0 / (7 * mu * 9.81)
+    assert abs(run.t[np.argmax(slip < 3e-3)] - rolls) < 1e-3
+    before = run.t < 0.9 * rolls
+    np.testing.assert_allclose(run["ball.speed"][before], (v0 - mu * 9.81 * run.t)[before], rtol=1e-3)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.5])
+@pytest.mark.parametrize("speed", [0.1, 1.0, 3.0])
+def test_a_bouncing_balls_restitution(exponent: float, speed: float) -> None:
+    m = ball(gravity=(0, 0, 0))
+    e = Contact("c", "ground", "ball", Plane(), Sphere(0.1), 1e6, 0.2, 0.0, exponent=exponent)
+    q0 = m.neutral()
+    q0[2] = 0.1001
+    run = bc.simulate(bc.system(m, elements=[e]), round(0.02 + 1e-3 / speed, 5), q0, [0, 0, -speed, 0, 0, 0], step=1e-5)
+    left = float(run.v[-1, 2])
+    assert abs(left / speed - restitution_of(0.2, speed)) < 1e-3
+    if speed * 0.2 < 0.05:
+        assert abs(left / speed - (1 - 2 / 3 * 0.2 * speed)) < 1e-3  # as they print it
+
+
+def block(angle: float) -> bc.Mechanism:
+    """It slides and sinks, and does not turn."""
+    b = bc.Builder("block", gravity=(9.81 * math.sin(angle), 0, -9.81 * math.cos(angle)))
+    b.body("carriage")
+    b.body("block", mass=1.0)
+    b.joint("x", "prismatic", "ground", "carriage", axis=(1, 0, 0))
+    b.joint("z", "prismatic", "carriage", "block", axis=(0, 0, 1))
+    return b.build()
+
+
+@pytest.mark.parametrize("angle", [0.35, 0.55])
+def test_a_block_on_a_slope(angle: float) -> None:
+    """Below the friction angle it sticks, for 100 s with bristles; above it slides as Coulomb says."""
+    m, mu = block(angle), 0.5
+    e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 2.0, mu, bristles=5e3)
+    s = bc.system(m, elements=[e])
+    sticks = math.tan(angle) < mu
+    start = [0.0, 0.1 - 9.81 * math.cos(angle) / 2e4]
+    run = bc.simulate(s, 100.0 if sticks else 1.0, start, integrator="rodas4", every=0.5, tolerance=1e-7)
+    x, v = run["block.x"], run["x.v"]
+    if sticks:
+        assert abs(x[-1] - x[2]) < 1e-5  # after it has settled
+        assert abs(x[-1]) < 1e-3
+    else:
+        assert abs((v[-1] - v[1]) / 0.5 / (9.81 * (math.sin(angle) - mu * math.cos(angle))) - 1) < 1e-4
+
+
+def test_without_bristles_it_creeps_as_slowly_as_was_said() -> None:
+    e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 2.0, 0.5, slow=1e-3)
+    start = [0.0, 0.1 - 9.81 * math.cos(0.35) / 2e4]
+    run = bc.simulate(bc.system(block(0.35), elements=[e]), 2.0, start, integrator="rodas4", every=0.5)
+    r = math.tan(0.35) / 0.5  # of the friction that there could be
+    assert abs(run["block.speed"][-1] / (1e-3 * r / math.sqrt(1 - r * r)) - 1) < 1e-3
+
+
+def test_a_box_lands_on_its_corners() -> None:
+    b = bc.Builder("box")
+    b.body("box", mass=1.0, inertia=(0.002,) * 3)
+    b.joint("free", "floating", "ground", "box")
+    m = b.build()
+    q0 = m.neutral()
+    q0[2] = 0.2
+    q0[3:] = np.array([0.1, 0.05, 0.0, 1.0]) / math.sqrt(1.0125)
+    e = Contact("c", "ground", "box", Plane(), Box((0.2, 0.2, 0.05)), 2e4, 2.0, 0.5)
+    run = bc.simulate(bc.system(m, elements=[e]), 2.0, q0, step=2e-4)
+    assert abs(run["box.z"][-1] - (0.025 - 9.81 / 8e4)) < 1e-5
+    assert abs(run["c.fz"][-1] - 9.81) < 1e-2
+
+
+def test_lanes_are_runs() -> None:
+    m = ball()
+    q0 = np.tile(m.neutral(), (8, 1))
+    q0[:, 2] = np.linspace(0.08, 0.3, 8)
+    s = bc.system(m, elements=[Contact("c", "ground", "ball", WAVES, Sphere(0.1))])
+    run = bc.simulate(s, 0.3, q0, step=2e-4)
+    alone = bc.simulate(s, 0.3, q0[5], step=2e-4)
+    np.testing.assert_allclose(run.q[5], alone.q, atol=1e-12)
+    assert np.isfinite(run.q).all()
+
+
+def test_feet_and_bad_input() -> None:
+    m = ball()
+    assert [c.name for c in feet(["ball"], friction=0.4)] == ["ball.contact"]
+    assert feet(["ball"], friction=0.4)[0].friction == 0.4
+    for make, words in (
+        (lambda: Contact("c", "a", "b", Sphere(0.1), Plane()), "in this order"),
+        (lambda: Contact("c", "a", "b", Plane(), 0.1), "no shape"),
+        (lambda: Contact("c", "a", "b", Plane(), Sphere(0.1), exponent=1.3), "Hertz"),
+        (lambda: Contact("c", "a", "b", Plane(), Sphere(0.1), stiffness=0.0), "stiffness"),
+        (lambda: Sphere(0.0), "above zero"),
+        (lambda: Box((1.0, -1.0, 1.0)), "above zero"),
+    ):
+        with pytest.raises(InputError, match=words):
+            make()
+    inside = bc.system(m, elements=[Contact("c", "ground", "ball", Plane(), Sphere(0.1))])
+    with pytest.raises(InputError, match=r"inside each other.*c.*0.1 m"):
+        bc.simulate(inside, 0.1, step=1e-4)
+
+
+def test_a_stiffness_that_a_step_cannot_follow() -> None:
+    """It is named with its frequency; the step that is proposed does, and an element that acts at times only warns."""
+    m = ball(gravity=(0, 0, 0))
+    rubber = Bushing("rubber", "ground", "ball", (1e8, 1.0, 1.0, 1.0, 1.0, 1.0))
+    with pytest.raises(InputError, match=r'"rubber" swings at 1592 Hz.*step=0.0002') as error:
+        bc.simulate(bc.system(m, elements=[rubber]), 1.0, step=1e-2)
+    assert "rodas4" in str(error.value)
+    run = bc.simulate(bc.system(m, elements=[rubber]), 0.1, v0=[1, 0, 0, 0, 0, 0], step=2e-4)
+    assert np.abs(run["ball.x"]).max() < 1.0 / 1e4 * 1.01
+    hard = Contact("c", "ground", "ball", Plane(), Sphere(0.1), stiffness=1e8)
+    q0 = m.neutral()
+    q0[2] = 1.0
+    with pytest.warns(RuntimeWarning, match="1592 Hz"):
+        bc.simulate(bc.system(m, elements=[hard]), 0.1, q0, step=1e-2)

@@ -1,0 +1,93 @@
+"""What the excavator digs and lifts: by hand from the sheet of its geometry, and by the whole mechanism."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from bellcrank.cli import app
+from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS
+from bellcrank.excavators.linkage.tool_forces import GAUGE, HYDRAULIC, IDLER, TIPPING, ToolForces
+from bellcrank.zoo import data
+
+MADE = ToolForces()
+
+
+def test_the_bucket_force_by_hand() -> None:
+    """At the reference pose: lever arms from the places of pins, as on a drawing, with no derivative in it."""
+    found = MADE.best("bucket")
+    g = data("excavator_linkage")
+    stick, bucket = g["stick"], g["bucket"]
+    pin = np.array([stick["length"], 0.0])  # all in the stick's axes
+    turn = found.angles[3]
+    ear = pin + np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]]) @ bucket["link"]
+    lever, a, b = np.array(stick["lever_pin"]), g["lever"]["length"], g["link"]["length"]
+    # The knee is where two circles meet, on the far side of the line from lever to ear.
+    gap = np.linalg.norm(ear - lever)
+    along = (ear - lever) / gap
+    x = (a * a - b * b + gap * gap) / (2 * gap)
+    knee = lever + x * along + math.sqrt(a * a - x * x) * np.array([-along[1], along[0]])
+
+    def arm(p: np.ndarray, q: np.ndarray, about: np.ndarray) -> float:
+        """Of a force along the line through p and q."""
+        d = (q - p) / np.linalg.norm(q - p)
+        r = p - about
+        return abs(float(r[0] * d[1] - r[1] * d[0]))
+
+    push = 35e6 * math.pi / 4 * 0.120**2  # bore at the pump's pressure
+    in_link = push * arm(np.array(stick["bucket_cylinder"]), knee, lever) / arm(knee, ear, lever)
+    by_hand = in_link * arm(knee, ear, pin) / bucket["length"]
+    assert found.limits["bucket cylinder"] == pytest.approx(by_hand, rel=1e-9)  # the floor asks for 0.5 %
+    assert 90e3 < by_hand < 180e3  # as machines of this class have it
+
+
+@pytest.mark.parametrize("what", ["bucket", "stick"])
+def test_the_limits_by_the_whole_mechanism(what: str) -> None:
+    """A force on the teeth, through twelve bodies and four loops, to each cylinder: virtual work by another hand."""
+    found = MADE.best(what)
+    tip, pin = MADE._places(found.angles)["tip"], MADE._places(found.angles)[what]
+    r = math.dist(tip, pin)
+    push = np.array([-(tip[1] - pin[1]) / r, 0.0, (tip[0] - pin[0]) / r, 0.0, 0.0, 0.0])
+    q = MADE._closed(found.angles)
+    still = np.zeros(MADE.mechanism.nv)
+    given = {"actuated": list(JOINTS)}
+    loaded, bare = (
+        np.asarray(MADE.mechanism.inverse_dynamics(q, still, still, wrenches={"tip": w}, **given))
+        for w in (push, 0 * push)
+    )
+    for name, joint in zip(CYLINDERS, JOINTS[1:], strict=True):
+        needed = float((loaded - bare)[MADE.mechanism.columns[1].index(joint)])
+        area = MADE.cylinders[name].areas[0 if needed > 0 else 1]
+        pressure = MADE.pressure if name == what else MADE.relief
+        word = f"{name} cylinder" if name == what else f"{name} held by relief"
+        assert found.limits[word] == pytest.approx(pressure * area / abs(needed), rel=1e-6)
+    assert found.newtons == min(found.limits.values())
+
+
+def test_what_tips_balances() -> None:
+    """Over the side: the moment of the load about the track is 75 % of what the machine's weight gives."""
+    for lift in MADE.lifts(radii=(6.0,), heights=(1.5,)):
+        assert lift.binds == "tipping"
+        edge = IDLER if lift.side == "front" else GAUGE / 2
+        theta = MADE._under(6.0, 1.5)
+        assert theta is not None
+        mass, x = MADE.weight(theta)
+        assert lift.kilograms / TIPPING * (6.0 - edge) == pytest.approx(mass * (edge - x))
+    assert MADE._under(12.0, 1.0) is None  # out of reach
+    assert 0 < HYDRAULIC < 1
+
+
+def test_the_command_says_which_limit_binds() -> None:
+    shown = CliRunner().invoke(app, ["loads", "excavator_linkage"])
+    assert shown.exit_code == 0, shown.output
+    for word in ("bucket", "stick", "front", "side", "kg", "tipping", "held by relief"):
+        assert word in shown.output
+    found = json.loads(CliRunner().invoke(app, ["loads", "excavator_linkage", "--json"]).output)
+    assert {f["what"] for f in found["forces"]} == {"bucket", "stick"}
+    assert len(found["lifts"]) > 20
+    refused = CliRunner().invoke(app, ["loads", "puma600"])
+    assert refused.exit_code == 2
