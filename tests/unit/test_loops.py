@@ -14,6 +14,7 @@ import pytest
 from bellcrank.dynamics import kinematics
 from bellcrank.errors import ModelError
 from bellcrank.formats import Builder
+from bellcrank.formats.moving_constraints import VERBS
 from bellcrank.model import Loop, Mechanism, Spring, regrouped
 from bellcrank.model.parts import EQUATIONS
 from bellcrank.parameters import parameter
@@ -97,7 +98,7 @@ def test_every_kind_of_loop() -> None:
         "gear": {"joints": ("R1", "R2"), "ratio": 2, "offset": 0.1},
     }
     for kind in EQUATIONS:
-        if kind == "rack":
+        if kind == "rack" or kind in VERBS:  # those have tests of their own
             continue
         b = tree()
         ends = () if kind == "gear" else ("rocker", "ground")

@@ -17,6 +17,7 @@ from bellcrank.forces.lines import Cable, NonlinearSpring
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Sphere, Terrain, grid
 from bellcrank.forces.soil import Soil
 from bellcrank.forces.stops import EndStop, joint_stops
+from bellcrank.forces.tyres import LinearTyre, MagicTyre, read_tyre
 
 __all__ = [
     "Belt",
@@ -37,6 +38,8 @@ __all__ = [
     "JointLaw",
     "JointSpring",
     "Law",
+    "LinearTyre",
+    "MagicTyre",
     "NonlinearSpring",
     "Pad",
     "Plane",
@@ -52,5 +55,6 @@ __all__ = [
     "feet",
     "grid",
     "joint_stops",
+    "read_tyre",
     "restitution_of",
 ]

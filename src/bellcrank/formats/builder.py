@@ -19,6 +19,7 @@ import numpy as np
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.formats import beams
 from bellcrank.formats import loop_elements as closing
+from bellcrank.formats.moving_constraints import VERBS, MovingConstraints
 from bellcrank.formats.numbers import inertia as inertia_matrix
 from bellcrank.formats.numbers import items, limit, number, rotation_matrix, vector
 from bellcrank.model import check, mechanism_of
@@ -54,7 +55,7 @@ ORIGIN: Triple = (0.0, 0.0, 0.0)
 Vector = Sequence[Number] | Array
 
 
-class Builder:
+class Builder(MovingConstraints):
     """Collects parts and checks each as it comes; `build()` makes the Mechanism.
 
     >>> b = bc.Builder("pendulum")
@@ -204,6 +205,8 @@ class Builder:
         where = self._new("loop", name, [*self._joints, *self._loops])
         if not isinstance(kind, str) or kind not in EQUATIONS:
             raise ModelError(f"{where}: {unknown('loop type', kind, EQUATIONS)}")
+        if kind in VERBS:
+            raise ModelError(f'{where}: a {kind} loop is made by Builder.{VERBS[kind]}("{name}", ...).')
         numbers = {"distance": distance, "ratio": ratio, "offset": offset}
         if kind in COUPLINGS:
             places = (point, point_a, point_b, axis, axis_b, second_axis, second_axis_b)

@@ -17,6 +17,7 @@ from bellcrank.model.parts import COUPLINGS, EQUATIONS, Array, Frame, Joint, Lin
 from bellcrank.parameters import nominal
 
 TURNING = ("revolute", "helical")
+JOINED = ("combination", "cam")  # between coordinates, too, but not of two that are proportional
 # Two ends at the same place to within this (metres, or cosines) are one end.
 SAME_LAW = 1e-9
 
@@ -62,6 +63,8 @@ def check_loops(loops: Sequence[Loop], ends: Ends, joints: Sequence[Joint]) -> I
             check.finite(where, what, getattr(loop, what))
         if loop.kind in COUPLINGS:
             _coupling(where, loop, by_name)
+        elif loop.kind in JOINED:
+            _joined(where, loop, by_name)
         else:
             ends.check(where, "joins", loop.a, loop.b)
         if loop.kind == "distance" and not nominal(loop.value) > 0.0:
@@ -87,6 +90,26 @@ def check_springs(springs: Sequence[Spring], ends: Ends) -> Iterator[Line]:
             yield Line(where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest", "warning")
         if isinstance(s.stiffness, float) and isinstance(s.damping, float) and s.stiffness == s.damping == 0.0:
             yield Line(where, "has neither stiffness nor damping: it does nothing", "warning")
+
+
+def _joined(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
+    """Combinations and cams: of joints that exist, have one coordinate each, and differ."""
+    for name in loop.joints:
+        if name not in joints:
+            raise ModelError(f"{where} couples: {unknown('moving joint', name, joints)}")
+        if KINDS[joints[name].kind].nv != 1:
+            raise ModelError(
+                f'{where}: joint "{name}" is {joints[name].kind}; a {loop.kind} takes joints with one '
+                "coordinate each (revolute, prismatic or helical)."
+            )
+    if len(set(loop.joints)) != len(loop.joints) or len(loop.joints) < 2:
+        raise ModelError(f"{where}: joints is {list(loop.joints)}; expected the names of two or more that differ.")
+    if loop.kind == "combination" and (
+        len(loop.weights) != len(loop.joints) or any(nominal(w) == 0.0 for w in loop.weights)
+    ):
+        raise ModelError(
+            f"{where}: weights is {list(loop.weights)}; expected a number for each of {list(loop.joints)}, none zero."
+        )
 
 
 def _coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
@@ -124,7 +147,7 @@ def _twice(loops: Sequence[Loop], ends: Ends) -> Iterator[Line]:
     """Loops of the same kind at the same place."""
     by_bodies: dict[tuple[str, frozenset[str]], list[tuple[Loop, Place, Place]]] = {}
     for loop in loops:
-        if loop.kind in COUPLINGS:
+        if loop.kind in COUPLINGS or loop.kind in JOINED:
             continue
         a, b = ends.place(loop.a), ends.place(loop.b)
         earlier = by_bodies.setdefault((loop.kind, frozenset((a[0], b[0]))), [])

@@ -291,6 +291,8 @@ class Mechanism(Quantities):
                 f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}{shift}",
                 f"{loop.value:g}",
             )
+        if loop.joints:
+            return loop.name, loop.kind, ", ".join(loop.joints), ""
         value = f"{loop.value:g} m" if loop.kind == "distance" else ""
         return loop.name, loop.kind, f"{self.frames[loop.a].body} - {self.frames[loop.b].body}", value
 

@@ -130,8 +130,15 @@ EQUATIONS = {
     "fixed": 6,
     "distance": 1,
     "point_on_line": 2,
+    "ball_on_plane": 3,
+    "wheel_on_plane": 3,
+    "knife_edge": 1,
+    "point_on_surface": 1,
+    "point_on_curve": 2,
     "gear": 1,
     "rack": 1,
+    "combination": 1,
+    "cam": 1,
 }
 SHIPPED = dict(EQUATIONS)  # what the table was before anybody added to it
 COUPLINGS = ("gear", "rack")  # between the coordinates of two joints; the others are between two frames
@@ -143,16 +150,19 @@ class Loop:
 
     z of both frames is the axis (planar: the normal), x the second axis. universal: the axis is z of a, the second axis
     x of b. point_on_line: the line is z of a, the point is b. distance: between the two points. Where the joint allows
-    it, the frames coincide when the loop is closed.
+    it, the frames coincide when the loop is closed. The plane on which something rolls is z = 0 of a, a wheel's axle z
+    of b, a blade along x of b. Surfaces and curves are functions of where b is in a (model/formula.py).
     """
 
     name: str
     kind: str  # a key of EQUATIONS
     a: str = ""  # frames of the mechanism, on the two bodies that meet
     b: str = ""
-    value: Number = 0.0  # distance: metres; gear: ratio; rack: metres per radian
+    value: Number = 0.0  # distance, radius: metres; gear: ratio; rack: metres per radian
     offset: Number = 0.0  # gear, rack: q[joints[1]] = value * q[joints[0]] + offset
-    joints: tuple[str, ...] = ()  # gear, rack
+    joints: tuple[str, ...] = ()  # gear, rack, combination, cam
+    weights: tuple[Number, ...] = ()  # combination: of the coordinates, whose sum is the offset
+    law: str = ""  # cam: lift of an angle; surface: F(x, y, z) = 0
 
 
 @dataclass(frozen=True)

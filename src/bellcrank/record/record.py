@@ -16,6 +16,7 @@ from bellcrank.model.parts import Array
 from bellcrank.record import derived_columns as derive
 from bellcrank.record import measure
 from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
+from bellcrank.record.loads import Loads, loads
 from bellcrank.record.plain_data import plain
 from bellcrank.record.stops import Stops, stop_of_part
 from bellcrank.stairs import view
@@ -291,6 +292,12 @@ class Record:
 
     # -- keeping
 
+    def loads(self, axes: str = "world") -> Loads:
+        """What passes through every joint and loop, and what acts on the bodies: columns, their largest values with
+        the time, and a table. axes: "world", or "body" for each in the axes of the body that it acts on.
+        """
+        return loads(self, axes)
+
     def save(self, path: str | Path) -> Path:
         """Writes .parquet, .csv, .npz or .mcap, as the end of the name says; `bellcrank.load_record` reads it back."""
         from bellcrank.record.files import save
@@ -309,10 +316,10 @@ class Record:
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
-        from bellcrank.atomic_file import write_whole
+        from bellcrank.atomic_file import path_of, write_whole
 
         text = self.html(lane).encode()
-        return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: what a file would have. Functions that derive columns stay here."""

@@ -72,6 +72,12 @@ def columns(mechanism: Mechanism, e: Element) -> dict[str, str]:
     return {f"{e.name}.{key}": unit for key, unit in {**force, "energy": "J", "loss": "W"}.items()}
 
 
+def told(e: Element) -> dict[str, Any]:
+    """What a record keeps of it."""
+    where = {"frames": [e.a, e.b]} if isinstance(e, Between) else {"joints": list(getattr(e, "joints", ()))}
+    return {"what": str(e), **where}
+
+
 def act(
     mechanism: Mechanism, e: Element, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
 ) -> Act:

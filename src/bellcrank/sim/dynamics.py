@@ -23,6 +23,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
 from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
+from bellcrank.sim.motions import forced
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -121,7 +122,7 @@ class Dynamics(ABC):
         commands, own = s.commanded(t, y, u)
         step("actuators")
         tau, rates = s.forces(t, y, commands)
-        known = a if a is not None else self.accelerations(y, s.pushed(t, y, tau))
+        known = a if a is not None else self.moved(t, y, s.pushed(t, y, tau))[0]
         step("rate")
         q, v, _ = s.split(y)
         seen = Columns(s, lambda y, tau: known, t, y, u)
@@ -131,7 +132,22 @@ class Dynamics(ABC):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
         return [*kinematics.rate(m.tree, list(q), list(v)), *known, *rates, *own, *still, *grown]
 
+    def moved(
+        self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """Accelerations with all prescribed motions; what each of those takes; and that on the coordinates."""
+        s = self.system
+        a = (self.shown if shown else self.accelerations)(y, tau)
+        if not s.motions:
+            return a, [], []
+        q, v, _ = s.split(y)
+        return forced(s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.answer(y, f, shown))
+
     # -- what a mechanism with closed loops does otherwise than a tree
+
+    @abstractmethod
+    def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        """What a force on the coordinates adds to the accelerations."""
 
     @property
     @abstractmethod
@@ -205,7 +221,9 @@ class Dynamics(ABC):
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
             external, acts = s.outside(t, y)
-            out = {"a": self.shown(y, s.pushed(t, y, tau)), "tau": tau, "external": external, "command": commands}
+            a, drive, motion = self.moved(t, y, s.pushed(t, y, tau), shown=True)
+            out = {"a": a, "tau": tau, "external": external, "command": commands}
+            out |= {"motion": motion, "drive": drive} if s.motions else {}
             between = s.acts(t, y)
             if between:
                 out |= {"element": s.summed(between), "acts": [x for act in between for x in act.shown]}
@@ -219,7 +237,7 @@ class Dynamics(ABC):
         """(t, y, u, p) -> columns of the record, and behind them their derivatives."""
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            columns = Columns(self.system, self.accelerations, t, list(y), u)
+            columns = Columns(self.system, lambda y, tau: self.moved(t, y, tau)[0], t, list(y), u)
             return {"z": [columns[name] for name in names]}
 
         return self._varied(self.trace("watching", seen, self._plain))
@@ -267,6 +285,9 @@ class Dynamics(ABC):
         if s.elements:
             names["element"] = [f"{name}.element" for name in v]
             names["acts"] = list(s.element_units)
+        if s.motions:
+            names["motion"] = [f"{name}.motion" for name in v]
+            names["drive"] = [f"{name}.drive" for name in s.motions]
         names["command"] = [f"{name}.command" for name in s.commands]
         names["output"] = list(s.outputs)
         shown = {key: mine for key, mine in names.items() if key != "command" or s.actuators}
@@ -279,7 +300,7 @@ class Dynamics(ABC):
     @cached_property
     def ports(self) -> Ports:
         """What the numbers of a program of this system mean."""
-        s, unit = self.system, units(self.system)
+        s, unit = self.system, units(self.system) | self.system.motion_units
         names = [*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)]
         still = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
         return Ports(

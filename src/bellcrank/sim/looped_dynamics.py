@@ -21,7 +21,7 @@ from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.dynamics.loops.partition import pivots
 from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.loops.rows import equations
+from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
@@ -123,8 +123,23 @@ class LoopedDynamics(Dynamics):
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return forms.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
 
+    def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        q, v, _ = self.system.split(y)
+        given = (list(q), [0.0] * len(v), list(force))
+        tree = forms.bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
+        if shown:
+            return Layer(self.method, self.rank).forward_dynamics(tree, *given)
+        if self.form == "minimal":
+            return forms.minimal(forms.bare(self.tree), self._inverse, self.mass, self.part, *given)
+        return forms.lagrange(tree, self._forward, self.rank, *given)[0]
+
+    @cached_property
+    def nonholonomic(self) -> bool:
+        """Whether some equations are between velocities only."""
+        return any(name.rpartition(": ")[2] in NONHOLONOMIC for name in self.analysis.names)
+
     def linearised(self, t: Scalar, y: State, u: Sequence[Scalar]) -> tuple[list[State] | Product, State]:
-        if self.form != "minimal":
+        if self.form != "minimal" or self.nonholonomic:
             return super().linearised(t, y, u)
         found = self.call(self._product, t, y, u)
         left, right = ([list(row) for row in found[key]] for key in ("left", "right"))

@@ -25,6 +25,7 @@ from bellcrank.graph.layout import (
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
 from bellcrank.record.column import state_columns
+from bellcrank.sim.between import told
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics, derivative
 from bellcrank.sim.events import Event
@@ -191,7 +192,8 @@ def _provenance(o: Outcome, happened: list[dict[str, Any]] | None) -> dict[str, 
         "actuators": list(s.descriptions),
         **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
-        **({"elements": [str(e) for e in s.elements]} if s.elements else {}),
+        **({"elements": {e.name: told(e) for e in s.elements}} if s.elements else {}),
+        **({"motions": list(s.motions)} if s.motions else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
         **({"events": happened} if happened is not None else {}),

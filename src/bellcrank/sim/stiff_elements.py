@@ -28,8 +28,9 @@ from bellcrank.forces.stops import EndStop
 from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
-from bellcrank.sim.between import check_start
+from bellcrank.sim.between import ASKED, check_start
 from bellcrank.sim.fast_modes import check_modes, grows, longest
+from bellcrank.sim.motions import check_start as on_motions
 from bellcrank.sim.systems import System
 from bellcrank.spatial.vector import AXES
 
@@ -44,6 +45,7 @@ def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> Non
         check_modes(m, integrator, h)
         check_elements(m, s.elements, integrator, h, y[0, : m.nq])
     check_start(m, s.elements, y[:, : m.nq])
+    on_motions(m, s.motions, y[:ASKED])
 
 
 def check_elements(m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array) -> None:

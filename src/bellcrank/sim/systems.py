@@ -23,6 +23,9 @@ from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
 from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.motions import Motion
+from bellcrank.sim.motions import checked as checked_motions
+from bellcrank.sim.motions import unit as unit_of
 from bellcrank.sim.named_vector import Named
 from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
@@ -50,13 +53,22 @@ class System:
     defaults: Mapping[str, float] = field(default_factory=dict)  # of inputs that a run need not give
     sampled: tuple[Sampled, ...] = ()
     elements: tuple[Element, ...] = ()  # between frames, or between joints
+    motions: Mapping[str, Motion] = field(default_factory=dict)  # prescribed, by joint or FRAME.x
 
     @cached_property
     def parameters(self) -> Parameters:
         """The numbers of mechanism, actuators and control that were left free, by name; the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        more = (self.actuators, self.control, self.sampled, tuple(self.wrenches.values()), self.elements, self.free)
+        more = (
+            self.actuators,
+            self.control,
+            self.sampled,
+            tuple(self.wrenches.values()),
+            self.elements,
+            tuple(self.motions.values()),
+            self.free,
+        )
         return Parameters(*parts, *more, judge=partial(possible, m))
 
     @cached_property
@@ -158,6 +170,13 @@ class System:
             found |= between.columns(self.mechanism, e)
         return found
 
+    @property
+    def motion_units(self) -> dict[str, str]:
+        """Columns of what prescribed motions take, with their units."""
+        m = self.mechanism
+        felt = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
+        return {f"{name}.drive": unit_of(m, name) for name in self.motions} | felt
+
     def acts(self, t: Scalar, y: Vector) -> list[between.Act]:
         """What each force element does."""
         q, v, x = self.split(y)
@@ -206,6 +225,7 @@ class System:
         lines += [f"  sampled every {c.every:g} s: {c.name}" for c in self.sampled]
         lines += [f"  force on {frame}: {_called(f)}" for frame, f in self.wrenches.items()]
         lines += [f"  {e}" for e in self.elements]
+        lines += [f"  motion of {name}: {_called(f)}" for name, f in self.motions.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
         return "\n".join(lines)
@@ -226,6 +246,7 @@ def system(
     forces: Mapping[str, Wrench] | None = None,
     sampled: Sequence[Sampled] = (),
     elements: Sequence[Element] = (),
+    motions: Mapping[str, Motion] | None = None,
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -239,10 +260,13 @@ def system(
     (t, pose, velocity) by the name of a frame, and give (force, moment) on it, in world axes.
     parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
     whose outputs are in x (bellcrank.Sampled); the control itself may be one. elements: springs, cables, stops, gears,
-    contacts, tyres between frames or between joints (bellcrank.forces).
+    contacts, tyres between frames or between joints (bellcrank.forces). motions: functions of t by the name of a joint,
+    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive").
     """
     if isinstance(mechanism, System):
-        if control is not None or any((actuators, inputs, outputs, states, parameters, forces, sampled, elements)):
+        if control is not None or any(
+            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions)
+        ):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
             )
@@ -267,7 +291,7 @@ def system(
     seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
     between_frames = between.checked(mechanism, elements)
-    made = System(mechanism, *parts, between_frames)
+    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions or {}))
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))
@@ -313,7 +337,7 @@ def _check_columns(s: System) -> None:
     q, v = s.mechanism.columns
     taken = {"t", "run", *(f"{n}.q" for n in q), *(f"{n}.{k}" for n in v for k in ("v", "a", *FORCES))}
     taken |= {f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS} | {f"{n}.command" for n in s.commands}
-    taken |= set(s.element_units)
+    taken |= set(s.element_units) | {f"{name}.drive" for name in s.motions}
     states = [z.name for z in s.states]
     for what, names, others in (("state", states, taken), ("output", list(s.outputs), taken.union(states))):
         for name in names:

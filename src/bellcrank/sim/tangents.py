@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.dynamics import kinematics
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.integrate import Integrator
 from bellcrank.model import Mechanism
@@ -50,6 +51,14 @@ class Tangents:
     inputs: tuple[tuple[str, int], ...]  # directions beside those of z: elements of u and of p
     outputs: tuple[str, ...]
     integrator: Integrator | None = None  # of a step; None: of the rate
+
+    def __post_init__(self) -> None:
+        if getattr(self.by, "nonholonomic", False):
+            raise InputError(
+                f'"{self.by.system.mechanism.name}" rolls without slip, or glides on a blade: it can come to more '
+                "places than it has ways to move, so its positions and velocities have not one set of independent "
+                "coordinates. Run it, or let it touch by compliance (bellcrank.forces.Contact), and linearise that."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

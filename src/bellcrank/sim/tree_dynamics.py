@@ -9,6 +9,7 @@ from typing import Any, final
 
 from bellcrank.build import graphs
 from bellcrank.build.choices import method_for
+from bellcrank.dynamics.loops.forms import bare
 from bellcrank.graph import Graph, Pulled
 from bellcrank.integrate.problem import State, Step
 from bellcrank.scalar import Scalar
@@ -44,6 +45,11 @@ class TreeDynamics(Dynamics):
         q, v, _ = self.system.split(y)
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
+
+    def answer(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        q, v, _ = self.system.split(y)
+        tree = bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
+        return list(self.method.function("forward_dynamics")(tree, list(q), [0.0] * len(v), list(force)))
 
     def shown(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         return self.accelerations(y, tau)

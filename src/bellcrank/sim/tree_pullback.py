@@ -31,7 +31,12 @@ Weighed = dict[int, Any]  # weights by the serial of a node
 
 def covered(dynamics: TreeDynamics) -> bool:
     """Whether this way back is that of the rate."""
-    return not dynamics.wrt and not quaternions(dynamics.system) and not dynamics.system.mechanism.springs
+    return (
+        not dynamics.wrt
+        and not dynamics.system.motions
+        and not quaternions(dynamics.system)
+        and not dynamics.system.mechanism.springs
+    )
 
 
 def pullback(dynamics: TreeDynamics) -> Graph:

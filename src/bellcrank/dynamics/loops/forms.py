@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.loops.elimination import Solved, solved
+from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.loops.rank import Multipliers, Rank, multipliers
-from bellcrank.dynamics.loops.rows import Equation, equations
+from bellcrank.dynamics.loops.rows import equations
 from bellcrank.dynamics.state_space import solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from bellcrank.dynamics import springs
 from bellcrank.dynamics.ends import common_body, ends
 from bellcrank.dynamics.kinematics import poses
+from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.loops.rank import Rank
-from bellcrank.dynamics.loops.rows import Equation, equations
+from bellcrank.dynamics.loops.rows import equations
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.model.tree import Tree

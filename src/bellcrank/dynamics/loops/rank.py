@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.loops.rows import Equation
+from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.state_space import Rows, factors, rows, solve, square
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, sqrt, step, where

@@ -11,24 +11,17 @@ Every equation is one of four, and knows its value, its row of C = D*B and its a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from bellcrank.dynamics.ends import End, Row, Vector, ends, row
+from bellcrank.dynamics.loops.equation import Equation
+from bellcrank.dynamics.loops.rolling_rows import ball, knife_edge, surface, wheel
 from bellcrank.errors import ModelError, unknown
+from bellcrank.jets import Jet, jet
+from bellcrank.model.formula import computed
 from bellcrank.model.parts import Loop
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import AXES, ZERO, Vec
-
-
-@dataclass(slots=True, eq=False)
-class Equation:
-    value: Scalar
-    row: Row
-    bias: Scalar  # second derivative where all accelerations of joints are zero
-    rate: Scalar  # first derivative
-    force: tuple[Vec, Vec]  # on end b, for a unit multiplier: force and moment about it
-    back: tuple[Vec, Vec]  # the same on end a
 
 
 def along(a: End, b: End, u: Vec, carried: bool) -> Equation:
@@ -84,7 +77,10 @@ MEET, ACROSS, PARALLEL, UNTWISTED = (
     ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), ("twist",)
 )  # fmt: skip
 
-LENGTHS = (*MEET, *ACROSS, "off plane", "length")
+TOUCH = ("touch", "slip x", "slip y")
+LENGTHS = (*MEET, *ACROSS, *TOUCH, "off plane", "length", "slip", "off surface", "off curve y", "off curve z")
+# Equations between velocities: where bodies are, they say nothing.
+NONHOLONOMIC = ("slip x", "slip y", "slip")
 
 # kind -> what its equations are called, and what makes them
 CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[Equation]] | None]] = {
@@ -103,8 +99,15 @@ CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[End, End, Loop], Sequence[E
     "planar": (("off plane", *PARALLEL), lambda a, b, loop: [along(a, b, a.z, carried=True), *_parallel(a, b)]),
     "distance": (("length",), lambda a, b, loop: [distance(a, b, loop.value)]),
     "point_on_line": (ACROSS, lambda a, b, loop: _across(a, b)),
+    "ball_on_plane": (TOUCH, ball),
+    "wheel_on_plane": (TOUCH, wheel),
+    "knife_edge": (("slip",), knife_edge),
+    "point_on_surface": (("off surface",), surface),
+    "point_on_curve": (("off curve y", "off curve z"), surface),
     "gear": (("ratio",), None),
     "rack": (("ratio",), None),
+    "combination": (("sum",), None),
+    "cam": (("lift",), None),
 }
 SHIPPED = dict(CLOSURES)  # what the table was before anybody added to it
 
@@ -116,7 +119,7 @@ def equations(tree: Tree, q: Vector, v: Vector | None) -> list[Equation]:
         step("closure", loop.name)
         make = _closure(loop)[1]
         if make is None:
-            found.append(_coupled(tree, loop, q, v))
+            found.append((_cam if loop.law else _coupled)(tree, loop, q, v))
         else:
             found += make(*ends(tree, loop.a, loop.b, q, v), loop)
     return found
@@ -157,13 +160,32 @@ def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[End, End, Loop], Se
     return CLOSURES[loop.kind]
 
 
+def _coordinates(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> list[tuple[int, Scalar, Scalar, Scalar]]:
+    """Of each of its joints: the element of v, the coordinate, its velocity, and how it moves for each unit of v."""
+    found = []
+    for name in loop.joints:
+        link = next(x for x in tree.links if x.joint.name == name)
+        (k,), (x,) = link.v_index, link.coordinates(q)
+        (u,) = link.velocities(v) if v is not None else [0.0]
+        found.append((k, x, u, 1.0 if link.joint.mimic is None else link.joint.mimic.multiplier))
+    return found
+
+
 def _coupled(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equation:
-    first, second = (next(x for x in tree.links if x.joint.name == name) for name in loop.joints)
-    (i,), (j,) = first.v_index, second.v_index
-    (qi,), (qj,) = first.coordinates(q), second.coordinates(q)
-    (vi,), (vj,) = (first.velocities(v), second.velocities(v)) if v is not None else ([0.0], [0.0])
-    ki = 1.0 if first.joint.mimic is None else first.joint.mimic.multiplier
-    kj = 1.0 if second.joint.mimic is None else second.joint.mimic.multiplier
-    found: Row = {j: kj}
-    found[i] = found.get(i, 0.0) - loop.value * ki
-    return Equation(qj - qi * loop.value - loop.offset, found, 0.0, vj - vi * loop.value, (ZERO, ZERO), (ZERO, ZERO))
+    """A sum of coordinates; of two, the second is a multiple of the first."""
+    weights = loop.weights or (-1.0 * loop.value, 1.0)
+    value, rate = -1.0 * loop.offset, 0.0
+    found: Row = {}
+    for w, (k, x, u, by) in reversed(list(zip(weights, _coordinates(tree, loop, q, v), strict=True))):
+        value, rate = value + w * x, rate + w * u
+        found[k] = found[k] + w * by if k in found else w * by
+    return Equation(value, found, 0.0, rate, (ZERO, ZERO), (ZERO, ZERO))
+
+
+def _cam(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equation:
+    """The second coordinate is a function of the first."""
+    (i, x, u, by), (j, y, w, of) = _coordinates(tree, loop, q, v)
+    lift = jet(computed(loop.law, Jet(x, 1.0)))
+    found: Row = {j: of}
+    found[i] = found.get(i, 0.0) - lift.d * by
+    return Equation(y - lift.x, found, -1.0 * lift.c * u * u, w - lift.d * u, (ZERO, ZERO), (ZERO, ZERO))

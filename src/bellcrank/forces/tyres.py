@@ -1,0 +1,214 @@
+"""Tyres on a road: a spring under the hub, and forces along the road by slip.
+
+Frame a is the road (its z = 0, or a Terrain's height), frame b stands in the middle of the wheel, on the body that
+turns, with y along the axle.
+
+    z          deflection;  N = max(k z + c dz/dt, 0) where z > 0
+    V_x, V_y   velocity of the hub, along the wheel's heading and across it;  O: how fast the wheel turns
+    kappa      (O R - V_x) / |V_x|          longitudinal slip
+    alpha      V_y / |V_x|                  tan of the slip angle;  |V_x| is never below the speed `slow`
+    F_x, F_y   linear: C_k kappa, -C_a alpha; or the Magic Formula, D sin(C atan(B x - E (B x - atan(B x))))
+
+and both together never more than friction allows: (F_x/D_x)^2 + (F_y/D_y)^2 <= 1. They act at the lowest point of the
+wheel; the trail puts F_y a little behind it, which is the moment that straightens the wheel.
+
+H. B. Pacejka. Tyre and Vehicle Dynamics. Second edition, Butterworth-Heinemann, 2006: section 4.3, version 5.2.
+
+Departs: of the Magic Formula the equations of pure slip (4.E9 to 4.E30), with camber in the lateral ones; combined slip
+by the ellipse above and not by his weighting functions; moments by a constant trail and rolling resistance. No
+relaxation: forces follow the slip at once, and below `slow` the tyre is a damper, so that a car at rest creeps.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bellcrank.errors import InputError, ReadError
+from bellcrank.forces.element import Between, Triple, cross, dot, power
+from bellcrank.forces.shapes import Terrain
+from bellcrank.jets import Jet, jet
+from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh, where
+
+
+@dataclass(frozen=True)
+class Slip:
+    """What a tyre sees of its road."""
+
+    z: Scalar  # deflection
+    dz: Scalar
+    N: Scalar
+    kappa: Scalar
+    alpha: Scalar
+    camber: Scalar
+    spin: Scalar
+    arm: Triple  # from the hub to where it touches
+    ahead: Triple
+    across: Triple
+    normal: Triple
+
+
+@dataclass(frozen=True)
+class Tyre(Between):
+    """What all tyres have; LinearTyre and MagicTyre have the forces."""
+
+    radius: Scalar  # m, without load
+    stiffness: Scalar = 2e5  # N/m
+    damping: Scalar = 500.0  # N s/m
+    trail: Scalar = 0.0  # m
+    rolling_resistance: Scalar = 0.0  # of N
+    slow: Scalar = 0.5  # m/s
+    road: Terrain | None = None  # of frame a; level unless told
+
+    def __post_init__(self) -> None:
+        self._check("damping", "trail", "rolling_resistance")
+        self._check("radius", "stiffness", "slow", above_zero=True)
+
+    @abstractmethod
+    def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        """F_x, F_y, and the largest of either."""
+
+    def __call__(
+        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
+    ) -> tuple[Triple, Triple, list[Scalar]]:
+        slip = self.slip(pose, velocity)
+        Fx, Fy, most_x, most_y = self.forces(slip)
+        a, b = Fx / maximum(most_x, 1e-9), Fy / maximum(most_y, 1e-9)
+        share = 1.0 / sqrt(maximum(a * a + b * b, 1.0))
+        Fx, Fy = Fx * share, Fy * share
+        force = [
+            Fx * i + Fy * j + slip.N * k for i, j, k in zip(slip.ahead, slip.across, slip.normal, strict=True)
+        ]  # fmt: skip
+        turn = cross(slip.arm, force)
+        straight, drag = -self.trail * Fy, self.rolling_resistance * slip.N * self.radius * tanh(slip.spin / 0.1)
+        moment = [
+            m + straight * n - drag * y for m, n, y in zip(turn, slip.normal, slip.across, strict=True)
+        ]  # fmt: skip
+        return force, moment, []
+
+    def slip(self, pose: Any, velocity: Sequence[Scalar]) -> Slip:
+        s = [pose[k, 1] for k in range(3)]
+        height, n = self._road(pose)
+        tilt = dot(n, s)
+        k = sqrt(maximum(1.0 - tilt * tilt, 1e-12))
+        arm = [-(self.radius / k) * (a - tilt * b) for a, b in zip(n, s, strict=True)]
+        z = self.radius * k - height
+        there = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
+        dz = -dot(n, there)
+        N = where(z > 0.0, maximum(self.stiffness * z + self.damping * dz, 0.0), 0.0)
+        ahead = [a / k for a in cross(s, n)]
+        across = cross(n, ahead)
+        Vx, Vy, spin = dot(ahead, velocity), dot(across, velocity), dot(s, velocity[3:])
+        speed = sqrt(Vx * Vx + self.slow * self.slow)
+        rolling = self.radius - maximum(z, 0.0)
+        touch = [a * (rolling / self.radius) for a in arm]
+        return Slip(z, dz, N, (spin * rolling - Vx) / speed, Vy / speed, tilt, spin, touch, ahead, across, n)
+
+    def _road(self, pose: Any) -> tuple[Scalar, Triple]:
+        """How high the hub is above it, along its normal; and the normal."""
+        if self.road is None:
+            return pose[2, 3], [0.0, 0.0, 1.0]
+        x, y = pose[0, 3], pose[1, 3]
+        along = jet(self.road.height(Jet(x, 1.0), jet(y)))
+        side = jet(self.road.height(jet(x), Jet(y, 1.0)))
+        size = sqrt(1.0 + along.d * along.d + side.d * side.d)
+        return (pose[2, 3] - along.x) / size, [-along.d / size, -side.d / size, 1.0 / size]
+
+    def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
+        z = maximum(self.slip(pose, [0.0] * 6).z, 0.0)
+        return 0.5 * self.stiffness * z * z
+
+    def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
+        """All that it takes and does not store."""
+        force, moment, _ = self(t, pose, velocity, x)
+        slip = self.slip(pose, velocity)
+        return -power([*force, *moment], velocity) - self.stiffness * maximum(slip.z, 0.0) * slip.dz
+
+
+@dataclass(frozen=True)
+class LinearTyre(Tyre):
+    longitudinal: Scalar = 8e4  # N, C_k
+    lateral: Scalar = 6e4  # N/rad, C_a
+    friction: Scalar = 1.0
+
+    def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        most = self.friction * slip.N
+        on = where(slip.N > 0.0, 1.0, 0.0)
+        return on * self.longitudinal * slip.kappa, -on * self.lateral * slip.alpha, most, most
+
+
+NEEDED = (
+    *("FNOMIN", "UNLOADED_RADIUS", "VERTICAL_STIFFNESS"),
+    *("PCX1", "PDX1", "PKX1", "PCY1", "PDY1", "PKY1", "PKY2"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MagicTyre(Tyre):
+    """By Pacejka's Magic Formula: coefficients by the names that property files give them."""
+
+    coefficients: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        missing = [name for name in NEEDED[:1] + NEEDED[3:] if name not in self.coefficients]
+        if missing:
+            raise InputError(f"{self._called}: coefficients has no {', '.join(missing)}; read_tyre(file) reads them.")
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.coefficients.get(name, 0.0))
+
+    def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+        c, Fz = self, slip.N
+        d = (Fz - c["FNOMIN"]) / c["FNOMIN"]
+        mu_x = c["PDX1"] + c["PDX2"] * d
+        K = Fz * (c["PKX1"] + c["PKX2"] * d) * exp(c["PKX3"] * d)
+        kappa = slip.kappa + c["PHX1"] + c["PHX2"] * d
+        E = (c["PEX1"] + c["PEX2"] * d + c["PEX3"] * d * d) * (1.0 - c["PEX4"] * where(kappa > 0.0, 1.0, -1.0))
+        Fx = magic(kappa, K, c["PCX1"], mu_x * Fz, E) + Fz * (c["PVX1"] + c["PVX2"] * d)
+        g = slip.camber
+        mu_y = fabs((c["PDY1"] + c["PDY2"] * d) * (1.0 - c["PDY3"] * g * g))  # files have either sign
+        load = 2.0 * atan2(Fz, c["PKY2"] * c["FNOMIN"])
+        K = -fabs(c["PKY1"]) * c["FNOMIN"] * sin(load) * (1.0 - c["PKY3"] * fabs(g))
+        alpha = atan2(slip.alpha, 1.0) + c["PHY1"] + c["PHY2"] * d + c["PHY3"] * g
+        E = (c["PEY1"] + c["PEY2"] * d) * (1.0 - (c["PEY3"] + c["PEY4"] * g) * where(alpha > 0.0, 1.0, -1.0))
+        Fy = magic(alpha, K, c["PCY1"], mu_y * Fz, E)
+        Fy = Fy + Fz * (c["PVY1"] + c["PVY2"] * d + (c["PVY3"] + c["PVY4"] * d) * g)
+        return Fx, Fy, fabs(mu_x) * Fz, mu_y * Fz
+
+
+def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
+    """D sin(C atan(B x - E (B x - atan(B x)))), with the slope K = B C D at the origin; 0 without load."""
+    loaded = where(D > 1e-9, D, 1e-9)
+    u = where(D > 1e-9, K / (C * loaded), 0.0) * x
+    return D * sin(C * atan2(u - E * (u - atan2(u, 1.0)), 1.0))
+
+
+def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> MagicTyre:
+    """A MagicTyre from a property file (.tir): lines `NAME = value`, comments behind $ or !."""
+    try:
+        text = Path(path).read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror}.") from None
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        said = re.match(r"\s*([A-Z][A-Z0-9_]*)\s*=\s*([-+0-9.eEdD]+)\s*(?:[$!].*)?$", line)
+        if said:
+            try:
+                found[said[1]] = float(said[2].replace("D", "e").replace("d", "e"))
+            except ValueError:
+                raise ReadError(f'{path}: {said[1]} is "{said[2]}"; expected a number.') from None
+    missing = [key for key in NEEDED if key not in found]
+    if missing:
+        raise ReadError(f"{path}: no {', '.join(missing)}; expected a tyre property file of the Magic Formula 5.2.")
+    own = {
+        "radius": found["UNLOADED_RADIUS"],
+        "stiffness": found["VERTICAL_STIFFNESS"],
+        "damping": found.get("VERTICAL_DAMPING", 50.0),
+        "rolling_resistance": found.get("QSY1", 0.0),
+    }
+    return MagicTyre(name, a, b, **(own | numbers), coefficients=found)

@@ -1,0 +1,179 @@
+"""What the Builder knows of things that roll, glide or are geared together: rolling without slip, blades, cams, curves.
+
+All places and directions are in the world at the zero configuration, as everything the Builder is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.formats.numbers import number, vector
+from bellcrank.model.formula import computed, formula
+from bellcrank.model.parts import Array, Frame, Loop, Number, Triple, matrix
+from bellcrank.model.pose import axes, some_normal
+
+ORIGIN: Triple = (0.0, 0.0, 0.0)
+UP: Triple = (0.0, 0.0, 1.0)
+Vector = Sequence[Number] | Array
+# Kinds of loops that have a verb of their own, instead of `close`.
+VERBS = {
+    "ball_on_plane": "rolling",
+    "wheel_on_plane": "rolling",
+    "knife_edge": "knife_edge",
+    "point_on_surface": "on_surface",
+    "point_on_curve": "on_curve",
+    "combination": "combination",
+    "cam": "cam",
+}
+SAME = 1e-9  # of a lift after one turn, against its size: what is more is a jump
+
+
+class MovingConstraints:
+    """A part of the Builder."""
+
+    _loops: dict[str, Loop]
+    _joints: dict[str, Any]
+
+    def _new(self, what: str, name: str, taken: Any) -> str:
+        raise NotImplementedError
+
+    def _body(self, name: Any, where: str) -> None:
+        raise NotImplementedError
+
+    def _end(self, where: str, *ends: Frame) -> None:
+        raise NotImplementedError
+
+    def rolling(
+        self,
+        name: str,
+        body: str,
+        radius: Number,
+        centre: Vector,
+        *,
+        axle: Vector | None = None,
+        on: str = "ground",
+        point: Vector = ORIGIN,
+        normal: Vector = UP,
+    ) -> None:
+        """A ball (or, with an axle, a thin wheel) of the body rolls without slip on a plane that `on` carries.
+
+        centre: its middle; point and normal: of the plane. It neither leaves the plane nor slides on it: one equation
+        between places, and two between velocities, so that it may come to any place with any orientation.
+        """
+        where = self._two(name, on, body)
+        kind = "ball_on_plane" if axle is None else "wheel_on_plane"
+        r = number(radius, where, "radius")
+        if isinstance(r, int | float) and not r > 0.0:
+            raise ModelError(f"{where}: radius is {r!r} m; expected a number above zero.")
+        ends = (_frame(f"{name}.a", on, where, point, normal), _frame(f"{name}.b", body, where, centre, axle or UP))
+        self._end(where, *ends)
+        self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, r)
+
+    def knife_edge(
+        self, name: str, body: str, point: Vector, along: Vector, *, on: str = "ground", normal: Vector = UP
+    ) -> None:
+        """A blade of the body, at a point, moves along itself and never across: a skate, a sleigh's runner, a sail.
+
+        along: its direction; normal: of the surface on which it glides. Says nothing of places.
+        """
+        where = self._two(name, on, body)
+        ends = (_frame(f"{name}.a", on, where, point, normal), _frame(f"{name}.b", body, where, point, normal, along))
+        self._end(where, *ends)
+        self._loops[name] = Loop(name, "knife_edge", ends[0].name, ends[1].name)
+
+    def combination(self, name: str, joints: Sequence[str], weights: Sequence[Number], offset: Number = 0.0) -> None:
+        """Coordinates of joints of which a weighted sum stays: gears on bodies that move, a differential.
+
+        b.combination("differential", ("left", "right", "cage"), (1, 1, -2))
+        """
+        where = self._new("loop", name, [*self._joints, *self._loops])
+        numbers = tuple(number(w, where, "weights") for w in weights)
+        self._loops[name] = Loop(
+            name, "combination", offset=number(offset, where, "offset"), joints=tuple(joints), weights=numbers
+        )
+
+    def cam(
+        self, name: str, joints: Sequence[str], lift: Callable[[Any], Any], *, turn: float | None = 2.0 * np.pi
+    ) -> None:
+        """joints=(cam, follower): the follower's coordinate is lift(the cam's), a function or bc.interp of points.
+
+        turn: after which the lift must be the same again; None for a cam that does not go round.
+        """
+        where = self._new("loop", name, [*self._joints, *self._loops])
+        if len(joints) != 2:
+            raise ModelError(f"{where}: joints is {list(joints)!r}; expected (cam, follower).")
+        law = formula(where, lift, 1)
+        if turn is not None:
+            self._closes(where, law, turn)
+        self._loops[name] = Loop(name, "cam", joints=tuple(joints), law=law)
+
+    def _closes(self, where: str, law: str, turn: float) -> None:
+        """An error where the lift jumps after a turn."""
+        angles = np.linspace(-0.5, 0.5, 17) * turn
+        here, later = (np.array([float(computed(law, a + k * turn)) for a in angles]) for k in (0, 1))
+        jump = np.abs(later - here)
+        if jump.max() > SAME * max(1.0, np.abs(here).max()):
+            k = int(np.argmax(jump))
+            raise ModelError(
+                f"{where}: the curve does not close: the lift is {here[k]:g} at {angles[k]:.4g} rad, and {later[k]:g} "
+                f"one turn ({turn:.4g} rad) later. Make it periodic (of sin and cos, or of the angle less its whole "
+                "turns: q - turn * floor(q / turn)), or give turn=None for a cam that does not go round."
+            )
+
+    def on_surface(
+        self,
+        name: str,
+        body: str,
+        point: Vector,
+        surface: Callable[[Any, Any, Any], Any],
+        *,
+        on: str = "ground",
+        origin: Vector = ORIGIN,
+    ) -> None:
+        """A point of the body stays on the surface F(x, y, z) = 0 that `on` carries: x, y, z from `origin`, along the
+        world's axes at the zero configuration.
+        """
+        self._glides(name, "point_on_surface", body, point, on, origin, [surface])
+
+    def on_curve(
+        self,
+        name: str,
+        body: str,
+        point: Vector,
+        curve: tuple[Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]],
+        *,
+        on: str = "ground",
+        origin: Vector = ORIGIN,
+    ) -> None:
+        """The same on a curve, where two surfaces F(x, y, z) = 0 and G(x, y, z) = 0 meet: a wire, a groove."""
+        if not isinstance(curve, tuple | list) or len(curve) != 2:
+            raise ModelError(f'loop "{name}": curve is {curve!r}; expected two functions of (x, y, z).')
+        self._glides(name, "point_on_curve", body, point, on, origin, list(curve))
+
+    def _glides(self, name: str, kind: str, body: str, point: Any, on: str, origin: Any, laws: list[Any]) -> None:
+        where = self._two(name, on, body)
+        law = "|".join(formula(where, f, 3) for f in laws)
+        ends = (_frame(f"{name}.a", on, where, origin), _frame(f"{name}.b", body, where, point))
+        self._end(where, *ends)
+        self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, law=law)
+
+    def _two(self, name: str, on: str, body: str) -> str:
+        where = self._new("loop", name, [*self._joints, *self._loops])
+        self._body(on, where)
+        self._body(body, where)
+        if on == body:
+            raise ModelError(f'{where}: "{body}" cannot touch itself; `on` is another body, or the ground.')
+        return where
+
+
+def _frame(name: str, body: str, where: str, point: Any, z: Any = UP, x: Any = (1.0, 0.0, 0.0)) -> Frame:
+    axis = np.asarray(vector(z, where, "direction"), float)
+    if not np.linalg.norm(axis) > 0.0:
+        raise ModelError(f"{where}: a direction is {tuple(z)!r}; expected one with a length.")
+    axis = axis / np.linalg.norm(axis)
+    hint = np.asarray(vector(x, where, "direction"), float)
+    return Frame(name, body, matrix(axes(axis, some_normal(axis, hint))), vector(point, where, "point"))

@@ -1,0 +1,75 @@
+"""A function as text: what a cam's lift or a surface is in a mechanism, which is data.
+
+The function is called once, on symbols; what it does to them is written down, operation by operation:
+
+    sin %0;mul 0x1.8p+1 #0                3 sin(x)
+
+%0 is the first argument, #0 the first operation, other words are numbers, exactly. The last operation is the value. So
+a mechanism with such a law is stored, compared and hashed as any other, and the law is computed on any scalar: numbers,
+symbols, jets. Only operations that are in the table are ever computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from bellcrank.errors import InputError, ModelError, TraceError
+from bellcrank.nodes.node import COMPUTED, Node, Tape, ordered
+from bellcrank.scalar import Scalar
+
+Row = tuple[str, tuple[tuple[str, float | int], ...]]
+
+
+def formula(where: str, function: Callable[..., Scalar], count: int) -> str:
+    """The text of a function of `count` scalars."""
+    if not callable(function):
+        raise ModelError(f"{where}: {function!r} is no function; expected one of {count} number{'s' * (count > 1)}.")
+    tape = Tape()
+    try:
+        found = function(*tape.inputs("x", (count,)))
+    except (TraceError, InputError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{where}: its function failed on symbols: {error}. It is called once, with bellcrank's sin, sqrt, where, "
+            "interp instead of math's."
+        ) from error
+    if not isinstance(found, Node):
+        return f"add {float(found).hex()} {(0.0).hex()}"
+    words: dict[Node, str] = {}
+    rows: list[str] = []
+    for node in ordered(found):
+        if node.op == "input":
+            words[node] = f"%{node.args[1]}"
+            continue
+        if node.op not in COMPUTED:
+            raise ModelError(f"{where}: its function has {node.op}, which a law cannot have. Write it with numbers.")
+        args = [words[a] if isinstance(a, Node) else float(a).hex() for a in node.args]
+        words[node] = f"#{len(rows)}"
+        rows.append(" ".join((node.op, *args)))
+    if not rows:
+        rows.append(f"add {words[found]} {(0.0).hex()}")
+    return ";".join(rows)
+
+
+def computed(text: str, *given: Scalar) -> Scalar:
+    """The value of the function with this text."""
+    found: list[Scalar] = []
+    for op, args in _rows(text):
+        values = [given[int(k)] if of == "%" else found[int(k)] if of == "#" else k for of, k in args]
+        found.append(COMPUTED[op](*values))
+    return found[-1]
+
+
+@lru_cache(maxsize=256)
+def _rows(text: str) -> tuple[Row, ...]:
+    rows: list[Row] = []
+    for line in text.split(";"):
+        op, *args = line.split(" ")
+        if op not in COMPUTED:
+            raise ModelError(f'a law has the operation "{op:.20}"; known are {", ".join(COMPUTED)}.')
+        rows.append((op, tuple(_argument(a) for a in args)))
+    return tuple(rows)
+
+
+def _argument(word: str) -> tuple[str, float | int]:
+    return (word[0], int(word[1:])) if word[:1] in ("%", "#") else ("", float.fromhex(word))

@@ -1,0 +1,189 @@
+"""Loads of a run for a stress engineer: what passes through every pin and every loop, and what acts on the bodies.
+
+    joints        [force, moment] that a joint passes on to its body, about the body's frame
+    loops         the same of what closes a loop, about its frame b
+    drives        forces of actuators on their coordinates, apart from everything else
+    elements      what force elements do at frame b; forces from outside at their frames
+
+All in world axes, or each in the axes of its body. The accelerations behind them are those that all of this causes
+together: drives, elements and prescribed motions in the joints, wrenches of elements and from outside on the frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.model.parts import Array
+from bellcrank.record.column import COMPONENTS, Column
+from bellcrank.record.derived_columns import over_rows
+from bellcrank.text import table
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
+
+AXES = ("world", "body")
+UNITS = {"f": "N", "m": "N m"}
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The largest that one place sees: when, which run, and all six numbers then."""
+
+    name: str
+    what: str  # force or moment
+    size: float
+    time: float
+    run: int
+    wrench: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """What `run.loads()` gives. `record` has every column; str() is the table of the largest."""
+
+    record: Record
+    places: tuple[str, ...]
+
+    def wrench(self, name: str) -> Array:
+        """[force, moment] of a joint, a loop, an element or a frame: (*batch, rows, 6)."""
+        if name not in self.places:
+            raise InputError(f"loads: {unknown('joint, loop, element or frame', name, self.places)}")
+        return np.stack([self.record[f"{name}.{c}"] for c in COMPONENTS], axis=-1)
+
+    def peaks(self, begin: float = -np.inf, end: float = np.inf) -> list[Peak]:
+        """Of every place the largest force and the largest moment between two times: over a cycle, or the whole."""
+        inside = (self.record.t >= begin) & (self.record.t <= end)
+        if not inside.any():
+            raise InputError(f"loads: no row lies between {begin:g} and {end:g} s.")
+        found = []
+        for name in self.places:
+            W = self.wrench(name)
+            for what, part in (("force", W[..., :3]), ("moment", W[..., 3:])):
+                size = np.where(inside & np.isfinite(part).all(axis=-1), np.linalg.norm(part, axis=-1), -1.0)
+                at = np.unravel_index(int(np.argmax(size)), size.shape)
+                run = int(np.ravel_multi_index(at[:-1], size.shape[:-1])) if len(at) > 1 else 0
+                time = np.broadcast_to(self.record.t, size.shape)[at]
+                found.append(Peak(name, what, float(size[at]), float(time), run, tuple(float(x) for x in W[at])))
+        return found
+
+    def save(self, path: str | Path) -> Path:
+        """All columns with their units, in any format of records: loads.csv, loads.parquet."""
+        return self.record.save(path)
+
+    def __str__(self) -> str:
+        head = ("place", "largest", "", "at s", "run", "fx N", "fy N", "fz N", "mx N m", "my N m", "mz N m")
+        rows = []
+        for p in self.peaks():
+            said = (p.name, f"{p.size:.4g}", f"{p.what}, {UNITS[p.what[0]]}", f"{p.time:.4f}", str(p.run))
+            rows.append((*said, *(f"{x:.4g}" for x in p.wrench)))
+        return table(head, rows, right=(1, 3, 4, 5, 6, 7, 8, 9, 10))
+
+
+def loads(run: Record, axes: str = "world") -> Loads:
+    m = run.mechanism
+    if m is None or not run.has_state("v") or "t" not in run:
+        raise InputError("loads: the record has no mechanism and state to work them out from.")
+    if axes not in AXES:
+        raise InputError(f"loads: {unknown('axes', axes, AXES)}")
+    tau, wrenches = _driven(run), _wrenches(run)
+    frames = [f for f in wrenches if m.frames[f].body != m.ground]
+    given = (run.q, run.v, tau, *(wrenches[f] for f in frames), *run.free)
+
+    def asked(quantity: str) -> Array:
+        def of(q: Any, v: Any, tau: Any, *more: Any) -> Any:
+            acting = dict(zip(frames, more, strict=False))
+            p = more[len(frames)] if len(more) > len(frames) else None
+            return getattr(m, quantity)(q, v, tau, p=p, **({"wrenches": acting} if frames else {}))
+
+        return over_rows(of, *given)
+
+    passed = asked("reactions")
+    places = {j.name: (j.child, passed[..., k, :]) for k, j in enumerate(m.joints)}
+    if m.loops:
+        held = asked("loop_forces")
+        bodies = [m.frames[x.b].body if x.b else _child(m, x.joints[1]) for x in m.loops]
+        places |= {x.name: (body, held[..., k, :]) for k, (x, body) in enumerate(zip(m.loops, bodies, strict=True))}
+    for name, about in _elements(run).items():
+        if "frames" in about:
+            b = about["frames"][1]
+            places[name] = (m.frames[b].body, _stacked(run, name))
+    for frame in run.wrenches:
+        places[frame] = (m.frames[frame].body, run.wrenches[frame])
+    return _made(run, places, axes)
+
+
+def _made(run: Record, places: Mapping[str, tuple[str, Array]], axes: str) -> Loads:
+    m = run.mechanism
+    assert m is not None
+    columns = {"t": run.column("t")}
+    for name, (body, W) in places.items():
+        if axes == "body" and body != m.ground:
+            R = run.poses(body)[..., :3, :3]
+            W = np.concatenate([np.einsum("...ji,...j->...i", R, W[..., k : k + 3]) for k in (0, 3)], axis=-1)
+        for k, c in enumerate(COMPONENTS):
+            columns[f"{name}.{c}"] = Column(f"{name}.{c}", UNITS[c[0]], W[..., k])
+    for joint in m.columns[1]:
+        for kind in ("tau", "passive", "external", "element", "motion"):
+            if f"{joint}.{kind}" in run:
+                columns[f"{joint}.{kind}"] = run.column(f"{joint}.{kind}")
+    return Loads(type(run)(columns, provenance={**run.provenance, "axes": axes}), tuple(places))
+
+
+def _child(m: Any, joint: str) -> str:
+    return str(next(j.child for j in m.joints if j.name == joint))
+
+
+def _elements(run: Record) -> Mapping[str, Any]:
+    found = run.provenance.get("elements") or {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _stacked(run: Record, name: str) -> Array:
+    return np.stack([run[f"{name}.{c}"] for c in COMPONENTS], axis=-1)
+
+
+def _driven(run: Record) -> Array:
+    """What acts in the joints themselves: drives, elements between joints, prescribed motions of joints."""
+    m = run.mechanism
+    assert m is not None
+    names = list(m.columns[1])
+    tau = np.array(run.tau)
+    for name, about in _elements(run).items():
+        for joint in about.get("joints", ()):
+            tau[..., names.index(joint)] += run[f"{name}.{joint}"]
+    for name in run.provenance.get("motions", ()):
+        if name in names:
+            tau[..., names.index(name)] += run[f"{name}.drive"]
+    return tau
+
+
+def _wrenches(run: Record) -> dict[str, Array]:
+    """What acts on bodies at frames: from outside, of elements at both ends, of drives that move a frame."""
+    m = run.mechanism
+    assert m is not None
+    found: dict[str, Array] = {frame: np.array(W) for frame, W in run.wrenches.items()}
+
+    def add(frame: str, W: Array) -> None:
+        found[frame] = found[frame] + W if frame in found else W
+
+    for name, about in _elements(run).items():
+        if "frames" in about:
+            a, b = about["frames"]
+            W = _stacked(run, name)
+            arm = run.poses(b)[..., :3, 3] - run.poses(a)[..., :3, 3]
+            back = W[..., 3:] + np.cross(arm, W[..., :3])
+            add(b, W)
+            add(a, -np.concatenate([W[..., :3], back], axis=-1))
+    for name in run.provenance.get("motions", ()):
+        frame, _, axis = name.rpartition(".")
+        if name not in m.columns[1]:
+            W = np.zeros((*run.t.shape, 6)) if run.t.ndim == run.q.ndim - 1 else np.zeros((*run.q.shape[:-1], 6))
+            W[..., "xyz".index(axis)] = run[f"{name}.drive"]
+            add(frame, W)
+    return found
