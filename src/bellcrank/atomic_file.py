@@ -14,6 +14,7 @@ from typing import IO, Any
 from bellcrank.errors import BellcrankError, InputError, brief
 
 HOUR = 3600.0
+TRIES, PAUSE = 10, 0.02  # s, for a reader to be done
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -48,7 +49,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Pat
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(beside, target)
+        replace(beside, target)
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(f"{path} cannot be written: {why}. {hint} with another path, or make room first.") from error
@@ -57,6 +58,17 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Pat
             with suppress(OSError):
                 beside.unlink()
     return path
+
+
+def replace(beside: Path, target: Path) -> None:
+    """Renames; on Windows, where nobody may take the place of a file that somebody reads, a few times."""
+    for left in reversed(range(TRIES if os.name == "nt" else 1)):
+        try:
+            return os.replace(beside, target)
+        except PermissionError:
+            if not left:
+                raise
+            time.sleep(PAUSE)
 
 
 def write_text(path: Path, text: str, hint: str) -> Path:

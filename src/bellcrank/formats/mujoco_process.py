@@ -61,7 +61,7 @@ def compiled(text: str | None, source: str) -> tuple[Any, list[str]]:
             raise ReadError(f"{source}: MuJoCo cannot compile it: {_line(answer['error'])}")
         if "warnings" not in answer or not Path(file).is_file():
             ended = f"it ended with {done.returncode}. {_line(done.stderr.decode(errors='replace'))}"
-            late = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+            late = -done.returncode in [getattr(signal, name, None) for name in ("SIGXCPU", "SIGKILL")]
             why = f"it was stopped after {SECONDS} s of work" if late else ended
             raise ReadError(f"{source}: MuJoCo's compiler broke down on it: {why}. Correct the model.")
         return mujoco.MjModel.from_binary_path(file), [_line(x) for x in answer["warnings"]]

@@ -7,6 +7,8 @@ written; rows lie in a ring; counters and histograms are only ever read here, bu
 from __future__ import annotations
 
 import ctypes
+import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +33,19 @@ class Clock:
 
     now: Any  # () -> nanoseconds
     sleep: Any  # (nanoseconds): until then
+
+
+def usual() -> Clock | None:
+    """None where the loop itself can ask the system and wait by it; else Python's clock, which it then shares with
+    everything else that Python does: macOS has no wait until a time, Windows has other clocks.
+    """
+    if sys.platform == "linux":
+        return None
+
+    def sleep(until: int) -> None:
+        time.sleep(max(0, until - time.monotonic_ns()) * 1e-9)
+
+    return Clock(time.monotonic_ns, sleep)
 
 
 class Code:
@@ -64,6 +79,7 @@ class Exchange:
         self.set("capacity", len(self.ring))
         self._code: Code | None = None
         self._clock = None
+        clock = clock or usual()
         if clock is not None:
             self._clock = NOW(lambda _: int(clock.now())), SLEEP(lambda _, until: clock.sleep(until))
             for name, function in zip(("now", "sleep"), self._clock, strict=True):

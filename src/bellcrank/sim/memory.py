@@ -6,7 +6,9 @@ simulator keeps the one of its last large record, and uses it again as soon as n
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
 import sys
 from typing import Any
 
@@ -27,12 +29,32 @@ def check_room(what: str, size: float, remedy: str) -> None:
 
 
 def free_memory() -> float:
-    """Bytes, as far as the system tells."""
+    """Bytes, as far as the system tells: what is free on Linux and Windows, all there is elsewhere."""
     try:
-        with open("/proc/meminfo") as lines:
+        if sys.platform == "win32":
+            return _of_windows()
+        with open("/proc/meminfo", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except OSError:
+        pass
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
         return float("inf")
+
+
+def _of_windows() -> float:
+    class Status(ctypes.Structure):  # MEMORYSTATUSEX
+        _fields_ = [
+            ("length", ctypes.c_uint32),
+            ("load", ctypes.c_uint32),
+            *((f"n{k}", ctypes.c_uint64) for k in range(7)),
+        ]
+
+    status = Status(ctypes.sizeof(Status))
+    if not getattr(ctypes, "windll").kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):  # noqa: B009
+        raise OSError("GlobalMemoryStatusEx")
+    return float(status.n1)  # available, after the total
 
 
 class Memory:

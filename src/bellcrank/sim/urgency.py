@@ -28,7 +28,7 @@ def urgent(core: int | None = None) -> Iterator[list[str]]:
         notes.append(f"no SCHED_FIFO ({_why(error)}): other programs may delay the loop")
     try:
         _lock_memory()
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError, TypeError) as error:  # Windows has no library without a name
         notes.append(f"memory is not locked ({_why(error)}): a page may have to be fetched")
     wanted = core if core is not None else max(cores) if first and len(cores) > 1 else None
     if wanted is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from functools import cache
 from typing import Any
 
@@ -34,9 +35,20 @@ class Library:
         return found
 
 
+UNUSED = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
+# What some systems do not have. Code that names one of them is loaded there all the same, and does not get as far as
+# calling it: a drive brings another clock (sim/exchange.py), several cores for one state are refused.
+ABSENT = ("sched_yield", "clock_gettime", "clock_nanosleep")
+
+
+def _process() -> ctypes.CDLL:
+    """What the interpreter itself has of the C library; on Windows, which has no such thing, its C runtime."""
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
 def _mathematics() -> ctypes.CDLL:
     """The C library's functions: in the interpreter itself where it has them, else wherever the system says."""
-    own = ctypes.CDLL(None)
+    own = _process()
     if hasattr(own, "tanh") and hasattr(own, "tanhf"):
         return own
     from ctypes.util import find_library
@@ -52,10 +64,10 @@ def _symbols() -> None:
     for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
         for symbol in (name, f"{name}f"):
             binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
-    own = ctypes.CDLL(None)
-    for symbol in ("malloc", "free", "sched_yield", "clock_gettime", "clock_nanosleep"):
-        if hasattr(own, symbol):
-            binding.add_symbol(symbol, ctypes.cast(getattr(own, symbol), ctypes.c_void_p).value)
+    own = _process()
+    for symbol in ("malloc", "free", *ABSENT):
+        if (found := getattr(own, symbol, UNUSED if symbol in ABSENT else None)) is not None:
+            binding.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)
     for symbol, address in pycall.SYMBOLS.items():
         binding.add_symbol(symbol, address())
 

@@ -1,0 +1,110 @@
+"""What macOS and Windows have instead of what Linux has: clocks, memory, priorities, renames. Tried here, as if."""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import errno
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import atomic_file
+from bellcrank.emit.cpu import library
+from bellcrank.sim import exchange, memory, urgency
+
+
+def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange.sys, "platform", "darwin")
+    clock = exchange.usual()
+    assert clock is not None
+    monkeypatch.undo()
+    arm = bc.zoo.pendulum()
+    began = time.monotonic()
+    driven = bc.drive(arm, rate=200, seconds=0.15, q0=[0.5], clock=clock)
+    assert time.monotonic() - began > 0.1
+    run = bc.simulate(arm, seconds=float(driven.t[-1]), q0=[0.5], step=1 / 200)
+    rows = np.rint(driven.t * 200).astype(int)
+    assert len(driven) > 2  # on a busy computer periods are left out
+    assert np.allclose(driven.q, run.q[rows], atol=1e-12)
+
+
+def test_on_linux_the_loop_asks_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange.sys, "platform", "linux")
+    assert exchange.usual() is None
+
+
+def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange.sys, "platform", "win32")
+    clock = exchange.usual()
+    assert clock is not None
+    until = clock.now() + 20_000_000
+    clock.sleep(until)
+    assert clock.now() >= until
+    clock.sleep(until)  # over already
+
+
+def test_code_that_names_what_a_system_does_not_have_is_loaded() -> None:
+    address = ctypes.cast(library.UNUSED, ctypes.c_void_p).value
+    assert address
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == -1
+
+
+def test_windows_has_its_c_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(library.ctypes, "CDLL", lambda name: asked.append(name))
+    monkeypatch.setattr(library.sys, "platform", "win32")
+    library._process()
+    assert asked == ["ucrtbase"]
+
+
+def test_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: Any, **__: Any) -> Any:
+        raise FileNotFoundError(errno.ENOENT, "there is no /proc")
+
+    here = memory.free_memory()
+    monkeypatch.setattr(builtins, "open", absent)
+    total = memory.free_memory()
+    assert 0 < here <= total < float("inf")
+    monkeypatch.delattr(os, "sysconf")
+    assert memory.free_memory() == float("inf")
+
+
+def test_a_system_without_priorities_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless(*_: Any, **__: Any) -> Any:
+        raise TypeError("bad argument type for built-in operation")  # Windows, of CDLL(None)
+
+    for name in ("sched_setscheduler", "sched_getaffinity", "sched_setaffinity"):
+        monkeypatch.delattr(os, name)
+    monkeypatch.setattr(urgency.ctypes, "CDLL", nameless)
+    with urgency.urgent() as notes:
+        told = "\n".join(notes)
+    assert "no SCHED_FIFO" in told
+    assert "memory is not locked" in told
+    assert "not pinned to a core" in told
+
+
+def test_a_rename_waits_for_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tries = []
+    real = os.replace
+
+    def busy(a: Any, b: Any) -> None:
+        tries.append(a)
+        if len(tries) < 4:
+            raise PermissionError(errno.EACCES, "another process has it open")
+        real(a, b)
+
+    (tmp_path / "new").write_text("x")
+    monkeypatch.setattr(atomic_file.os, "replace", busy)
+    with pytest.raises(PermissionError):
+        atomic_file.replace(tmp_path / "new", tmp_path / "old")  # elsewhere that is an error at once
+    monkeypatch.setattr(atomic_file.os, "name", "nt")
+    monkeypatch.setattr(atomic_file, "PAUSE", 0.0)
+    atomic_file.replace(tmp_path / "new", tmp_path / "old")
+    monkeypatch.undo()
+    assert (tmp_path / "old").read_text() == "x"
