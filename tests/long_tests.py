@@ -8,6 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
     "test_flexible_excavator.py::test_it_digs_as_the_rigid_one_does",
     "test_flexible_excavator.py::test_sag_needs_few_modes",
@@ -104,6 +105,10 @@ LONG = (
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[]rkf45]",
     "test_c99.py::test_long_chain",
     "test_export_fmu.py::test_excavators*",
+    "test_export_wasm.py::test_excavators[[]excavator_linkage]",
+    "test_elsewhere.py::test_whole_runs_are_ours[[]excavator_linkage-*",
+    "test_elsewhere.py::test_whole_runs_are_ours[[]excavator-riscv64]",
+    "test_static_page.py::test_the_linkage_runs_at_its_rate_*",
     "test_export_fmu.py::test_zoo[[][a-eg-su-z]*",  # but for four_bar, torso and tree
     "test_export_fmu.py::test_binaries_for_every_platform",
     "test_export_c.py::test_excavators_with_hydraulics_and_control[[]excavator_linkage]",

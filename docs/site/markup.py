@@ -29,6 +29,8 @@ def prose(docstring: str) -> str:
 
 def _block(block: str) -> str:
     plain = textwrap.dedent(block)
+    if plain.startswith(">>> "):
+        return fenced(plain, "pycon")
     if _is_code(plain):
         return fenced(plain, "python")
     if ALIGNED.search(block):

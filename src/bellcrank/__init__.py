@@ -35,8 +35,8 @@ _HOMES = {
     "parameters": ("parameter",),
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
-    "structures.matrix_market": ("read_matrix",),
-    "": ("zoo", "actuators", "forces", "control", "excavators", "papers"),
+    "structures.matrix_files": ("read_matrix",),
+    "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),

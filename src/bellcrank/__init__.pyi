@@ -6,6 +6,7 @@ from bellcrank import actuators as actuators
 from bellcrank import control as control
 from bellcrank import excavators as excavators
 from bellcrank import forces as forces
+from bellcrank import identify as identify
 from bellcrank import papers as papers
 from bellcrank import zoo as zoo
 from bellcrank.build.compiling import compile as compile
@@ -72,7 +73,7 @@ from bellcrank.sim.equilibrium import equilibrium as equilibrium
 from bellcrank.sim.linear import Linear as Linear
 from bellcrank.sim.linear import linearize as linearize
 from bellcrank.structures.matrices import flexible as flexible
-from bellcrank.structures.matrix_market import read_matrix as read_matrix
+from bellcrank.structures.matrix_files import read_matrix as read_matrix
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section

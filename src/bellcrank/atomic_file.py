@@ -11,10 +11,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from bellcrank.errors import InputError
+from bellcrank.errors import BellcrankError, InputError, brief
 
 HOUR = 3600.0
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def path_of(given: Any, error: type[BellcrankError] = InputError) -> Path:
+    """What people give as a path, if there can be such a file."""
+    try:
+        found = os.fspath(given)
+        os.fsencode(found)
+    except (TypeError, UnicodeEncodeError):
+        found = b""
+    if not isinstance(found, str) or not found or "\0" in found:
+        raise error(f"path is {brief(given)}; expected the path of a file.")
+    return Path(found)
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Path:

@@ -8,6 +8,7 @@ or title reaches generated text but through a function of this module, which kee
     docstring   between three double quotes of Python
     string      between double quotes of C or DOT
     latex       running text
+    markdown    running text, in which no marks mean anything
     xml         text and attributes of SVG and HTML
     script      JSON inside <script>
     cell        of a spreadsheet, which runs what begins as a formula
@@ -38,7 +39,10 @@ _WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char
     continue decltype default delete do double else enum explicit export extern false float for friend goto if inline
     int long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict
     return short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned
-    using virtual void volatile while xor abs errno exit gamma infinity isnan main math nan pow signal time unix"""
+    using virtual void volatile while xor abs errno exit gamma infinity isnan main math nan pow signal time unix
+    null shared linux offsetof memcpy ceil fmod modf frexp ldexp exp2 expm1 log2 log10 log1p logb ilogb cbrt hypot erf
+    erfc lgamma tgamma round lround llround rint lrint llrint trunc nearbyint fdim fmax fmin fma copysign remainder
+    remquo nextafter nexttoward scalbn scalbln sinh cosh asinh acosh atan atanh size_t ptrdiff_t wchar_t"""
 LIBM = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
 RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for word in keyword.kwlist)}
 
@@ -123,6 +127,12 @@ def latex(text: str) -> str:
     plain = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in plain)
     named = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return re.sub(r"[\\~^&%#_{}$]", lambda m: named.get(m[0], f"\\{m[0]}"), plain)
+
+
+def markdown(text: str) -> str:
+    """Running text of Markdown without emphasis, links and HTML: whatever could be a mark is escaped."""
+    plain = " ".join(text.split()).encode("unicode_escape").decode()
+    return re.sub(r"[!-/:-@\[-`{-~]", lambda m: f"\\{m[0]}", plain)
 
 
 def xml(text: str) -> str:

@@ -107,6 +107,9 @@ atan2 = _of_two("atan2", "The angle of the point x = b, y = a, in radians from -
 def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
     """`yes` where the condition holds, `no` elsewhere: what is written for `if` where nothing may branch. Both are
     computed. The condition is a comparison, such as x < 0; two of them are one where inside another.
+
+    >>> float(bc.where(-2.0 < 0, 0.0, 1.0))
+    0.0
     """
     if _boxed(condition) or _boxed(yes) or _boxed(no):
         return _where_each(condition, yes, no)
@@ -127,7 +130,11 @@ def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
 
 
 def quantised(x: Scalar, quantum: float) -> Scalar:
-    """The whole multiple of the quantum that is nearest to x: what a converter of so many volts a step makes of it."""
+    """The whole multiple of the quantum that is nearest to x: what a converter of so many volts a step makes of it.
+
+    >>> bc.quantised(0.87, 0.25)
+    0.75
+    """
     return quantum * floor(x / quantum + 0.5)
 
 

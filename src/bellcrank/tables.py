@@ -19,6 +19,9 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
     kind="linear": straight between the points, as numpy.interp. kind="smooth": cubics whose slopes agree where they
     meet and that never leave the range of their two points (F. N. Fritsch and J. Butland, A method for constructing
     local monotone piecewise cubic interpolants, 1984).
+
+    >>> float(bc.interp(0.5, [0.0, 1.0, 3.0], [0.0, 10.0, 10.0]))
+    5.0
     """
     rows = pieces(xs, ys, kind)
     x = clip(x, float(xs[0]), float(xs[-1]))

@@ -18,6 +18,7 @@ from bellcrank.excavators.rotary import machine as rotary
 from bellcrank.forces import Block, Cutting, Pad, Post
 from bellcrank.ground.field import CELL, HALF, Ground, Tool
 from bellcrank.ground.soils import SOILS, NamedSoil, soil_named
+from bellcrank.ground.tasks import TASKS, within
 from bellcrank.ground.wedge import plane_of_failure, resistance
 from bellcrank.model import Body
 from trees import few
@@ -192,3 +193,18 @@ def test_soils_have_sources_and_bad_ones_are_named() -> None:
     with pytest.raises(bc.InputError, match="walls"):
         NamedSoil("none", 1000.0, 0.0, 30.0, 50.0, 40.0, "")
     assert SMOOTH.adhesion == 2.5e3
+
+
+def test_jobs_are_scored_by_the_ground() -> None:
+    """Nothing done is 0, all of it is 100; what is dug beside it or beyond takes half of that away."""
+    trench, truck = (TASKS[name]() for name in ("trench", "truck"))
+    g = Ground(TOOL, 0.0)
+    assert trench.score(g) == truck.score(g) == 0.0
+    inside = within(trench.low, trench.high, 0.0)
+    g.heights[inside] = -trench.depth
+    assert trench.score(g) == pytest.approx(100.0)
+    g.heights[inside] = -1.5 * trench.depth
+    assert trench.score(g) == pytest.approx(75.0)
+    bed = within(truck.low, truck.high, 0.0)
+    g.heights[bed] = 0.5 * truck.fill / (float(bed.sum()) * CELL * CELL)
+    assert truck.score(g) == pytest.approx(50.0)

@@ -32,11 +32,14 @@ from bellcrank.build import equations as printed
 from bellcrank.build import graphs
 from bellcrank.cli import app
 from bellcrank.emit.c import c99
+from bellcrank.emit.c.package import Package
 from bellcrank.emit.cores import streams
 from bellcrank.emit.cpu import loop, realtime
 from bellcrank.emit.cpu.host import host, llvm
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.cuda.straight import Straight
+from bellcrank.exporting import casadi_library, fmu
+from bellcrank.exporting.things import Export, export_of
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.record import Column, Record, Stop, meta, state_columns
@@ -404,6 +407,43 @@ def check_record(name: str, folder: Path) -> None:
             assert not re.search(r"[/\\:]|^\.", inside)
 
 
+def exported(name: str) -> Export:
+    """A machine with the name wherever the user has one to give."""
+    plant = bc.system(
+        mechanism(name),
+        control=lambda t, q, v, x, u: [u[0], x[0]],
+        inputs={f"{name}u": 0.0},
+        outputs={f"{name}out": lambda t, q, v, x, u: q[0]},
+        sampled=[bc.Sampled(lambda t, q, v, x, u: [q[0]], 0.01, outputs={f"{name}held": 0.0})],
+    )
+    return export_of(plant, [graph(name)], name, bc.Solver(step=0.001))
+
+
+def check_export(name: str) -> None:
+    """C packages, FMUs, CasADi's libraries, and the machine code of steppers."""
+    mine, plain = exported(name), exported(SAFE)
+    files, theirs = (list(Package(x.name, x.graphs, x.stepper).files.values()) for x in (mine, plain))
+    for text, other in zip(files, theirs, strict=True):
+        assert text.isascii()
+        assert len(text.split("\n")) == len(other.split("\n")) or "/*" in text  # comments are wrapped
+    for k in (0, 1, 4):
+        assert c_shape(files[k]) == c_shape(theirs[k])
+    assert re.sub(r"\b\w+\b", "w", files[2]) == re.sub(r"\b\w+\b", "w", theirs[2])  # CMake
+    read, other = (text.split("\n") for text in (files[3], theirs[3]))
+    assert re.sub(r"[\w/]+", "w", "\n".join(read[3:])) == re.sub(r"[\w/]+", "w", "\n".join(other[3:]))
+    assert not re.search(r"[<>\[\]!*_`#&]", re.sub(r"\\.", "", read[2]))
+    assert c_shape(casadi_library.source(mine)) == c_shape(casadi_library.source(plain))
+    for version in (2, 3):
+        texts, others = (fmu.contents(x, version, []) for x in (mine, plain))
+        for key in ("modelDescription.xml", "sources/model.h"):
+            shape = xml_shape if key.endswith("xml") else c_shape
+            one, two = (re.sub(r'"[0-9a-f]{32}"', '"token"', str(x[key])) for x in (texts, others))
+            assert shape(one) == shape(two)
+        variables = [e for e in ElementTree.fromstring(str(texts["modelDescription.xml"])).iter() if e.get("causality")]
+        assert len({e.get("name") for e in variables}) == len(variables) or not name.isprintable()
+        assert all(re.fullmatch(r"[\w./]+", key, re.ASCII) and ".." not in key for key in texts)
+
+
 def check_csv(text: str, width: int) -> None:
     lines = text.split("\n")
     comments = [line for line in lines if line.startswith("#")]
@@ -424,6 +464,12 @@ def test_nothing_leaves_its_place(name: str, tmp_path: Path, unchecked: None) ->
     if "\ud800" not in name:  # no file, of ours or of others, can hold half a character
         check_mechanism(name)
         check_record(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", NASTY[::2], ids=ids)
+def test_nor_in_what_is_exported(name: str, unchecked: None) -> None:
+    if "\ud800" not in name:
+        check_export(name)
 
 
 @few(12)
@@ -448,6 +494,7 @@ def test_any_name_for_long(name: str, tmp_path_factory: pytest.TempPathFactory) 
         if not re.search("[\ud800-\udfff]", name):
             check_mechanism(name)
             check_record(name, tmp_path_factory.mktemp("names"))
+            check_export(name)
 
 
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
@@ -493,6 +540,7 @@ def test_each_quote_alone(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z]\w*", quoting.identifier(name), re.ASCII)
     assert ast.literal_eval(f'"""{quoting.docstring(name)}"""') == name.replace('"', "'")
     assert shlex.split(f"echo {quoting.shell(name)}") == ["echo", quoting.line(name)]
+    assert not re.search(r"(?<!\\)(?:\\\\)*[!-/:-@\[\]-`{-~]", quoting.markdown(name))
     assert json.loads(quoting.script(json.dumps([name], ensure_ascii=False))) == [name]
     assert json.loads(quoting.json_cells(json.dumps([name, {name: -1.5}]))) == [name, {name: -1.5}]
     assert "<" not in quoting.xml(name)
@@ -508,9 +556,10 @@ def test_no_two_names_are_one_symbol(a: str, b: str) -> None:
 def test_pages_make_no_markup_of_data() -> None:
     """The scripts of the pages put text where text belongs."""
     root = Path(bc.__file__).parent
-    scripts = [*root.glob("record/web/*.js"), *root.glob("schedule/web/*.js")]
-    scripts += (root.parent.parent / "web/src").glob("*.ts")
-    assert len(scripts) > 8
+    folders = (root / "view/record_web", root / "view/schedule_web", root.parent.parent / "web/src")
+    found = [[*folder.glob("*.js"), *folder.glob("*.ts")] for folder in folders]
+    assert [len(scripts) > n for scripts, n in zip(found, (5, 2, 20), strict=True)] == [True] * 3
+    scripts = [path for some in found for path in some]
     markup = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc")
     for path in scripts:
         assert not markup.search(path.read_text()), path

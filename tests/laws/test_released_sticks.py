@@ -4,7 +4,7 @@ The law: half a second after the sticks are let go every joint is at rest, withi
 stops sooner than its brake can make it: the swing drive has the torque of its relief valves and a whole machine to
 stop, so it is given the way v^2 / 2a and the time v / a besides. And the oil behind the bucket of excavator_linkage,
 squeezed while the ground held the teeth, may move it by up to 3.5 degrees as it expands. A bucket that was driven
-against the machine's own tracks is pushed off them: where that is more than half of what brakes the cab, the cab turns.
+against the machine's own tracks (nearer than BESIDE) is pushed off them, harder than the cab can brake.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ JOINTS = {"excavator": ("cab", "boom", "stick", "bucket"), "excavator_linkage": 
 FAR = {("excavator_linkage", "bucket"): 3.5}  # degrees; 2 for all others
 REST, SECONDS = 0.1, 0.5  # rad/s
 AFTER = 4  # s
+BESIDE = 2.6  # m
 
 
 @cache
@@ -70,8 +71,8 @@ def late(name: str, run: bc.Record, t: Any) -> list[str]:
     inertia = np.asarray(machine.mechanism.mass_matrix(run.q[:, at]))[:, 0, 0]
     for i, joint in enumerate(JOINTS[name]):
         q, v = run[f"{joint}.q"], run[f"{joint}.v"]
-        pushed = np.abs(run[f"{joint}.external"][:, at]) > 0.5 * brake(name) if i == 0 else np.zeros(len(q), bool)
-        assert pushed.sum() <= len(q) // 12
+        pushed = run["tip.radius"][:, at] < BESIDE if i == 0 else np.zeros(len(q), bool)
+        assert pushed.sum() <= len(q) // 4
         most = brake(name) / inertia if i == 0 else np.full(len(q), np.inf)
         way = np.degrees(v[:, at] ** 2 / (2.0 * most)) + FAR.get((name, joint), 2.0)
         for k in range(len(q)):

@@ -64,6 +64,7 @@ BELOW: dict[str, set[str]] = {
     "view": {"graph", "record", "scheduling", *MECHANICS},
     # many runs, and what can be learned from them
     "studies": {"graph", "model", "record", "sim", "view"},
+    "identify": {"record", "sim", "studies", *MECHANICS},
     # models for other programs
     "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it

@@ -94,7 +94,7 @@ function meet(w: Welcome): void {
     sliders = new Sliders(by("sliders"), w.levers, w.first, w.names, 12 * w.sizes[0]);
     by("sliders").hidden = false;
     by("sliders").addEventListener("input", () => takeOver());
-    if (w.levers.every((l) => l.neutral === null) && w.scene.frames.length) view.lead((p) => { if (driving()) link.send({ type: "reach", point: [p.x, p.y, p.z] }); });
+    if (w.handle) view.lead((p) => { if (driving()) link.send({ type: "reach", point: [p.x, p.y, p.z] }); });
   }
   for (const key of ["rate", "integrator", "method"] as const) {
     const select = by<HTMLSelectElement>(key);

@@ -47,6 +47,7 @@ export type Axes = Record<Axis, [string, number]>;
 export interface Welcome {
   type: "welcome"; protocol: number; version: string; name: string; you: number; scene: Scene; names: string[];
   sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[]; gauges: Gauge[];
+  handle: string; // the frame that is led, or nothing
   tunes: Tune[]; soils: string[]; tasks: string[];
   patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;

@@ -161,7 +161,7 @@ export class View {
 
   // One more point of the trace; of every state that arrives, for not all are drawn.
   trail(v: Float32Array): void {
-    const frames = this.w.scene.frames, last = frames[frames.length - 1];
+    const frames = this.w.scene.frames, last = frames.find((f) => f.name === this.w.handle) ?? frames[frames.length - 1];
     const [body, [x, y, z]]: [number, Vec3] = this.w.trace
       ? [this.w.scene.bodies.indexOf(this.w.trace[0]), this.w.trace[1]]
       : last ? [last.body, last.point] : [-1, [0, 0, 0]];

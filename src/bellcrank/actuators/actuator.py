@@ -27,6 +27,8 @@ class StateVariable:
 
 @dataclass(frozen=True)
 class Actuator(ABC):
+    """A force on one joint coordinate, with states of its own and perhaps a command. Subclasses say the equations."""
+
     joint: str  # name of a joint coordinate: an entry of mechanism.columns[1]
 
     commanded: ClassVar[bool] = True  # takes one command from the control; False: passive
@@ -48,6 +50,7 @@ class Actuator(ABC):
         return (None,) * len(self.states)
 
     def numbers(self) -> dict[str, Scalar]:
+        """Its numbers by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "joint"}
 
     def __str__(self) -> str:

@@ -24,6 +24,10 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class DCMotor(Actuator):
+    """A motor with brushes behind a gear, driven by a voltage: resistance, inductance, torque constant, gear; limits of
+    voltage, current and slew.
+    """
+
     k: Scalar  # N m / A, V s / rad
     R: Scalar  # ohm
     L: Scalar  # H

@@ -60,10 +60,12 @@ class Hydraulic(Actuator):
         return 0.0
 
     def modulus(self, p: Scalar) -> Scalar:
+        """The bulk modulus of the oil with its air, at a pressure."""
         absolute = maximum(p + ATMOSPHERE, LEAST_PRESSURE)
         return 1.0 / (1.0 / self.bulk_modulus + self.air * ATMOSPHERE / (absolute * absolute))
 
     def force(self, q: Scalar, v: Scalar, p_A: Scalar, p_B: Scalar) -> Scalar:
+        """The force of the two pressures at this place and speed, with friction and end stops."""
         a_A, a_B = self.areas
         rubbing = self.friction * tanh(v / self.friction_speed) + self.viscous * v
         return a_A * p_A - a_B * p_B - rubbing + self.stops(q, v)

@@ -23,6 +23,8 @@ from bellcrank.scalar import Scalar, clip
 
 @dataclass(frozen=True)
 class HydraulicCylinder(Hydraulic):
+    """A differential cylinder behind a 4/3 valve, on a slide: areas, stroke, oil with air, leakage, friction, stops."""
+
     bore: Scalar = 0.0  # m
     rod: Scalar = 0.0  # m
     stroke: Scalar = 0.0  # m

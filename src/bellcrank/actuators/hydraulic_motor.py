@@ -17,6 +17,8 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class HydraulicMotor(Hydraulic):
+    """A hydraulic motor behind a 4/3 valve, on a turning joint: displacement (m^3/rad), volumes, oil, leakage."""
+
     displacement: Scalar = 0.0  # m3/rad
     volume: Scalar = 1.0e-3  # m3
 

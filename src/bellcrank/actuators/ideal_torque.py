@@ -16,6 +16,8 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class IdealTorque(Actuator):
+    """What is commanded acts at once, within ±limit (N m)."""
+
     limit: Scalar = math.inf  # N m
 
     command_unit: ClassVar[str] = "N m"

@@ -20,6 +20,8 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class PD(Actuator):
+    """A spring and a damper towards the commanded position: kp (N m/rad), kd (N m s/rad), and at most limit (N m)."""
+
     kp: Scalar  # N m / rad
     kd: Scalar = 0.0  # N m s / rad
     limit: Scalar = math.inf  # N m

@@ -20,6 +20,8 @@ from bellcrank.scalar import Scalar, maximum, minimum, where
 
 @dataclass(frozen=True)
 class PID(Actuator):
+    """PD with an integral, which does not grow while the limit is reached: kp, ki, kd, and at most limit (N m)."""
+
     kp: Scalar  # N m / rad
     ki: Scalar = 0.0  # N m / (rad s)
     kd: Scalar = 0.0  # N m s / rad

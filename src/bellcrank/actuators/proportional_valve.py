@@ -36,6 +36,8 @@ SUCKED = 3.0e4  # Pa below the tank's, at which a make-up valve does
 
 @dataclass(frozen=True)
 class ProportionalValve:
+    """A 4/3 valve with overlap and a lag, fed by a load-sensing pump: flows go by the root of the pressure drop."""
+
     flow: Scalar  # m3/s, fully open
     p_pump: Scalar  # Pa
     relief: Scalar  # Pa, of both ports
@@ -64,6 +66,7 @@ class ProportionalValve:
         return (clip(command, -1.0, 1.0) - s) * (1.0 / self.lag)
 
     def opening(self, s: Scalar) -> Scalar:
+        """How far it is open, beyond its overlap."""
         return (s - clip(s, -self.overlap, self.overlap)) / (1.0 - self.overlap)
 
     def command(self, opening: Scalar) -> Scalar:
@@ -71,6 +74,7 @@ class ProportionalValve:
         return opening * (1.0 - self.overlap) + clip(opening * 100.0, -1.0, 1.0) * self.overlap
 
     def root(self, drop: Scalar) -> Scalar:
+        """The root of a pressure drop with its sign, smooth at zero."""
         return drop / sqrt(sqrt(drop * drop + self.laminar * self.laminar))
 
     def supplied(self, p: Scalar) -> Scalar:

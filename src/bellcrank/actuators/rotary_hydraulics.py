@@ -33,6 +33,8 @@ from bellcrank.scalar import Scalar, clip, sqrt, where
 
 @dataclass(frozen=True)
 class RotaryHydraulics(Actuator):
+    """Wong's rotary actuator of 1991, in the units of the paper: psi, cubic inches, centimetres of spool."""
+
     P_s: Scalar  # psi, supply
     G: Scalar  # gear ratio
     beta_m: Scalar  # N m s / rad
@@ -82,6 +84,7 @@ class RotaryHydraulics(Actuator):
         return Q_in, Q_out  # 5.2
 
     def root(self, drop: Scalar) -> Scalar:
+        """The root of a pressure drop with its sign."""
         return sqrt(drop) if known(self.laminar) and self.laminar == 0 else drop / sqrt(drop + self.laminar)
 
     def __call__(

@@ -17,6 +17,8 @@ from bellcrank.scalar import Scalar
 
 @dataclass(frozen=True)
 class SpringDamper(Actuator):
+    """A spring and damper on a joint, without a command: stiffness, damping, rest."""
+
     k: Scalar = 0.0  # N m / rad
     d: Scalar = 0.0  # N m s / rad
     rest: Scalar = 0.0  # rad

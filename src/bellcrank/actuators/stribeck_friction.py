@@ -25,6 +25,8 @@ from bellcrank.scalar import Scalar, exp, tanh
 
 @dataclass(frozen=True)
 class StribeckFriction(Actuator):
+    """Friction that falls from sticking to sliding and grows with the speed; smooth about zero."""
+
     F_c: Scalar  # N m
     F_s: Scalar  # N m
     v_s: Scalar = 0.1  # rad/s

@@ -56,6 +56,10 @@ def compile(  # as in `re.compile`
     name: of the kernel and of an output that has none; the function's own name unless told. target: "cpu" or "cuda".
     dtype: "float64" or "float32". threads: cores that share out the states of a batch. machine, processors: cores that
     share out the work on each state, as in bc.kernel.
+
+    >>> f = bc.compile(lambda x, k: k * x * x, inputs={"x": 3, "k": ()})
+    >>> f([1.0, 2.0, 3.0], 2.0).tolist()
+    [2.0, 8.0, 18.0]
     """
     where = Where(target, dtype, threads, machine, processors)
     if isinstance(function_or_graph, Graph):

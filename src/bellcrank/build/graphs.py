@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.build.rolling import as_shipped, rollable, rolled
 from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
@@ -22,6 +23,7 @@ from bellcrank.dynamics import (
     quantity,
     shape_of,
 )
+from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
@@ -34,6 +36,10 @@ from bellcrank.model import Mechanism, Tree, regrouped
 
 MOST_OPERATIONS = 10_000_000  # of a graph, roughly
 RATE, BYTES = 30_000, 300  # operations that are traced in a second, and memory that each takes
+# Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
+# a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
+MOST_STRAIGHT = 25_000
+ALIKE = 4  # bodies that a class has on average, where it pays
 Choose = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
 
@@ -111,10 +117,11 @@ def tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
 
 def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
     """What answers: the method itself, or, where there are loops or springs, the layer on top of it."""
-    if not mechanism.loops:
-        return Layer(by, Rank()) if mechanism.springs else by
-    found = analysis(mechanism)
     driven = quantity(request.quantity).driven
+    if not mechanism.loops:
+        every = tuple(range(mechanism.nv)) if driven else ()
+        return Layer(by, Rank(), every) if mechanism.springs else by
+    found = analysis(mechanism)
     return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
@@ -129,9 +136,23 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
         )
 
 
+def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
+    """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
+    plain = not (request.wrenches or request.frame or request.packed or mechanism.parameters)
+    if not plain or not rollable(mechanism.tree, by.name, request.quantity) or not as_shipped(mechanism.tree):
+        return False
+    tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
+    work = estimate(by.name, name, tree)
+    return work > MOST_STRAIGHT and (work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links))
+
+
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
+    if rolls(mechanism, request, by):
+        name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
+        # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
+        return rolled(name, mechanism.tree, by.name, q.name, inputs)
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
@@ -192,5 +213,7 @@ def chosen(mechanism: Mechanism, request: Request, choose: Choose = cheapest) ->
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)
         return by, traced(mechanism, request, by)
-    graphs = [(m, traced(mechanism, request, m)) for m in candidates(request.quantity, mechanism.tree)]
+    able = candidates(request.quantity, mechanism.tree)
+    able = [m for m in able if rolls(mechanism, request, m)] or able
+    graphs = [(m, traced(mechanism, request, m)) for m in able]
     return choose(graphs)

@@ -47,7 +47,7 @@ def built(job: Job, on: Target) -> Kernel:
         facts |= {
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},
-            "outputs": {key: list(array.shape) for key, array in graph.outputs.items()},
+            "outputs": {key: list(shape) for key, shape in graph.shapes.items()},
         }
         if index:
             store.save(f"{index}.json", json.dumps(facts).encode())

@@ -38,6 +38,7 @@ COMMANDS = (
         "bench",
         "simulate",
         "study",
+        "identify",
         "report",
         "drive",
         "loads",

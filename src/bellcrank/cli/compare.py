@@ -34,7 +34,7 @@ def counted(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any
         "work": work,
         "span": span,
         "parallelism": work / span if span else 0.0,
-        "nodes": len(graph.nodes),
+        "nodes": graph.size,
     }
 
 

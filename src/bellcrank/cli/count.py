@@ -22,7 +22,10 @@ from bellcrank.cli.screen import Column
 from bellcrank.dynamics import candidates, quantity
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
+
+HEADS = ("operations", "constants in a table", "numbers kept")  # of a kind of bodies
 
 
 @app.command()
@@ -90,6 +93,8 @@ def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> 
     with screen.working(f"tracing {asked} of {m.name}"):
         by, graph = graphs.chosen(m, graphs.Request(asked, method_name, frame))
         row = compare.counted(asked, by.name, graph)
+    if isinstance(graph, Recursion):
+        row["kinds"] = [dict(zip(("bodies", "as", *HEADS), kind, strict=True)) for kind in graph.kinds]
     if json:
         screen.data({"mechanism": m.name, "frame": frame or None, "rows": [row]})
         return
@@ -107,3 +112,11 @@ def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> 
             ("nodes", str(row["nodes"]), "of the graph, inputs included"),
         ],
     )
+    if isinstance(graph, Recursion):
+        screen.line()
+        screen.line(f"Alike bodies share their code: {len(graph.cells)} kinds of them (docs/size.md)", style="bold")
+        screen.line()
+        screen.table(
+            [Column("bodies", right=True), Column("as"), *(Column(x, right=True) for x in HEADS)],
+            [tuple(map(str, kind)) for kind in graph.kinds],
+        )

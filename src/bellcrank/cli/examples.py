@@ -50,6 +50,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "bellcrank drive excavator_linkage --pilot dig",
         "bellcrank drive robot.urdf --by torque",
     ),
+    "loads": ("bellcrank loads excavator_linkage", "bellcrank loads excavator_linkage --json"),
     "costs": ("bellcrank costs", "bellcrank costs --again"),
     "cache": ("bellcrank cache", "bellcrank cache --clear"),
     "methods": ("bellcrank methods", "bellcrank methods --json"),

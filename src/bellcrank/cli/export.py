@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
+from bellcrank.cli.screen import Column
 from bellcrank.quoting import stem
 
 
@@ -30,6 +32,9 @@ def export(
     platforms: Annotated[
         str, typer.Option("--platforms", metavar="A,B", help="Of an FMU's binaries; all, or this computer's.")
     ] = "",
+    report: Annotated[
+        bool, typer.Option("--report", help="Of C: its size, stack and instructions on small processors (QEMU).")
+    ] = False,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -49,7 +54,44 @@ def export(
     how = bc.Solver(integrator or "rk4", step, method=method, form="projected" if m.loops else "minimal")
     with screen.working(f"exporting {m.name}"):
         bc.export(thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted)
+    if report and to != "c":
+        screen.fail(f"--report is of a C package, and this is --to {to}.")
+    found = measures(thing, functions or (), m.name, how, dtype) if report else []
     if json:
-        screen.data({"to": to, "written": str(path)})
+        screen.data({"to": to, "written": str(path), **({"report": found} if found else {})})
     else:
         screen.note(f"wrote {path}")
+        if found:
+            screen.table([Column(x, right=x != "processor") for x in found[0]], [_words(row) for row in found])
+
+
+def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dtype: str) -> list[dict[str, Any]]:
+    """What a step takes, processor by processor, beside what the header promises."""
+    from bellcrank.emit.c.package import Package
+    from bellcrank.exporting import embedded
+    from bellcrank.exporting.things import export_of
+
+    made = export_of(thing, functions, name, how)
+    package = Package(made.name, made.graphs, made.stepper, dtype)
+    if made.stepper is None:
+        screen.fail("--report is of a machine that takes steps; leave out --function.")
+    tick = next(t for t in package.texts if t.name == package.machine["tick"])
+    operations = sum(tick.graph.count().by_kind.values())
+    if gone := embedded.missing():
+        screen.note(f"not found: {', '.join(gone)} (Debian: {embedded.DEBIAN}); there is no emulated run")
+    with screen.working("measuring") as tell:
+        found = [embedded.host_size(package)]
+        for processor in embedded.PROCESSORS if not gone else ():
+            tell(f"on an emulated {processor}")
+            found.append(embedded.emulated(package, processor))
+    return [
+        {
+            "processor": x.processor, "code [B]": x.code, "stack [B]": x.stack, "bound [B]": tick.stack,
+            "instructions": x.instructions, "operations": operations,
+        }
+        for x in found
+    ]  # fmt: skip
+
+
+def _words(row: dict[str, Any]) -> list[str]:
+    return ["-" if x is None else f"{x:,}" if isinstance(x, int) else str(x) for x in row.values()]

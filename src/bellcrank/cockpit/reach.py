@@ -20,12 +20,10 @@ def reached(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:
     names = [lever.name for lever in machine.levers]
     if len(point) != 3:
         raise InputError(f"a place of {len(point)} numbers; expected x, y and z.")
-    if m.loops or not m.frames or any(name not in m.columns[0] or name not in m.columns[1] for name in names):
+    if not tool(machine):
         raise InputError(
-            f'"{m.name}" has no tool to be led by: sliders for the joints of a tree are needed, and a frame.'
+            f'"{m.name}" has no tool to be led by: that takes sliders for positions of a tree, and a frame.'
         )
-    if any(lever.neutral is not None for lever in machine.levers):
-        raise InputError("sliders that are forces do not lead to a place; drive by position.")
     frame = tool(machine)
     rows, columns = [m.columns[0].index(n) for n in names], [m.columns[1].index(n) for n in names]
     low, high = (np.array([getattr(lever, end) for lever in machine.levers]) for end in ("low", "high"))
@@ -47,5 +45,7 @@ def reached(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:
 
 
 def tool(machine: Machine) -> str:
-    """The frame that is led: the one that leaves the trace, which is the last."""
-    return list(machine.mechanism.frames)[-1]
+    """The frame that is led, which is the last; nothing where sliders are no positions, or loops tie them together."""
+    m = machine.mechanism
+    led = all(x.neutral is None and x.name in m.columns[0] and x.name in m.columns[1] for x in machine.levers)
+    return list(m.frames)[-1] if led and m.frames and not m.loops else ""

@@ -20,7 +20,7 @@ import numpy as np
 from bellcrank.cockpit import messages, stage
 from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.cockpit.plant import Driven, Make
-from bellcrank.cockpit.reach import reached
+from bellcrank.cockpit.reach import reached, tool
 from bellcrank.cockpit.replay import packed
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
@@ -235,6 +235,7 @@ class Session:
             "tool": asdict(m.tool) if m.tool else None,
             "pilots": list(m.pilots),
             **self.site.offered(),
+            "handle": tool(m),
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
 

@@ -63,6 +63,7 @@ class InverseDynamics:
 
     @property
     def open_loop(self) -> bool:
+        """Whether there is no feedback: all gains are zero."""
         return all(isinstance(k, (int, float)) and k == 0 for k in (*self._each(self.kp), *self._each(self.kv)))
 
     @cached_property

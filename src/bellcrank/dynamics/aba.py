@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from bellcrank.dynamics.aba_modes import Modes, modes
 from bellcrank.dynamics.kinematics import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
-from bellcrank.model.tree import Tree
+from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import NO_INERTIA, articulated
+from bellcrank.spatial.inertia import NO_INERTIA, Articulated, Inertia, articulated
 from bellcrank.spatial.motion import NO_FORCE, Acceleration, Force, Motion
+from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import ZERO, Vec
 
 STILL = articulated(NO_INERTIA)
@@ -36,21 +37,18 @@ def forward_dynamics(
     passive = passive_torque(tree, q, v)
     links, X, S = tree.links, [], []
     for link in links:
-        step("X", link.name)
-        X.append(link.transform(q))
-        S.append(link.subspace(q))
+        here = placed(link, q)
+        X.append(here[0])
+        S.append(here[1])
 
     w: list[Vec] = []
     c, pA, IA = [], [], []
     inertia = tree.inertias(q)
     for i, link in enumerate(links):
-        step("c", link.name)
-        still = Acceleration(w[link.parent] if link.parent >= 0 else ZERO, ZERO, ZERO)
-        m = X[i].acceleration(still).through_joint(along(S[i], own(link, v)), link.bias(q, v))
+        m = moved(link, X[i], S[i], q, v, w[link.parent] if link.parent >= 0 else ZERO)
         w.append(m.w)
         c.append(Motion(m.dw, m.a))
-        step("pA", link.name)
-        pA.append(inertia[i].newton_euler(Acceleration(m.w, ZERO, ZERO)) - outer[i])
+        pA.append(held(link, inertia[i], m.w, outer[i]))
         IA.append(articulated(inertia[i]))
 
     driven = [t + p for t, p in zip(tau, passive, strict=True)]
@@ -64,13 +62,7 @@ def forward_dynamics(
         if link.v_index in of:  # a node: its columns are those of the modes
             of[link.v_index].gather(S[i], IA[i], pA[i] + IA[i] @ c[i], X[i])
         for s, k in () if link.v_index in of else reversed(list(zip(S[i], link.v_index, strict=True))):
-            step("IA", link.name)
-            free = IA[i].freed(s, link.armature)
-            psi[k], D[k], IA[i] = free.psi, free.inverse, free.rest  # 2.14
-            step("u", link.name)
-            u[k] = driven[k] - s.dot(pA[i])
-            step("pA", link.name)
-            pA[i] = pA[i] + psi[k] * u[k]  # 2.16
+            psi[k], D[k], u[k], IA[i], pA[i] = eliminated(link, s, driven[k], IA[i], pA[i])
         if link.parent >= 0:
             step("IA", links[link.parent].name)
             IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
@@ -93,6 +85,39 @@ def forward_dynamics(
         for made in bent.get(i, ()):
             _put(a, made, A[i])
     return a
+
+
+# -- what one body does: the sweeps above go over all of them, and bodies.py over alike ones
+
+
+def placed(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:
+    step("X", link.name)
+    return link.transform(q), link.subspace(q)
+
+
+def moved(link: Link, X: Transform, S: Sequence[Motion], q: Vector, v: Vector, w: Vec) -> Acceleration:
+    """w of the body, and c: how it accelerates by velocities alone. w is that of its parent."""
+    step("c", link.name)
+    still = Acceleration(w, ZERO, ZERO)
+    return X.acceleration(still).through_joint(along(S, own(link, v)), link.bias(q, v))
+
+
+def held(link: Link, inertia: Inertia, w: Vec, outer: Force) -> Force:
+    """pA of the body alone."""
+    step("pA", link.name)
+    return inertia.newton_euler(Acceleration(w, ZERO, ZERO)) - outer
+
+
+def eliminated(
+    link: Link, s: Motion, driven: Scalar, IA: Articulated, pA: Force
+) -> tuple[Force, Scalar, Scalar, Articulated, Force]:
+    """psi, D and u of one axis, and what is left of IA and pA beyond it."""
+    step("IA", link.name)
+    free = IA.freed(s, link.armature)  # 2.14
+    step("u", link.name)
+    u = driven - s.dot(pA)
+    step("pA", link.name)
+    return free.psi, free.inverse, u, free.rest, pA + free.psi * u  # 2.16
 
 
 def _bent(

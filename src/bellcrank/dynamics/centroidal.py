@@ -23,11 +23,12 @@ from bellcrank.dynamics.frame_motion import axes_in_space
 from bellcrank.dynamics.kinematics import NO_MASS, Vector, poses, velocities
 from bellcrank.dynamics.rnea import joint_forces
 from bellcrank.errors import ModelError
+from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force
-from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
+from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Vec, vec
 
 Rows = list[list[Scalar]]
 
@@ -100,19 +101,29 @@ def momentum_matrix(tree: Tree, q: Vector) -> Rows:
         step("f", link.name)
         for k, Z in zip(link.v_index, link.subspace(q), strict=True):
             found.add(k, _about(c - p, (I @ Z).turned(R)))
+    for body in moving(tree):
+        R, p = X[body.link]
+        for k, f in zip(body.v_index, body.felt(q), strict=True):
+            found.add(k, _about(c - p, f.turned(R)))
     return found.rows
 
 
 def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
     """6 x nv: how momentum_matrix changes, which it does with the axes, the inertias and the centre of mass."""
     X, Ic, B, V = poses(tree, q), composites(tree, q), flows(tree, q, v), velocities(tree, q, v)
+    D = bending_rates(tree, q, v)
     c, dc, found = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), _Columns(tree.nv)
     for i, link in enumerate(tree.links):
         step("df", link.name)
         R, p = X[i]
         for k, Z, dZ in axes_in_space(link, q, v, V[i]):
             turning = (B[i] @ Z + Force(B[i].row(Z), ZERO)) * 0.5  # (dIc/dt) Z
-            f, df = (Ic[i] @ Z).turned(R), (Ic[i] @ dZ + turning).turned(R)
+            f, df = (Ic[i] @ Z).turned(R), (Ic[i] @ dZ + turning + D[i] @ Z).turned(R)
+            found.add(k, _about(c - p, df) + Force(f.lin.cross(dc), ZERO))
+    for body in moving(tree):
+        R, p = X[body.link]
+        for m, (k, own) in enumerate(zip(body.v_index, body.felt(q), strict=True)):
+            f, df = own.turned(R), (carried(V[body.link], own) + body.felt_by(m, v)).turned(R)
             found.add(k, _about(c - p, df) + Force(f.lin.cross(dc), ZERO))
     return found.rows
 
@@ -131,8 +142,29 @@ def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
 
 
 def composites(tree: Tree, q: Vector) -> list[Inertia]:
-    """Ic of every body."""
-    Ic = [link.inertia for link in tree.links]
+    """Ic of every body, as it is bent now."""
+    return _carried_up(tree, q, tree.inertias(q))
+
+
+def bending_rates(tree: Tree, q: Vector, v: Vector) -> list[Inertia]:
+    """How Ic of every body changes because bodies bend, seen from the body."""
+    own = [Inertia(0.0, ZERO, SYM_ZERO) for _ in tree.links]
+    for body in moving(tree):
+        own[body.link] = own[body.link] + body.inertia_rate(q, v)
+    return _carried_up(tree, q, own) if tree.flexible else own
+
+
+def moving(tree: Tree) -> list[Bending]:
+    """Bodies that bend, but for those on the ground: what they do, the ground takes."""
+    return [body for body in tree.flexible if body.link >= 0]
+
+
+def carried(V: Motion, f: Force) -> Force:
+    """How a force, or momentum, changes in space while it is carried along with this velocity."""
+    return Force(V.ang.cross(f.ang) + V.lin.cross(f.lin), V.ang.cross(f.lin))
+
+
+def _carried_up(tree: Tree, q: Vector, Ic: list[Inertia]) -> list[Inertia]:
     for i, link in reversed(list(enumerate(tree.links))):
         if link.parent >= 0:
             step("Ic", tree.links[link.parent].name)
@@ -143,9 +175,9 @@ def composites(tree: Tree, q: Vector) -> list[Inertia]:
 def flows(tree: Tree, q: Vector, v: Vector) -> list[Flow]:
     """B of every body and all it carries."""
     B = []
-    for link, V in zip(tree.links, velocities(tree, q, v), strict=True):
+    for link, inertia, V in zip(tree.links, tree.inertias(q), velocities(tree, q, v), strict=True):
         step("B", link.name)
-        B.append(flow(link.inertia, V))
+        B.append(flow(inertia, V))
     for i, link in reversed(list(enumerate(tree.links))):
         if link.parent >= 0:
             step("B", tree.links[link.parent].name)

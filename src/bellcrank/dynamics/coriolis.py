@@ -11,39 +11,75 @@ Solves: coriolis_matrix. Any tree, coupled joints too. Work O(n depth), span O(d
 
 so that C v are the Coriolis forces and C + C^T is the rate of the mass matrix.
 
+A body that bends has modal velocities beside the velocity V of its frame; f_k is the momentum of a unit of one of them:
+
+    C_ok = Z_o . (dI_k V/2 + V x f_k + sum_l (f_k,l + f_l,k) dn_l / 2)        f_k,l = df_k/dn_l,  dI_k = dI/dn_k
+    C_ko = dZ_o . f_k + Z_o . (-dI_k V/2 + sum_l (f_k,l - f_l,k) dn_l / 2)    C_kl = V . (f_k,l - f_l,k) / 2
+
 Departs: everything is in body coordinates, and B has 12 numbers instead of 36, as in derivatives.py.
 """
 
 from __future__ import annotations
 
-from bellcrank.dynamics.centroidal import composites, flows
+from collections.abc import Sequence
+
+from bellcrank.dynamics.centroidal import Rows, bending_rates, carried, composites, flows, moving
 from bellcrank.dynamics.flow import direction
 from bellcrank.dynamics.frame_motion import axes_in_space
 from bellcrank.dynamics.kinematics import Vector, velocities
+from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import step
+from bellcrank.spatial.motion import Motion
+
+Axes = list[tuple[int, Motion, Motion]]
 
 
-def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> list[list[Scalar]]:
+def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> Rows:
     """C, nv x nv."""
     Ic, B, X = composites(tree, q), flows(tree, q, v), [link.transform(q) for link in tree.links]
-    axes = []
-    for link, V in zip(tree.links, velocities(tree, q, v), strict=True):
+    D, V, axes = bending_rates(tree, q, v), velocities(tree, q, v), []
+    for link, own in zip(tree.links, V, strict=True):
         step("dZ", link.name)
-        axes.append(axes_in_space(link, q, v, V))
-    C: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(tree.nv)]
+        axes.append(axes_in_space(link, q, v, own))
+    C: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, link in enumerate(tree.links):
         for k, Z, dZ in axes[i]:
             step("C", link.name)
-            u, r, b = Ic[i] @ dZ + (B[i] @ Z) * 0.5, Ic[i] @ Z, B[i].row(Z) * 0.5
+            e = (D[i] @ Z) * 0.5
+            u, r, b = Ic[i] @ dZ + (B[i] @ Z) * 0.5 + e, Ic[i] @ Z, B[i].row(Z) * 0.5
             for o, Z_o, _ in axes[i]:
                 C[o][k] = C[o][k] + Z_o.dot(u)
             above = i
             while tree.links[above].parent >= 0:
                 step("C", link.name)
-                u, r = X[above].force(u), X[above].force(r)
+                u, r, e = X[above].force(u), X[above].force(r), X[above].force(e)
                 b, above = direction(X[above], b), tree.links[above].parent
                 for o, Z_o, dZ_o in axes[above]:
                     C[o][k] = C[o][k] + Z_o.dot(u)
-                    C[k][o] = C[k][o] + dZ_o.dot(r) + Z_o.ang.dot(b)
+                    C[k][o] = C[k][o] + dZ_o.dot(r) + Z_o.ang.dot(b) + Z_o.dot(e)
+    for body in moving(tree):
+        _bend(tree, q, v, body, V[body.link], axes, C)
     return C
+
+
+def _bend(tree: Tree, q: Vector, v: Vector, body: Bending, V: Motion, axes: Sequence[Axes], C: Rows) -> None:
+    """What the modes of a body add, in their own rows and columns."""
+    for m, (k, f, slope) in enumerate(zip(body.v_index, body.felt(q), body.inertia_slopes(q), strict=True)):
+        step("C", tree.links[body.link].name)
+        by, of, half = body.felt_by(m, v), body.felt_of(m, v), (slope @ V) * 0.5
+        # forces that modal velocities need, and forces on the mode that velocities need
+        there, back = half + carried(V, f) + (by + of) * 0.5, (by - of) * 0.5 - half
+        above = body.link
+        while True:
+            for o, Z, dZ in axes[above]:
+                C[o][k] = C[o][k] + Z.dot(there)
+                C[k][o] = C[k][o] + dZ.dot(f) + Z.dot(back)
+            if tree.links[above].parent < 0:
+                break
+            X = tree.links[above].transform(q)
+            there, back, f = X.force(there), X.force(back), X.force(f)
+            above = tree.links[above].parent
+        for l, j in enumerate(body.v_index):
+            gyroscopic = body.C1[m][l] - body.C1[l][m]
+            C[k][j] = C[k][j] + 0.5 * gyroscopic.dot(V.ang)

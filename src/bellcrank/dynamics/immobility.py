@@ -6,14 +6,23 @@ instead of zero, and the accelerations a confident 1e16; so M is looked at, once
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
 import numpy as np
 
 from bellcrank.dynamics import crba
 from bellcrank.errors import ModelError
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.tree import Tree
+from bellcrank.spatial.inertia import articulated
+
+Array = np.ndarray[Any, Any]
 
 # Of the matrix scaled to a unit diagonal; mechanisms that move have 1e-9 and more.
 SINGULAR = 1e-13
+HEAVY = 1e-6  # the same of one body alone, far from any doubt
+LARGE = 150  # coordinates from which on the matrix itself is not looked at
 
 
 def check(mechanism: Mechanism) -> None:
@@ -22,6 +31,13 @@ def check(mechanism: Mechanism) -> None:
     if not mechanism.nv:
         return
     q, _, _ = mechanism.random(seed=0)
+    if mechanism.nv > LARGE and not mechanism.tree.coupled:
+        if _heavy(mechanism.tree):
+            return
+        motion = _pivots(mechanism.tree, q.tolist())
+        if motion.any():
+            _refuse(mechanism, motion)
+        return
     M = np.array(crba.mass_matrix(mechanism.tree, q.tolist()), dtype=float)
     diagonal = np.diag(M)
     scale = np.sqrt(np.where(diagonal > SINGULAR * 1e-2 * diagonal.max(initial=0.0), diagonal, np.inf))
@@ -32,7 +48,57 @@ def check(mechanism: Mechanism) -> None:
         if values[0] > SINGULAR:
             return
         motion = np.abs(vectors[:, 0])
-    names = dict.fromkeys(name.partition(".")[0] for name, x in zip(mechanism.columns[1], motion) if x > 1e-3)
+    _refuse(mechanism, motion)
+
+
+def _heavy(tree: Tree) -> bool:
+    """Whether every joint moves a body that resists all its motions by itself: what hangs on it only adds to that."""
+    known: dict[tuple[object, ...], bool] = {}
+    for link in tree.links:
+        key = type(link.kind), link.inertia.numbers
+        if key not in known:
+            at_rest = link.kind.neutral()
+            columns = link.kind.subspace(at_rest)
+            if any(x != 0.0 for s in link.kind.subspace_rate(at_rest, [1.0] * link.kind.nv) for x in (*s.ang, *s.lin)):
+                return False  # its axes turn: one configuration says nothing
+            S = np.array([[*s.ang, *s.lin] for s in columns], float)
+            forces = [link.inertia @ s for s in columns]
+            own = S @ np.array([[*f.ang, *f.lin] for f in forces], float).T
+            I, m = link.inertia.I, link.inertia.m
+            scale = np.sqrt([max(I.xx, I.yy, I.zz) if any(s[:3]) else m for s in S.tolist()])
+            known[key] = bool(scale.all()) and np.linalg.eigvalsh(own / np.outer(scale, scale))[0] > HEAVY
+        if not known[key]:
+            return False
+    return True
+
+
+def _pivots(tree: Tree, q: Sequence[float]) -> Array:
+    """Which coordinates move nothing, all beyond them free to move: their pivots in the elimination of the mass matrix,
+    against the inertia that they are a part of. Work O(n); and the condition of a long chain, which is that of a
+    softer and softer spring, is not taken for a mistake.
+    """
+    X = [link.transform(q) for link in tree.links]
+    IA = [articulated(link.inertia) for link in tree.links]
+    found = np.zeros(tree.nv)
+    for i, link in reversed(list(enumerate(tree.links))):
+        for s, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
+            I, M = IA[i].I, IA[i].M
+            turns, slides = (any(x != 0.0 for x in part) for part in (s.ang, s.lin))
+            size = max(turns * max(I.xx, I.yy, I.zz), slides * max(M.xx, M.yy, M.zz), float(link.armature))
+            D = s.dot(IA[i] @ s) + link.armature
+            if not SINGULAR * size < D:
+                found[k] = 1.0
+                continue
+            IA[i] = IA[i].freed(s, link.armature).rest
+        if link.parent >= 0:
+            IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
+    return found
+
+
+def _refuse(mechanism: Mechanism, motion: Array) -> NoReturn:
+    names = dict.fromkeys(
+        name.partition(".")[0] for name, x in zip(mechanism.columns[1], motion, strict=True) if x > 1e-3
+    )
     listed = ", ".join(f'"{name}"' for name in names)
     raise ModelError(
         f'mechanism "{mechanism.name}": no force determines the accelerations, because {listed} can move '

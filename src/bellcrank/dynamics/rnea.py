@@ -33,7 +33,7 @@ def joint_forces(
     return _forces(tree, q, v, a, frames, wrench)[0]
 
 
-def _beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
+def beyond(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
     """A of a body whose parent moves so."""
     step("A", link.name)
     S = link.subspace(q)
@@ -45,7 +45,7 @@ def sweep_out(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]
     """A of every body, and then that of the ground, which falls upwards instead of all others falling down."""
     A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
     for i, link in enumerate(tree.links):
-        A[i] = _beyond(link, q, v, a, A[link.parent])
+        A[i] = beyond(link, q, v, a, A[link.parent])
     return [*(A[i] for i in range(len(tree.links))), A[-1]]
 
 
@@ -57,7 +57,7 @@ def _forces(
     f = []
     outer, inertia = external(tree, q, frames, wrench), tree.inertias(q)
     for i, link in enumerate(tree.links):
-        A[i] = _beyond(link, q, v, a, A[link.parent])
+        A[i] = beyond(link, q, v, a, A[link.parent])
         step("f", link.name)
         f.append(inertia[i].newton_euler(A[i]) - outer[i])  # 1.11, 1.12
     modal: dict[int, Scalar] = {}

@@ -58,13 +58,12 @@ MASSIVE = Topology(
     "trees, massive bodies",
     lambda tree: (
         not tree.coupled
-        and all(link.inertia.invertible for link in tree.links)
+        and all(tree.invertible)
         and not depends([link.armature for link in tree.links])  # it divides by them
     ),
     "no joint may follow another, no body may bend, every body needs mass and extent in all directions, and no "
     "armature may be free",
 )
-RIGID = Topology("trees, couplings", lambda tree: not tree.flexible, "no body may bend")
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
     "trees, couplings",
@@ -74,7 +73,10 @@ UNSPRUNG = Topology(
 FACTORED = Topology(
     "trees, couplings",
     lambda tree: (
-        not tree.flexible and all(link.inertia.invertible or not depends(link.inertia.I_centre) for link in tree.links)
+        not tree.flexible
+        and all(
+            known or not depends(link.inertia.I_centre) for known, link in zip(tree.invertible, tree.links, strict=True)
+        )
     ),
     "a body whose central inertia is free needs, nominally, extent in all directions: it is divided by; none may bend",
 )
@@ -189,12 +191,9 @@ _ROWS = (
     # closed loops: what the equations are. Dynamics of loops is a layer on the methods above
     Method("closure", closure, ("closure", "closure_jacobian", "closure_bias"), LOOPS, "nikravesh1989"),
     # what control of robots asks for
-    Method("coriolis", coriolis, ("coriolis_matrix",), RIGID, "echeandia2021"),
-    Method("centroidal", centroidal, CENTRE, RIGID, "orin2013", regrouped=False),
-    Method(
-        "frame_motion", frame_motion, FRAMES, ANY, "featherstone2008",
-        narrower=tuple((name, RIGID) for name in FRAMES if name != "poses"),
-    ),
+    Method("coriolis", coriolis, ("coriolis_matrix",), ANY, "echeandia2021"),
+    Method("centroidal", centroidal, CENTRE, ANY, "orin2013", regrouped=False),
+    Method("frame_motion", frame_motion, FRAMES, ANY, "featherstone2008"),
     # everything that has no dynamics in it
     Method("kinematics", kinematics, REST, ANY, "featherstone2008"),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bellcrank.atomic_file import path_of
 from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError, unknown
 from bellcrank.exporting.casadi_library import write_casadi
@@ -13,6 +14,8 @@ from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of
 from bellcrank.exporting.wasm import write_wasm
+from bellcrank.quoting import refused
+from bellcrank.sim.arguments import positive
 from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
@@ -60,19 +63,24 @@ def export(
         raise InputError(unknown("to", to, TO))
     short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
     chosen = grouped(Solver, "solver", solver, short)
+    if chosen.step is not None:
+        positive("step", chosen.step)
+    place = path_of(path)
     if to == "page":
         from bellcrank.exporting.page import write_page
 
-        return write_page(thing, Path(path), chosen)
+        return write_page(thing, place, chosen)
     m = mechanism_of(thing)
     if m is not None and m.loops and form is None and solver is None:
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
+    if why := refused(name) if not isinstance(name, str) else "":
+        raise InputError(f"export: name: {why}.")
     found = export_of(thing, functions, name, chosen, events)
     if to in ("fmu2", "fmu3"):
-        return write_fmu(found, Path(path), int(to[-1]), platforms)
+        return write_fmu(found, place, int(to[-1]), platforms)
     if to == "casadi":
-        return write_casadi(found, Path(path))
+        return write_casadi(found, place)
     if to == "wasm":
-        return write_wasm(found, Path(path))
+        return write_wasm(found, place)
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
-    return write_folder(Path(path), {name: text.encode() for name, text in package.files.items()})
+    return write_folder(place, {name: text.encode() for name, text in package.files.items()})

@@ -72,6 +72,10 @@ SHARED int {name}(const double **arg, double **res, long long *iw, double *w, in
 }}
 """
 
+# What FUNCTION and `source` call the parts of a function.
+TAILS = ("", "_patterns", "_where", "_names", "_n_in", "_n_out", "_name_in", "_name_out", "_sparsity_in",
+         "_sparsity_out", "_work", "_of_arrays")  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Function:
@@ -154,6 +158,11 @@ def sparse(array: Array) -> list[int]:
     return [*array.shape, *(int(x) for x in begins), *(i for c in columns for i in c)]
 
 
+def companions(word: str) -> list[str]:
+    """All other names that come with a function's."""
+    return [f"{head}{word}{tail}" for head in ("", "jac_") for tail in TAILS if head or tail]
+
+
 def functions(found: Export) -> Iterator[Function]:
     """Those that were asked for, and of a machine its rate."""
     graphs = dict(found.graphs)
@@ -162,9 +171,9 @@ def functions(found: Export) -> Iterator[Function]:
     taken = dict[str, int]()
     for name, graph in graphs.items():
         word = fresh(identifier(name)[:LONGEST_NAME], taken)
-        while f"jac_{word}" in taken:
+        while any(other in taken for other in companions(word)):
             word = fresh(word, taken)
-        taken[f"jac_{word}"] = 0
+        taken |= dict.fromkeys(companions(word), 0)
         f = Function(word, inlined(graph) if graph.calls else graph)
         yield f
         yield f.jacobian

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bellcrank.errors import CompileError, InputError, unknown
+from bellcrank.errors import CompileError, InputError, brief, unknown
 
 # What FMI 3 calls a platform: what zig calls it, what FMI 2 calls it ("" where it has no name), and how libraries end.
 PLATFORMS = {
@@ -33,6 +33,8 @@ def here() -> str:
 
 def chosen(asked: Sequence[str] | str) -> list[str]:
     """Platforms by name; "all" for all, nothing for this one."""
+    if not isinstance(asked, str | list | tuple):
+        raise InputError(f'platforms is {brief(asked)}; expected a list of names, or "all".')
     wanted = list(PLATFORMS) if asked == "all" else [asked] if isinstance(asked, str) else list(asked)
     for name in wanted:
         if name not in PLATFORMS:

@@ -41,7 +41,10 @@ def _check(path: Path, target: Path, files: Mapping[str, bytes]) -> None:
     if not target.is_dir():
         raise InputError(f"{path} is a file; expected the name of a folder, to be made or replaced.")
     known = {target / name for name in files}
-    strange = next((p for p in sorted(target.rglob("*")) if p.is_file() and p not in known), None)
+    if target == Path.cwd() or target in Path.cwd().parents:
+        raise InputError(f"{path} is the folder that this program works in, and would be replaced; name a new one.")
+    others = (p for p in sorted(target.rglob("*")) if p.is_symlink() or not p.is_dir())  # also pipes and dead links
+    strange = next((p for p in others if p not in known or p.is_symlink()), None)
     if strange is not None:
         raise InputError(
             f"{path} is there already, and {strange.relative_to(target)} in it is not of this export; it would be "

@@ -15,7 +15,8 @@ from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
-from bellcrank.sim.arguments import positive
+from bellcrank.quoting import shown
+from bellcrank.sim.arguments import listed, positive
 from bellcrank.sim.events import Event
 from bellcrank.sim.plan import STEP, TOLERANCE, chooses_steps
 from bellcrank.sim.sampling import checked as check_samples
@@ -25,6 +26,8 @@ from bellcrank.sim.systems import System, system
 
 FUNCTION = re.compile(r"(?P<name>\w+)(\((?P<frame>.+)\))?")
 DERIVATIVE = re.compile(r"d\((?P<of>.+)\)/d\((?P<wrt>\w+)\)")
+
+MOST_DERIVATIVES = 8  # "d(" in a name: two for each order
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,8 @@ def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver, e
     as a machine that takes steps, with functions beside them.
     """
     m = mechanism_of(thing)
-    wanted = [functions] if isinstance(functions, str | Graph | Kernel) else list(functions)
+    one = isinstance(functions, str | Graph | Kernel)
+    wanted = [functions] if one else listed("functions", functions, "names of quantities, graphs or kernels")
     made = {word: graph for f in wanted for word, graph in [function(m, f)]}
     if len(made) < len(wanted):
         raise InputError("functions: two of them have one name; give one of them another: Graph(name, ...).")
@@ -111,6 +115,10 @@ def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
         raise InputError(f"functions: got {brief(asked)}; expected the name of a quantity, a Graph or a Kernel.")
     if m is None:
         raise InputError(f'functions: "{asked}" is a quantity of a mechanism, and there is none here; give a Graph.')
+    if asked.count("d(") > MOST_DERIVATIVES:
+        raise InputError(
+            f"functions: {shown(asked)} is a derivative of order {asked.count('d(') // 2} or so; too high."
+        )
     if found := DERIVATIVE.fullmatch(asked):
         name, graph = function(m, found["of"])
         return f"d{name}_d{found['wrt']}", graph.jacobian(next(iter(graph.outputs)), found["wrt"])

@@ -29,6 +29,8 @@ NONE: Triple = [0.0, 0.0, 0.0]
 
 @dataclass(frozen=True)
 class Element(ABC):
+    """A force between two frames or on joints, with a name: what bc.system takes as elements=."""
+
     name: str
 
     @property

@@ -48,6 +48,7 @@ class Line(Between):
         return (self.tension(L, dL) - self.tension_at_rest(L)) * dL
 
     def tension_at_rest(self, L: Scalar) -> Scalar:
+        """The tension at the length L, at rest."""
         return self.tension(L, 0.0)
 
 
@@ -79,6 +80,7 @@ class NonlinearSpring(Line):
         return self.tension_at_rest(L) + damped
 
     def tension_at_rest(self, L: Scalar) -> Scalar:
+        """The tension at the length L, at rest."""
         return 0.0 if self.spring is None else self.spring(L - self.length)
 
     def stored(self, L: Scalar) -> Scalar:
@@ -87,6 +89,8 @@ class NonlinearSpring(Line):
 
 @dataclass(frozen=True)
 class Cable(Line):
+    """A rope between two frames: it pulls where it is longer than its length, and cannot push."""
+
     length: Scalar  # m, where it becomes taut
     stiffness: Scalar  # N/m
     damping: Scalar = 0.0  # N s/m, while it is taut

@@ -24,6 +24,8 @@ from bellcrank.scalar import Scalar, maximum, sqrt
 
 @dataclass(frozen=True)
 class Soil:
+    """Level ground that resists cutting: a force against the motion that grows with depth, and some support."""
+
     width: Scalar = 1.2  # m, of the edge
     ground: Scalar = 0.0  # m, height of the surface
     cohesion: Scalar = 30e3  # Pa, with the blade's factor in it

@@ -58,10 +58,12 @@ Vector = Sequence[Number] | Array
 class Builder(MovingConstraints):
     """Collects parts and checks each as it comes; `build()` makes the Mechanism.
 
-    b = Builder("pendulum")
-    b.body("arm", mass=1.0, com=(0, 0, -1))
-    b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
-    m = b.build()
+    >>> b = bc.Builder("pendulum")
+    >>> b.body("arm", mass=1.0, com=(0, 0, -1))
+    >>> b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
+    >>> m = b.build()
+    >>> m.mass_matrix([0.0]).tolist()
+    [[1.0]]
     """
 
     def __init__(self, name: str, gravity: Vector = (0.0, 0.0, -9.81), *, check: str = "error") -> None:

@@ -65,6 +65,10 @@ def from_dh(
     """A serial arm. degrees: theta and alpha of the table are in degrees (coordinates and limits never are).
 
     lines: what the caller has to say in the report.
+
+    >>> row = {"joint": "R", "a": 1.0, "mass": 1.0, "com": (0.5, 0, 0), "inertia": (0.01, 0.1, 0.1)}
+    >>> bc.from_dh("two rods", [row, row]).nv
+    2
     """
     if convention not in ("classic", "modified"):
         raise ModelError(f'mechanism "{name}": {unknown("convention", convention, ("classic", "modified"))}')

@@ -3,6 +3,7 @@
 from bellcrank.graph.graph import Count, Graph, Pulled, trace
 from bellcrank.graph.layout import Layout
 from bellcrank.graph.program import Ports, Program
+from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node, Tape, Value
 
-__all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Pulled", "Tape", "Value", "trace"]
+__all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Pulled", "Recursion", "Tape", "Value", "trace"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class Count:
         """mul + add + sub + div: the number the literature compares."""
         return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
 
+    def _repr_html_(self) -> str:
+        return str(view("notebook").count(self))
+
     def __str__(self) -> str:
         cells = [(kind, n) for kind, n in self.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
         widths = [max(len(kind), len(str(n))) for kind, n in cells]
@@ -50,10 +53,16 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
+    """A function as data: named inputs and outputs, and the operations between. Prints as assignments; `evaluate` runs
+    it on numbers, `count` and `span` say what it costs, `derivative`, `jvp` and `vjp` are graphs again.
+    """
+
     name: str
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Array]  # object arrays of nodes and floats
     tape: Tape = field(repr=False)
+
+    opaque: ClassVar[bool] = False  # whether it does not say which of its outputs are constants or inputs
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -67,7 +76,18 @@ class Graph:
                 stack.extend(node.operands)
         return [self.tape.nodes[serial] for serial in sorted(live)]
 
+    @property
+    def size(self) -> int:
+        """How many nodes it has."""
+        return len(self.nodes)
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """Of the outputs."""
+        return {name: array.shape for name, array in self.outputs.items()}
+
     def count(self) -> Count:
+        """How many operations of each kind some output needs."""
         kinds = dict.fromkeys(KINDS, 0)
         for node in self.nodes:
             if node.op == "call":
@@ -79,7 +99,7 @@ class Graph:
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """The time on one processor; `work / span` is the most that many of them can gain."""
-        weight = _weights(cost)
+        weight = weights(cost)
         return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
@@ -97,7 +117,7 @@ class Graph:
         return path[::-1]
 
     def _finish(self, cost: Mapping[str, float] | None) -> dict[int, float]:
-        weight = _weights(cost)
+        weight = weights(cost)
         finish: dict[int, float] = {}
         for node in self.nodes:
             own = node.args[0].span(cost) if node.op == "call" else weight[node.op]
@@ -161,9 +181,9 @@ class Graph:
             at += size
         results = self.evaluate(**named)
         return [
-            array.reshape((*array.shape[: array.ndim - self.outputs[name].ndim], -1))[..., k]
+            array.reshape((*array.shape[: array.ndim - len(self.shapes[name])], -1))[..., k]
             for name, array in results.items()
-            for k in range(self.outputs[name].size)
+            for k in range(math.prod(self.shapes[name]))
         ]
 
     def call(self, **values: Any) -> dict[str, Array]:
@@ -183,9 +203,9 @@ class Graph:
             return self.evaluate(**dict(zip(self.inputs, _split(flat, self.inputs), strict=True)))
         results = iter(tape.call(self, *flat))
         found = {}
-        for name, array in self.outputs.items():
-            found[name] = np.empty(array.shape, dtype=object)
-            for index in np.ndindex(*array.shape):
+        for name, shape in self.shapes.items():
+            found[name] = np.empty(shape, dtype=object)
+            for index in np.ndindex(*shape):
                 found[name][index] = next(results)
         return found
 
@@ -324,10 +344,14 @@ class Graph:
         outputs = {name: array.shape for name, array in self.outputs.items()}
         return f"<Graph {self.name}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
 
+    def _repr_html_(self) -> str:
+        return str(view("notebook").graph(self))
+
     def __str__(self) -> str:
         return listing.assignments(self.name, self.inputs, self.outputs, self.nodes)
 
     def dot(self) -> str:
+        """The graph in the language of Graphviz."""
         return listing.dot(self.name, self.outputs, self.nodes)
 
     def svg(self) -> str:
@@ -335,6 +359,7 @@ class Graph:
         return str(view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
 
     def json(self) -> str:
+        """Inputs, outputs and nodes as JSON."""
         return listing.json_text(self.name, self.inputs, self.outputs, self.nodes)
 
 
@@ -361,7 +386,8 @@ def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
     return arrays
 
 
-def _weights(cost: Mapping[str, float] | None) -> dict[str, float]:
+def weights(cost: Mapping[str, float] | None) -> dict[str, float]:
+    """Of every operation: as told, or as the table has it."""
     return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 

@@ -24,7 +24,7 @@ class Task:
 
     def score(self, g: Ground) -> float:
         """0 to 100: what is done of it, less half of what was done beside it or beyond."""
-        inside, near = _within(self.low, self.high, 0.0), _within(self.low, self.high, AROUND)
+        inside, near = within(self.low, self.high, 0.0), within(self.low, self.high, AROUND)
         h, cell = g.heights, CELL * CELL
         beside = near & ~inside
         if self.depth:
@@ -38,7 +38,7 @@ class Task:
         return 100.0 * min(max((done - 0.5 * wrong) / wanted, 0.0), 1.0)
 
 
-def _within(low: tuple[float, float], high: tuple[float, float], more: float) -> Array:
+def within(low: tuple[float, float], high: tuple[float, float], more: float) -> Array:
     """Cells in a rectangle, and so much around it."""
     at = np.arange(ROW) * CELL - HALF
     x = (at >= low[0] - more - 1e-9) & (at <= high[0] + more + 1e-9)

@@ -66,6 +66,29 @@ class Bending:
             Force(self.C0[k] + _sum(self.C1[k], n), self.A[k] + _sum(self.E[k], n)) for k in range(len(n))
         ]  # fmt: skip
 
+    def felt_by(self, k: int, v: Vector) -> Force:
+        """How felt(q)[k] changes with the modal velocities."""
+        dn = self.own(v)
+        return Force(_sum(self.C1[k], dn), _sum(self.E[k], dn))
+
+    def felt_of(self, k: int, v: Vector) -> Force:
+        """How the modes' felt(q), each times its velocity, change with coordinate k."""
+        dn = self.own(v)
+        return Force(_sum([row[k] for row in self.C1], dn), _sum([row[k] for row in self.E], dn))
+
+    def inertia_slopes(self, q: Vector) -> list[Inertia]:
+        """How `inertia` changes with each coordinate."""
+        n, felt = self.coordinates(q), self.felt(q)
+        return [
+            Inertia(0.0, f.lin, self.I1[k] + _double(_sum_sym(self.I2[k], n))) for k, f in enumerate(felt)
+        ]  # fmt: skip
+
+    def inertia_rate(self, q: Vector, v: Vector) -> Inertia:
+        h, I = ZERO, SYM_ZERO
+        for slope, rate in zip(self.inertia_slopes(q), self.own(v), strict=True):
+            h, I = h + slope.h * rate, I + _scaled(slope.I, rate)
+        return Inertia(0.0, h, I)
+
     def momentum(self, q: Vector, v: Vector) -> Force:
         """What the modal velocities add to that of the rigid body."""
         total = NO_FORCE

@@ -36,10 +36,19 @@ def level(checks: object) -> str:
 
 
 def finite(where: str, what: str, values: object) -> None:
+    if _fine(values):
+        return
     values = nominal(values)
     array = np.asarray(values, dtype=float)
     if not np.all(np.abs(array) < HUGE):  # NaN is not below anything
         raise ModelError(f"{where}: {what} is {values}; expected finite numbers (below {HUGE:g}). Correct the source.")
+
+
+def _fine(values: object) -> bool:
+    """A number, three, or three times three, as most are: looked at without making an array of them."""
+    if type(values) is float:
+        return abs(values) < HUGE
+    return type(values) is tuple and all(map(_fine, values))
 
 
 def names(what: str, items: Iterable[str]) -> None:

@@ -43,19 +43,25 @@ def turning(joints: Sequence[Joint], ground: str) -> dict[str, Turning]:
 
     A hinge in a body that turns about another direction lets its child turn about all: the other one goes round it.
     """
-    found = {ground: np.zeros((0, 3))}
-    for j in nominal(list(joints)):
-        carried = found[j.parent] @ np.asarray(j.rotation, dtype=float)  # in the joint's frame
-        columns = KINDS[j.kind]().subspace(KINDS[j.kind]().neutral())
-        own = len(np.flatnonzero([any((*s.ang,)) for s in columns]))
-        if own > 1 or (own == 1 and not _along(carried, np.asarray(j.axis, dtype=float))):
-            found[j.child] = np.eye(3)
-        elif own == 1:
-            axis = np.asarray(j.axis, dtype=float)
-            found[j.child] = axis[None] / np.linalg.norm(axis)
-        else:
-            found[j.child] = carried
+    found, known = {ground: np.zeros((0, 3))}, dict[tuple[object, ...], Turning]()
+    alike: dict[bytes, Turning] = {}
+    for j in joints:
+        rotation, axis = nominal((j.rotation, j.axis))
+        key = id(found[j.parent]), j.kind, rotation, axis
+        if key not in known:  # alike joints on alike bodies are asked once
+            made = _turned(found[j.parent] @ np.asarray(rotation, dtype=float), j.kind, np.asarray(axis, dtype=float))
+            known[key] = alike.setdefault(made.tobytes(), made)
+        found[j.child] = known[key]
     return found
+
+
+def _turned(carried: Turning, kind: str, axis: Array) -> Turning:
+    """carried: what its parent can turn about, in the joint's frame."""
+    columns = KINDS[kind]().subspace(KINDS[kind]().neutral())
+    own = len(np.flatnonzero([any((*s.ang,)) for s in columns]))
+    if own > 1 or (own == 1 and not _along(carried, axis)):
+        return np.eye(3)
+    return axis[None] / np.linalg.norm(axis) if own == 1 else carried
 
 
 def _along(directions: Turning, axis: Array) -> bool:
@@ -75,7 +81,14 @@ def check_energy(mechanism: Mechanism) -> Iterator[Line]:
     """An error where a mass matrix has a negative eigenvalue; a warning where it may have, for all that is known."""
     m = mechanism.at() if mechanism.parameters else mechanism
     turns = turning(m.joints, m.ground)
-    doubtful = [b.name for b in m.bodies if not _proven(b, turns[b.name])]
+    proven: dict[tuple[object, ...], bool] = {}
+    doubtful = []
+    for b in m.bodies:
+        key = b.mass, b.inertia, id(turns[b.name])
+        if key not in proven:
+            proven[key] = _proven(b, turns[b.name])
+        if not proven[key]:
+            doubtful.append(b.name)
     if not doubtful:
         return
     listed = ", ".join(f'"{name}"' for name in doubtful[:8]) + (", ..." if len(doubtful) > 8 else "")

@@ -69,19 +69,19 @@ def tree_of(
     # F of every body in the user's body frame; -1 is the ground's in the world.
     F: dict[int, Pose] = {-1: _ground_frame([standing(j) for j in joints], constants(given), main, nominal(gravity))}
     links: list[Link] = []
+    poses: dict[tuple[object, ...], Pose] = {}
+    indices, alike = _indices(joints), dict[tuple[object, ...], tuple[Pose, Kind, Transform, Inertia]]()
     for i, j in enumerate(joints):
-        at_zero = F[parent[i]].inverse() @ given[i]  # the user's body frame in the parent's F
-        child = main[i]
+        up, child, b = parent[i], main[i], bodies[i]
         ahead = (given[child], joints[child]) if child is not None else None
-        com = constant(np.asarray(bodies[i].com))
-        F[i] = _frame(standing(j), nominal(at_zero), nominal(ahead), com, FARTHEST_FOOT * size)
-        if depends(j.axis, j.second_axis, ahead or at_zero):
-            F[i] = Pose(following(F[i].R, j), np.zeros(3))
-        place = at_zero @ F[i]
-        p = clean(place.p, size if parent[i] >= 0 else size + float(np.linalg.norm(nominal(j.point))))
-        kind, moves = _motion(j, place.R, p, size, nodes)
-        inertia = _inertia(bodies[i], F[i], size)
-        links.append(Link(bodies[i].name, parent[i], j, kind, Transform(moves), inertia, *_indices(i, joints)))
+        # What is made of the same numbers is the same, and made once: large mechanisms repeat themselves.
+        key = (id(F[up]), up < 0, _told(j), ahead and _told(ahead[1]), b.mass, b.com, b.inertia, j.name in nodes and i)
+        if key not in alike:
+            made = _place(j, b, given[i], F[up], ahead, size, up < 0, nodes)
+            own = (made[0].R.tobytes(), made[0].p.tobytes()) if not depends(made[0].R, made[0].p) else (i,)
+            alike[key] = (poses.setdefault(own, made[0]), *made[1:])
+        F[i], kind, moves, inertia = alike[key]
+        links.append(Link(b.name, up, j, kind, moves, inertia, *indices[i]))
     g = clean(product(F[-1].R.T, np.asarray(gravity)), max(1e-3, float(np.linalg.norm(nominal(gravity)))))
     return Tree(
         tuple(links),
@@ -89,9 +89,35 @@ def tree_of(
         sum(KINDS[j.kind].nv for j in joints if j.mimic is None),
         vec(g.tolist()),
         Transform(_constant_moves(F[-1])),
-        {f.name: (index[f.body], *_in_frame(F[index[f.body]].inverse() @ _pose_of(f), size)) for f in frames.values()},
+        _seen(frames, index, F, size),
         flexible=tuple(_bending(body, index, F, links) for body in flexible),
     )
+
+
+def _told(j: Joint) -> tuple[object, ...]:
+    """All of a joint that its frame follows from."""
+    return j.kind, j.rotation, j.point, j.axis, j.second_axis, j.pitch
+
+
+def _place(
+    j: Joint,
+    b: Body,
+    given: Pose,
+    up: Pose,
+    ahead: tuple[Pose, Joint] | None,
+    size: float,
+    on_ground: bool,
+    nodes: Mapping[str, Node],
+) -> tuple[Pose, Kind, Transform, Inertia]:
+    """F of a body; and how it moves, with its inertia, in that. up: F of its parent. ahead: where its main child is."""
+    at_zero = up.inverse() @ given  # the user's body frame in the parent's F
+    F = _frame(standing(j), nominal(at_zero), nominal(ahead), constant(np.asarray(b.com)), FARTHEST_FOOT * size)
+    if depends(j.axis, j.second_axis, ahead or at_zero):
+        F = Pose(following(F.R, j), np.zeros(3))
+    place = at_zero @ F
+    p = clean(place.p, size + float(np.linalg.norm(nominal(j.point))) if on_ground else size)
+    kind, moves = _motion(j, place.R, p, size, nodes)
+    return F, kind, Transform(moves), _inertia(b, F, size)
 
 
 def _bending(body: Modal, index: Mapping[str, int], F: Mapping[int, Pose], links: Sequence[Link]) -> Bending:
@@ -148,13 +174,15 @@ def _apart(p: Array, z: Array, size: float) -> tuple[Array, float]:
     return (rest, offset) if p.all() and np.count_nonzero(rest) == 1 else (p, 0.0)
 
 
-def _indices(i: int, joints: Sequence[Joint]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where joint i's coordinates stand in q and v; a mimic's are its master's."""
-    m = joints[i].mimic
-    at = i if m is None else next(k for k, j in enumerate(joints) if j.name == m.joint)
-    before = [KINDS[j.kind] for j in joints[:at] if j.mimic is None]
-    q, v, kind = sum(k.nq for k in before), sum(k.nv for k in before), KINDS[joints[at].kind]
-    return tuple(range(q, q + kind.nq)), tuple(range(v, v + kind.nv))
+def _indices(joints: Sequence[Joint]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Where the coordinates of every joint stand in q and v; a mimic's are its master's."""
+    own, q, v = {}, 0, 0
+    for j in joints:
+        if j.mimic is None:
+            kind = KINDS[j.kind]
+            own[j.name] = tuple(range(q, q + kind.nq)), tuple(range(v, v + kind.nv))
+            q, v = q + kind.nq, v + kind.nv
+    return [own[j.name if j.mimic is None else j.mimic.joint] for j in joints]
 
 
 def _ground_frame(
@@ -261,6 +289,21 @@ def _constant_moves(pose: Pose) -> list[Move]:
 
 def _pose_of(f: Frame | Joint) -> Pose:
     return Pose(np.asarray(f.rotation), np.asarray(f.point))
+
+
+def _seen(
+    frames: Mapping[str, Frame], index: Mapping[str, int], F: Mapping[int, Pose], size: float
+) -> dict[str, tuple[int, Mat, Vec]]:
+    """The user's frames in those of their bodies."""
+    known: dict[tuple[object, ...], tuple[Mat, Vec]] = {}
+    found = {}
+    for f in frames.values():
+        body = index[f.body]
+        key = id(F[body]), f.rotation, f.point
+        if key not in known:
+            known[key] = _in_frame(F[body].inverse() @ _pose_of(f), size)
+        found[f.name] = (body, *known[key])
+    return found
 
 
 def _in_frame(pose: Pose, size: float) -> tuple[Mat, Vec]:

@@ -169,7 +169,15 @@ def _in_order(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> li
 def _doubts(bodies: Sequence[Body], welded: _Welded, checks: str) -> list[Line]:
     """Inertias that no body can have; an error where checks is "error"."""
     turns = turning(welded.moving, welded.ground)
-    found = [_doubt(b, welded.places[b.name], turns) for b in bodies]
+    fine: set[tuple[object, ...]] = set()  # what alike bodies have
+    found = []
+    for b in bodies:
+        body, R, _ = welded.places[b.name]
+        key = b.mass, b.inertia, R.tobytes(), id(turns[body])
+        if key not in fine:
+            found.append(_doubt(b, welded.places[b.name], turns))
+            if found[-1] is None:
+                fine.add(key)
     for doubt in found if checks == "error" else []:
         check.refuse(doubt)
     return check.doubts([doubt for doubt in found if doubt is not None])

@@ -88,10 +88,10 @@ class Kind(ABC):
         return NO_INERTIA
 
 
-def turn_z(q: Scalar, angle0: float) -> Turn:
+def turn_z(q: Scalar, angle0: Scalar) -> Turn:
     """A turn by q + angle0; an offset of quarter turns only swaps and negates sine and cosine."""
-    quarters = angle0 / (math.pi / 2)
-    if quarters == round(quarters):
+    quarters = angle0 / (math.pi / 2) if isinstance(angle0, float | int) else math.inf  # alike bodies share a symbol
+    if quarters < math.inf and quarters == round(quarters):
         c, s = cos(q), sin(q)
         for _ in range(round(quarters) % 4):
             c, s = -s, c

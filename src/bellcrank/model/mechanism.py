@@ -28,7 +28,7 @@ from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
-from bellcrank.stairs import above
+from bellcrank.stairs import above, view
 from bellcrank.text import table
 
 if TYPE_CHECKING:
@@ -111,10 +111,12 @@ class Mechanism(Quantities):
 
     @cached_property
     def nq(self) -> int:
+        """How many positions there are."""
         return sum(KINDS[j.kind].nq for j in self.own_joints)
 
     @cached_property
     def nv(self) -> int:
+        """How many velocities there are: less than nq where joints have quaternions."""
         return sum(KINDS[j.kind].nv for j in self.own_joints)
 
     @cached_property
@@ -197,6 +199,7 @@ class Mechanism(Quantities):
         return above("dynamics.loops").analysis(self)
 
     def frame(self, name: str) -> Frame:
+        """A frame by its name; an error says which there are."""
         if name not in self.frames:
             raise InputError(f'mechanism "{self.name}": {unknown("frame", name, self.frames)}')
         return self.frames[name]
@@ -251,6 +254,9 @@ class Mechanism(Quantities):
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""
         return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
+
+    def _repr_html_(self) -> str:
+        return str(view("notebook").mechanism(self))
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bellcrank.model.bending import Bending
 from bellcrank.model.kind import Kind
@@ -54,7 +55,7 @@ class Link:
         """Columns of dS/dt."""
         m = self.joint.mimic
         dS = self.kind.subspace_rate(self.coordinates(q), self.velocities(v))
-        return dS if m is None else [dS[0] * m.multiplier]
+        return dS if m is None else [d * m.multiplier for d in dS]
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         return self.kind.bias(self.coordinates(q), self.velocities(v))
@@ -112,6 +113,18 @@ class Tree:
     def following(self) -> bool:
         """Whether a joint follows another; nodes of one body do not, they are one."""
         return any(link.joint.mimic is not None and link.kind.name != "modal" for link in self.links)
+
+    @cached_property
+    def invertible(self) -> tuple[bool, ...]:
+        """Of every link, whether its inertia is; alike ones are asked once."""
+        known: dict[tuple[Scalar, ...], bool] = {}
+        found = []
+        for link in self.links:
+            key = link.inertia.numbers
+            if key not in known:
+                known[key] = link.inertia.invertible
+            found.append(known[key])
+        return tuple(found)
 
     def inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
         """Of every link, about its F, as it is bent now."""

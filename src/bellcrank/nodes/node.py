@@ -90,6 +90,8 @@ class Tape:
     def results(self, call: Node) -> list[Value]:
         """The outputs of a call. What was called hands some of its inputs on as they came: those are not waited for."""
         function, *values = call.args
+        if function.opaque:
+            return [self.node("result", call, i) for i in range(sum(map(math.prod, function.shapes.values())))]
         given = dict(zip(function.elements, values, strict=True))
 
         def result(i: int, x: Value) -> Value:

@@ -30,6 +30,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
+        """Whether ours agrees with what is printed."""
         return {None: "", True: "agrees", False: "differs"}[self.agrees]
 
 
@@ -49,6 +50,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
+    """One experiment of a paper: its name, paper, section, what it is, and the file that does it."""
+
     name: str
     paper: str
     section: str
@@ -56,6 +59,7 @@ class Experiment:
     file: str  # of papers/, with a function `run`
 
     def run(self) -> Result:
+        """Does it, and gives its results."""
         found: Result = import_module(f"bellcrank.papers.{self.file}").run()
         return found
 

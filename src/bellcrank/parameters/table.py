@@ -19,7 +19,14 @@ Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., name
 
 
 def parameter(name: str, value: float, unit: str = "") -> Free:
-    """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told."""
+    """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told.
+
+    >>> b = bc.Builder("pendulum")
+    >>> b.body("arm", mass=bc.parameter("arm.mass", 1.0, "kg"), com=(0, 0, -1))
+    >>> b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
+    >>> b.build().mass_matrix([0.0], parameters={"arm.mass": 2.0}).tolist()
+    [[2.0]]
+    """
     if not isinstance(name, str) or not name:
         raise InputError(f'a parameter\'s name is {name!r}; expected a text, such as "boom.mass".')
     if why := refused(name):

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bellcrank.atomic_file import write_whole
+from bellcrank.atomic_file import path_of, write_whole
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
 from bellcrank.record.formats import SUFFIXES, format_of
 
@@ -18,7 +18,7 @@ RETRY_HINT = 'The record is still in memory: call save("...") again'
 
 def save(run: Record, path: str | Path) -> Path:
     """Writes the record; the end of the name says how: .parquet, .csv, .npz or .mcap."""
-    path = Path(path)
+    path = path_of(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
             f'{path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}". {RETRY_HINT} with one of these.'
@@ -29,9 +29,11 @@ def save(run: Record, path: str | Path) -> Path:
 
 def load(path: str | Path) -> Record:
     """Reads a file that `save` wrote."""
-    path = Path(path)
+    path = path_of(path, ReadError)
     if path.suffix.lower() not in SUFFIXES:
         raise ReadError(f'{path}: records end in {", ".join(SUFFIXES)}; got "{path.suffix}".')
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end
+        raise ReadError(f"{path} is no plain file; expected a record.")
     kind = format_of(path.suffix.lower())
     try:
         with open(path, "rb") as stream:

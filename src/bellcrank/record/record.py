@@ -155,6 +155,7 @@ class Record:
 
     @property
     def t(self) -> Array:
+        """Time in seconds, (*batch, rows)."""
         return self["t"]
 
     @property
@@ -315,10 +316,10 @@ class Record:
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Writes the page of one run (see html): one file that needs nothing else, not even a network."""
-        from bellcrank.atomic_file import write_whole
+        from bellcrank.atomic_file import path_of, write_whole
 
         text = self.html(lane).encode()
-        return write_whole(Path(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: what a file would have. Functions that derive columns stay here."""
@@ -338,6 +339,9 @@ class Record:
     def __repr__(self) -> str:
         batch = f"{self.runs} runs of " if self.batch else ""
         return f"<{self._called[4:].capitalize()}: {batch}{len(self)} rows, {len(self.columns)} columns>"
+
+    def _repr_html_(self) -> str:
+        return str(view("notebook").record(self))
 
     def __str__(self) -> str:
         from bellcrank.record.summary import summary

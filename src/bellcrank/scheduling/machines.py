@@ -98,6 +98,10 @@ class Topology:
 
 @dataclass(frozen=True)
 class Machine:
+    """A parallel machine as data: its processors and channels (topology), what each operation costs, and what a message
+    costs: start + word times its words; overlapped: a processor computes while its messages travel.
+    """
+
     name: str
     topology: Topology
     cost: Mapping[str, float] = field(default_factory=lambda: STEPS)  # of an operation, by name
@@ -108,6 +112,7 @@ class Machine:
 
     @property
     def processors(self) -> int:
+        """How many there are."""
         return self.topology.processors
 
     def message(self, words: int) -> float:

@@ -51,6 +51,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Schedule:
+    """Which task runs on which processor and when, and which messages go between; html() is its page."""
+
     tasks: Tasks
     machine: Machine
     where: tuple[int, ...]  # processor of each task
@@ -62,6 +64,7 @@ class Schedule:
 
     @property
     def makespan(self) -> float:
+        """When the last task ends, in the machine's unit."""
         return max(self.finish, default=0.0)
 
     @cached_property
@@ -88,14 +91,17 @@ class Schedule:
 
     @property
     def speedup(self) -> float:
+        """How many times as fast as one processor."""
         return self.work / self.makespan if self.makespan else 1.0
 
     @property
     def used(self) -> int:
+        """How many processors have anything to do."""
         return len(set(self.where))
 
     @property
     def efficiency(self) -> float:
+        """Speed-up for each processor."""
         return self.speedup / self.machine.processors
 
     @property
@@ -213,6 +219,7 @@ class Schedule:
 
     @property
     def facts(self) -> Mapping[str, Any]:
+        """All its numbers by name: makespan, speedup, work, span, idle, messages, ..."""
         return {
             "makespan": self.makespan, "work": self.work, "span": self.span, "bound": self.bound,
             "speedup": self.speedup, "efficiency": self.efficiency, "processors": self.machine.processors,
@@ -221,6 +228,7 @@ class Schedule:
         }  # fmt: skip
 
     def json(self) -> str:
+        """Tasks, messages and facts as JSON."""
         tasks = [
             {
                 "name": t.name,

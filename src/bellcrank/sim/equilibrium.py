@@ -46,6 +46,7 @@ class Equilibrium:
 
     @property
     def v(self) -> Array:
+        """Velocities, all zero: it rests."""
         return np.zeros(self.system.mechanism.nv)
 
     @property

@@ -23,6 +23,7 @@ from bellcrank.sim.operating_point import Point, point
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tangents import Slopes, Tangents, motions
+from bellcrank.stairs import view
 from bellcrank.text import table
 
 if TYPE_CHECKING:
@@ -145,6 +146,11 @@ class Linear:
                 f'the linearisation of "{self.plant.system.mechanism.name}" is not finite there: the configuration is '
                 "singular, or a function of the system has no derivative at this point. Move it a little aside."
             )
+
+    def _repr_html_(self) -> str:
+        known = not self.batch and bool(np.isfinite(self.A).all())
+        poles = np.linalg.eigvals(self.A) if known else np.zeros(0)
+        return str(view("notebook").poles(str(self), poles, self.step is not None))
 
     def __str__(self) -> str:
         n, m = len(self.states), len(self.inputs)

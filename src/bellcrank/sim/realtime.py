@@ -130,9 +130,11 @@ class Drive:
 
     @property
     def running(self) -> bool:
+        """Whether its thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
+        """Ends the thread and waits for it; the record stays."""
         self.shared.set("stop", 1)
         for thread in (self._thread, getattr(self, "_writer", None)):
             if thread is not None and thread is not threading.current_thread():
@@ -140,13 +142,16 @@ class Drive:
         self._drain()
 
     def pause(self) -> None:
+        """Stands still, with its state kept, until resume()."""
         self.shared.set("pause", 1)
 
     def resume(self) -> None:
+        """Goes on after pause(), without catching up."""
         self.shared.set("pause", 0)
 
     @property
     def paused(self) -> bool:
+        """Whether it stands still."""
         return bool(self.shared.get("pause"))
 
     def slow(self, factor: float) -> None:
@@ -212,6 +217,7 @@ class Drive:
 
     @property
     def deadlines(self) -> Deadlines:
+        """How long periods took, how late they began and how many were missed; prints itself."""
         x = self.shared
         words = {name: x.get(name) for name in block.WORDS}
         kept = x.costs.copy(), x.delays.copy(), x.log.copy()

@@ -69,6 +69,7 @@ class Sampled:
 
     @property
     def name(self) -> str:
+        """What it is called in errors: its function's name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     @property

@@ -287,6 +287,7 @@ class Stepper:
 
     @property
     def elements(self) -> tuple[str, ...]:
+        """Names of the elements of the state."""
         return tuple(self.simulator.dynamics.ports.elements)
 
     @property

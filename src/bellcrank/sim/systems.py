@@ -38,6 +38,10 @@ Vector = Sequence[Scalar]
 
 @dataclass(frozen=True, eq=False)
 class System:
+    """A mechanism with what moves it: actuators, control, forces, inputs, outputs. Made by bc.system, which checks that
+    they fit; never changed.
+    """
+
     mechanism: Mechanism
     actuators: tuple[Actuator, ...] = ()
     control: Control | None = None
@@ -81,6 +85,7 @@ class System:
 
     @property
     def control_name(self) -> str:
+        """What the control is called in records and errors."""
         return _called(self.control)
 
     @cached_property
@@ -92,15 +97,18 @@ class System:
 
     @property
     def nx(self) -> int:
+        """How many states actuators and control have."""
         return len(self.states)
 
     @property
     def size(self) -> int:
+        """How many states there are in all: nq + nv + nx."""
         return self.mechanism.nq + self.mechanism.nv + self.nx
 
     # -- over any scalar
 
     def split(self, y: Vector) -> tuple[Named, Named, Named]:
+        """The state y taken apart: q, v, x."""
         m = self.mechanism
         q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
         return Named("q", m.columns[0], q), Named("v", m.columns[1], v), Named("x", [s.name for s in self.states], x)

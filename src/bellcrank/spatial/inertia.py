@@ -35,6 +35,12 @@ class Inertia:
         return Force(euler_moment(self.I, m) + self.h.cross(m.a), m.a * self.m + m.K @ self.h)
 
     @property
+    def numbers(self) -> tuple[Scalar, ...]:
+        """All ten."""
+        h, I = self.h, self.I
+        return self.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz
+
+    @property
     def centre(self) -> Vec:
         """h / m; the origin where there is no mass."""
         return ZERO if is_zero(self.m) else self.h * (1.0 / self.m)

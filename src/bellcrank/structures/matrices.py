@@ -176,7 +176,7 @@ def _moments(
     D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
     nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
-    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found)
+    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found, places, phi)
 
 
 def _weighed(M: Any, phi: Array, each: int) -> Array:

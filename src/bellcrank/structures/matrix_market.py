@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,16 @@ LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "doub
 MOST = 2e8
 
 
-def read_matrix(path: str | os.PathLike[str]) -> Array:
-    """The matrix in a Matrix Market file (.mtx), dense."""
-    where = f'matrix file "{path}"'
-    try:
-        lines = Path(path).read_text("ascii", errors="replace").splitlines()
-    except OSError as error:
-        raise ReadError(f"{where}: {error.strerror or error}.") from None
+def matrix_market(where: str, lines: Sequence[str]) -> Array:
+    """The matrix, dense."""
     head = lines[0].lower().split() if lines else []
     if len(head) != 5 or head[0] != "%%matrixmarket" or head[1] != "matrix":
-        raise ReadError(f'{where}: begins with {lines[:1]}; expected "%%MatrixMarket matrix ...".')
+        raise ReadError(f'{where}: begins with {list(lines[:1])}; expected "%%MatrixMarket matrix ...".')
     layout, field, symmetry = head[2:]
     for given, known in ((layout, LAYOUTS), (field, FIELDS), (symmetry, SYMMETRIES)):
         if given not in known:
             raise ReadError(f'{where}: is "{given}"; expected {" or ".join(known)}.')
-    numbers = _numbers(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
+    numbers = numbers_of(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
     width = 3 if layout == "coordinate" else 2
     if len(numbers) < width or any(x != int(x) or x < 0 for x in numbers[:width]):
         raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
@@ -42,7 +36,7 @@ def read_matrix(path: str | os.PathLike[str]) -> Array:
     return _coordinates(where, sizes, rest, symmetry) if width == 3 else _array(where, sizes, rest, symmetry)
 
 
-def _numbers(where: str, lines: list[str]) -> Array:
+def numbers_of(where: str, lines: list[str]) -> Array:
     try:
         return np.array(" ".join(lines).split(), dtype=float)
     except ValueError as error:
@@ -51,7 +45,7 @@ def _numbers(where: str, lines: list[str]) -> Array:
 
 def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
     rows, columns, entries = sizes
-    _complete(where, 3 * entries, len(rest))
+    complete(where, 3 * entries, len(rest))
     i, j, x = rest.reshape(entries, 3).T
     i, j = i.astype(int) - 1, j.astype(int) - 1
     if entries and (min(i.min(), j.min()) < 0 or i.max() >= rows or j.max() >= columns):
@@ -68,15 +62,15 @@ def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
     """Column by column; of a symmetric one from the diagonal down."""
     rows, columns = sizes
     if symmetry == "general":
-        _complete(where, rows * columns, len(rest))
+        complete(where, rows * columns, len(rest))
         return rest.reshape(columns, rows).T.copy()
-    _complete(where, rows * (rows + 1) // 2, len(rest))
+    complete(where, rows * (rows + 1) // 2, len(rest))
     A = np.zeros((rows, rows))
     A.T[np.triu_indices(rows)] = rest
     return np.asarray(A + np.tril(A, -1).T)
 
 
-def _complete(where: str, expected: int, found: int) -> None:
+def complete(where: str, expected: int, found: int) -> None:
     if found != expected:
         what = "it was cut short" if found < expected else "its sizes are wrong"
         raise ReadError(f"{where}: {found} numbers where its sizes say {expected}: {what}. Write it again.")

@@ -41,6 +41,8 @@ class Moments:
     nodes: Mapping[str, tuple[Array, Array, Array]]  # shift, turn (modes x 3) and second (modes x modes x 3)
     places: Mapping[str, Array]  # of the nodes
     reduction: Reduction
+    grid: Array  # places of all nodes of the finite elements, n x 3
+    shapes: Array  # how they move with the modes, n x 3 x modes
 
     def __str__(self) -> str:
         return str(self.reduction)
@@ -145,7 +147,22 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
         nodes[name] = shapes[6 * n : 6 * n + 3].T, shapes[6 * n + 3 : 6 * n + 6].T, second
     I = np.trace(S2) * np.eye(3) - S2
     places = {name: beam.nodes[n] for name, n in at.items()}
-    return Moments(mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction)
+    return Moments(
+        mass,
+        h / mass,
+        I,
+        reduction.omega,
+        A,
+        B,
+        D,
+        E,
+        F,
+        nodes,
+        places,
+        reduction,
+        beam.nodes,
+        shapes.reshape(-1, 6, m)[:, :3],
+    )
 
 
 def _after(beam: Beam) -> Array:

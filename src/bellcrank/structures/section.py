@@ -34,10 +34,12 @@ class Material:
 
     @classmethod
     def steel(cls) -> Material:
+        """210 GPa, 7850 kg/m^3."""
         return cls(2.1e11, 0.3, 7850.0)
 
     @classmethod
     def aluminium(cls) -> Material:
+        """70 GPa, 2700 kg/m^3."""
         return cls(7.0e10, 0.33, 2700.0)
 
 
@@ -113,18 +115,22 @@ class Section:
 
     @classmethod
     def rectangle(cls, width: float, height: float) -> Section:
+        """A solid rectangle: width (y), height (z)."""
         return cls("rectangle", (width, height))
 
     @classmethod
     def circle(cls, diameter: float) -> Section:
+        """A round bar of this radius."""
         return cls("circle", (diameter,))
 
     @classmethod
     def tube(cls, diameter: float, wall: float) -> Section:
+        """A round tube: outer radius, wall."""
         return cls("tube", (diameter, wall))
 
     @classmethod
     def box(cls, width: float, height: float, wall: float) -> Section:
+        """A hollow rectangle: width (y), height (z), wall."""
         return cls("box", (width, height, wall))
 
     @classmethod
@@ -134,6 +140,7 @@ class Section:
 
     @property
     def numbers(self) -> Numbers:
+        """Area, second moments, torsion and shear as the beam elements take them."""
         return SHAPES[self.shape](*self.dimensions)
 
     def towards(self, other: Section, s: float) -> Section:
@@ -169,6 +176,7 @@ class Profile:
 
     @classmethod
     def of(cls, section: Section, material: Material) -> Profile:
+        """From one section all along, or two for the two ends."""
         n, E, G, rho = section.numbers, material.E, material.G, material.density
         stiffness = E * n.area, G * n.area * n.ky, G * n.area * n.kz, G * n.J, E * n.Iy, E * n.Iz
         return cls(*stiffness, rho * n.area, rho * n.Iy, rho * n.Iz)

@@ -16,6 +16,7 @@ from bellcrank.extras import extra
 from bellcrank.record import Record
 from bellcrank.sim import Event
 from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.stairs import view
 from bellcrank.studies.chunk import ran
 from bellcrank.studies.engine import client_of, done_chunks
 from bellcrank.studies.folder import Folder, provenance
@@ -84,6 +85,11 @@ class Study:
         from bellcrank.studies.page import written
 
         return written(self, Path(path) if path is not None else self.folder / "study.html")
+
+    def _repr_html_(self) -> str:
+        from bellcrank.studies.page import html
+
+        return str(view("notebook").frame(str(self), html(self), 640))
 
     def __str__(self) -> str:
         failed = self.failures

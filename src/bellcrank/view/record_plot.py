@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.atomic_file import write_whole
+from bellcrank.atomic_file import path_of, write_whole
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 from bellcrank.quoting import mathtext
@@ -57,7 +57,7 @@ def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
     few = f", {len(drawn)} of {run.runs} runs" if len(drawn) < run.runs else f", {run.runs} runs" if run.batch else ""
     figure.suptitle(mathtext(f"{repr(run)[1:].partition(':')[0]}{few}"))
     if path is not None:
-        _write(figure, Path(path))
+        _write(figure, path_of(path))
     return figure
 
 

@@ -26,7 +26,7 @@ from bellcrank.emit.c.package_texts import (
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
-from bellcrank.quoting import comment, identifier
+from bellcrank.quoting import comment, identifier, markdown
 from bellcrank.version import __version__
 
 WORDS = ("state", "inputs", "parameters", "outputs", "rates")  # structs
@@ -47,13 +47,14 @@ class Package:
         if dtype not in REALS:
             raise InputError(unknown("dtype", dtype, REALS))
         self.name, self.stepper, self.dtype, self.columns = (
-            identifier(name)[:LONGEST_NAME],
+            identifier(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
             stepper,
             dtype,
             columns or {},
         )
         self.real = REALS[dtype][0]
-        self.title = f"{comment(name)} in C99, {self.real}; made by bellcrank {__version__}"
+        made = f"in C99, {self.real}; made by bellcrank {__version__}"
+        self.title, self.heading = f"{comment(name)} {made}", f"{markdown(name)} {made}"
         taken = {f"{self.name}_{word}": 0 for word in (*WORDS, *CALLS)}
         own = stepper.graphs if stepper is not None else {}
         self.machine = {word: f"{self.name}_{word}" for word in own}
@@ -230,7 +231,12 @@ class Package:
         status = "; ".join(f"{k} {text}" for k, text in STATUS.items() if watched or k in FIXED_STATUS)
         program = PROGRAM.format(name=self.name, status=status, step=self.stepper.step) if self.stepper else ""
         return README.format(
-            name=self.name, title=self.title, flags=FLAGS, functions="\n".join(rows), program=program, loops=self.loops
+            name=self.name,
+            title=self.heading,
+            flags=FLAGS,
+            functions="\n".join(rows),
+            program=program,
+            loops=self.loops,
         )
 
     @property

@@ -29,7 +29,7 @@ from bellcrank.emit.cpu import llvm
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.order import order
-from bellcrank.graph import Graph, trace
+from bellcrank.graph import Graph, Recursion, trace
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import cos, maximum, minimum, sin
@@ -74,6 +74,9 @@ def _numbers(p: Parts) -> list[float]:
 
 def parts(g: Graph) -> Parts:
     """What the graph has, and what the graphs have that it calls, as often as it does."""
+    if isinstance(g, Recursion):
+        each = [[n * x for x in _numbers(parts(cell.graph))] for cell, n in zip(g.cells, g.counts, strict=True)]
+        return Parts(*(sum(numbers) for numbers in zip(*each, strict=True)))
     called = [node.args[0] for node in g.nodes if node.op == "call"]
     c = Counter(OPS[node.op].kind for node in g.nodes if node.op not in PLUMBING)
     angles = {node.args[0] for node in g.nodes if node.op in ("sin", "cos")}
@@ -87,7 +90,7 @@ def parts(g: Graph) -> Parts:
         calls=c["trig"] - sines + c["exp"],
         recalls=recalls(g),
         reads=len(used),
-        writes=sum(array.size for array in g.outputs.values()),
+        writes=sum(map(math.prod, g.shapes.values())),
         extremes=extremes,
     )
     return Parts(*(sum(numbers) for numbers in zip(*map(_numbers, [own, *map(parts, called)]), strict=True)))

@@ -65,10 +65,12 @@ class Kernel:
 
     @cached_property
     def graph(self) -> Graph:
+        """What it was compiled from: traced again where the code came from disk."""
         return self._graph()
 
     @cached_property
     def source(self) -> str:
+        """The text that was compiled."""
         return self._source()
 
     def derivative(self, wrt: str, of: str = "") -> Kernel:

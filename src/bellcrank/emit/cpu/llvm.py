@@ -15,7 +15,7 @@ from bellcrank.emit.cpu.plan import MATRIX, Item, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import order
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -25,6 +25,10 @@ NARROW = 40  # window of the order where the next block's sines fill the gaps: f
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
+    if isinstance(graph, Recursion):
+        from bellcrank.emit.cpu import rolled_module  # which is made of what is here
+
+        return rolled_module.source(graph, width, dtype)
     sequence = items(graph, order(graph))
     state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
     first: list[Item] = []
@@ -38,11 +42,15 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         state.function("state"),
         block.function("block"),
         one(graph, state),
-        _many(graph, block),
+        many(graph, block),
         block.w.pooled(),
-        "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to",
+        writable(),
     ]
     return "\n".join(parts)
+
+
+def writable() -> str:
+    return "@writable = global i64 0 ; llvmlite's memory manager aborts on a module that has nothing to write to"
 
 
 def _waits(graph: Graph) -> bool:
@@ -62,7 +70,7 @@ def library(w: Writer) -> list[str]:
 
 def arrays(graph: Graph) -> list[str]:
     """Names of all arrays, inputs first."""
-    return [f"in_{symbol(n)}" for n in graph.inputs] + [f"out_{symbol(n)}" for n in graph.outputs]
+    return [f"in_{symbol(n)}" for n in graph.inputs] + [f"out_{symbol(n)}" for n in graph.shapes]
 
 
 def workspace(slots: int, w: Writer) -> tuple[str, str]:
@@ -88,7 +96,7 @@ def one(graph: Graph, state: Speller, name: str = "one") -> str:
 }}"""
 
 
-def _many(graph: Graph, block: Speller) -> str:
+def many(graph: Graph, block: Speller) -> str:
     """Whole blocks in a loop, the last moved back so that it ends with the last row; fewer rows than lanes one by one.
 
     Rows that two blocks share are computed twice, and equal: inputs and outputs never overlap. A block that does

@@ -41,7 +41,7 @@ class Cpu:
         """A module with the entry that Python calls."""
         from bellcrank.emit.cpu import entry
 
-        outputs = [array.shape for array in graph.outputs.values()]
+        outputs = list(graph.shapes.values())
         if len(outputs) != 1 or not graph.inputs:
             return text
         limit = ALL_ROWS if self.threads == 1 else 2 * rows_per_thread(graph, self.dtype)

@@ -47,6 +47,21 @@ class Modal(Kind):
             columns.append(Motion((db - b.cross(db)) * s, along if R is None else R.T @ along))
         return columns
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Motion]:
+        R, b, rate = _rotation(self._b(q)), self._b(q), self._b(v)
+        s = 2.0 / (1.0 + b.dot(b))
+        ds = -(s * s * b.dot(rate))
+        w = (rate - b.cross(rate)) * s
+        assert self.node is not None
+        found = []
+        for k, turn in enumerate(self.node.turn):
+            db = vec(turn) * 0.5
+            along, change = self._slope(k, q), self._slope(k, v) - vec(self.node.shift[k])
+            if R is not None:
+                along, change = R.T @ along, R.T @ change
+            found.append(Motion((db - b.cross(db)) * ds - rate.cross(db) * s, change - w.cross(along)))
+        return found
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         R, b, db = _rotation(self._b(q)), self._b(q), self._b(v)
         s = 2.0 / (1.0 + b.dot(b))

@@ -1,0 +1,280 @@
+"""From a mechanism of many bodies to a Recursion: each class of alike bodies is traced once.
+
+What bodies hand to each other (dynamics/bodies.py) is made of numbers; which of those are constants, so that the next
+body folds them away, is found by going round until nothing changes: at first nothing is known, a body on the ground
+gets what the ground hands over, and whatever two bodies hand to one class differently becomes a symbol there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics.alike import Alike, Arrangement, arranged, classes
+from bellcrank.dynamics.bodies import BODIES, FromChildren, FromParent, Hands
+from bellcrank.dynamics.quantities import POSITIONS
+from bellcrank.graph.cells import RESULT, Cell, handed, taken
+from bellcrank.graph.graph import Graph, Shape
+from bellcrank.graph.recursion import Recursion, Run
+from bellcrank.graph.recursion import Tree as Places
+from bellcrank.model import Tree
+from bellcrank.model.joints import SHIPPED
+from bellcrank.nodes.node import Node, Tape
+from bellcrank.scalar import step
+
+Array = np.ndarray[Any, Any]
+VARIES = object()
+
+
+def rollable(tree: Tree, method: str, quantity: str) -> bool:
+    """Whether the method is also written for one body, and the tree has nothing that concerns more than a neighbour."""
+    plain = not (tree.coupled or tree.loops or tree.springs or tree.flexible)
+    return plain and (method, quantity) in BODIES
+
+
+def as_shipped(tree: Tree) -> bool:
+    """Whether all joints are of the package: of others nobody knows what they branch on."""
+    return all(SHIPPED.get(kind.name) is kind for kind in {type(link.kind) for link in tree.links})
+
+
+def rolled(name: str, tree: Tree, method: str, quantity: str, inputs: dict[str, Shape]) -> Recursion:
+    """The graph of a quantity, with a cell for each class of bodies."""
+    groups = classes(tree)
+    arrangement = arranged(tree, groups)
+    places = _places(tree, groups, arrangement, list(inputs))
+    tracing = _Tracing(tree, groups, BODIES[method, quantity], list(inputs), _neighbours(places, len(groups)))
+    return Recursion(
+        name,
+        inputs,
+        (quantity, tree.nv),
+        tracing.cells(),
+        [g.table for g in _sorted(groups, arrangement.order)],
+        places,
+    )
+
+
+def _sorted(groups: Sequence[Alike], order: Array) -> list[Alike]:
+    """The same classes with their members, and rows, in the order of the places."""
+    rank = np.empty(len(order), int)
+    rank[order] = np.arange(len(order))
+    found = []
+    for g in groups:
+        by = np.argsort(rank[g.members], kind="stable")
+        found.append(Alike(g.link, g.members[by], g.table[by], g.on_ground, g.children))
+    return found
+
+
+def _places(tree: Tree, groups: Sequence[Alike], arrangement: Arrangement, inputs: Sequence[str]) -> Places:
+    order, n = arrangement.order, len(arrangement.order)
+    rank = np.empty(n + 1, int)
+    rank[order], rank[n] = np.arange(n), -1  # the last for -1: the ground
+    links = [tree.links[i] for i in order.tolist()]
+    parent = rank[np.array([link.parent for link in links])]
+    count = np.zeros(n, int)
+    children = np.full((n, max(1, int(np.bincount(parent[parent >= 0], minlength=1).max(initial=1)))), -1)
+    for i, up in enumerate(parent.tolist()):
+        if up >= 0:
+            children[up, count[up]] = i
+            count[up] += 1
+    elements = {x: _elements([link.q_index if x in POSITIONS else link.v_index for link in links]) for x in inputs}
+    elements[RESULT] = _elements([link.v_index for link in links])
+    of = np.empty(n, int)
+    for k, g in enumerate(groups):
+        of[rank[g.members]] = k
+    done, made = [0] * len(groups), []
+    for begin, end, period in arrangement.runs:
+        cells, rows = of[begin : begin + period].tolist(), []
+        for i, k in enumerate(cells):
+            rows.append(done[k] + cells[:i].count(k))
+        for k in cells:
+            done[k] += (end - begin) // period
+        made.append(Run(tuple(cells), begin, end, tuple(rows)))
+    return Places(parent, children, elements, tuple(made), arrangement.chained)
+
+
+def _elements(indices: Sequence[tuple[int, ...]]) -> Array:
+    found = np.full((len(indices), max(1, *map(len, indices))), -1)
+    for i, mine in enumerate(indices):
+        found[i, : len(mine)] = mine
+    return found
+
+
+def _neighbours(places: Places, groups: int) -> list[set[tuple[int, int]]]:
+    """Of each class, the classes of children, and as which child."""
+    of = np.empty(len(places.parent), int)
+    for run in places.runs:
+        of[run.begin : run.end] = run.cells * run.repeats
+    found: list[set[tuple[int, int]]] = [set() for _ in range(groups)]
+    for j in range(places.children.shape[1]):
+        has = places.children[:, j] >= 0
+        for up, child in np.unique(np.stack([of[has], of[places.children[has, j]]], axis=1), axis=0).tolist():
+            found[up].add((child, j))
+    return found
+
+
+class _Tracing:
+    """Runs the body of every class on symbols, channel by channel."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        groups: Sequence[Alike],
+        body: Callable[..., Any],
+        inputs: Sequence[str],
+        children: Sequence[set[tuple[int, int]]],
+    ) -> None:
+        self.tree, self.groups, self.body, self.names, self.children = tree, groups, body, inputs, children
+        self.tapes = [Tape(g.names) for g in groups]
+        self.shapes = [
+            {x: (len(g.link.q_index if x in POSITIONS else g.link.v_index),) for x in inputs} for g in groups
+        ]
+        self.symbols = [
+            {x: tape.inputs(x, shape) for x, shape in shapes.items()}
+            for tape, shapes in zip(self.tapes, self.shapes, strict=True)
+        ]
+        self.received: list[list[Any]] = [[] for _ in groups]  # of each class, by channel
+        self.outwards: list[bool] = []
+        self.widths: list[int] = []
+
+    def cells(self) -> list[Cell]:
+        while True:
+            asked = self._asked(0)
+            if asked is None:
+                break
+            self.outwards.append(isinstance(asked, FromParent))
+            self._settle(asked)
+        return [self._cell(k) for k in range(len(self.groups))]
+
+    def _start(self, k: int) -> Any:
+        step("")
+        link = self.groups[k].link
+        return self.body(link, self.tree.gravity, *(list(x) for x in self.symbols[k].values()))
+
+    def _asked(self, k: int) -> FromParent | FromChildren | None:
+        """What the body asks for after all it has received."""
+        running, asked = self._start(k), None
+        asked = next(running)
+        try:
+            for x in self.received[k]:
+                asked = running.send(x)
+                assert isinstance(asked, Hands)
+                asked = next(running)
+        except StopIteration:
+            return None
+        return asked  # type: ignore[no-any-return]
+
+    def _given(self, k: int, more: Sequence[Any]) -> list[Any]:
+        """What the body hands on for all it receives, by channel; and at the end its results."""
+        running, given = self._start(k), list[Any]()
+        next(running)
+        try:
+            for x in [*self.received[k], *more]:
+                asked = running.send(x)
+                assert isinstance(asked, Hands)
+                given.append(asked.value)
+                next(running)
+        except StopIteration as end:
+            given.append(end.value)
+        return given
+
+    def _settle(self, asked: FromParent | FromChildren) -> None:
+        """What every class receives through one more channel."""
+        channel, n = len(self.outwards) - 1, len(self.groups)
+        outwards = self.outwards[channel]
+        like: Any = asked.ground if isinstance(asked, FromParent) else None
+        known: dict[tuple[int, int], list[Any]] = {}  # (class, child or -1) -> constants, or VARIES
+        if outwards:
+            for k, g in enumerate(self.groups):
+                if g.on_ground:
+                    known[k, -1] = list(_leaves(like))
+        waiting = set(range(n))
+        while waiting:
+            k = next(k for k in sorted(waiting) if self._ready(k, outwards, known))  # parents, or children, come first
+            waiting.discard(k)
+            value = self._value(k, channel, outwards, like, known)
+            given = self._given(k, [value])[channel]
+            like = given if like is None else like
+            mine = [VARIES if isinstance(x, Node) else float(x) for x in _leaves(given)]
+            for other, slot in self._receivers(k, outwards):
+                before = known.get((other, slot))
+                after = mine if before is None else [_joined(a, b) for a, b in zip(before, mine, strict=True)]
+                if before is None or any(a is not b and a != b for a, b in zip(before, after, strict=True)):
+                    known[other, slot] = after
+                    waiting.add(other)
+        self.widths.append(len(list(_leaves(like))))
+        for k in range(n):
+            self.received[k].append(self._value(k, channel, outwards, like, known))
+
+    def _ready(self, k: int, outwards: bool, known: dict[tuple[int, int], list[Any]]) -> bool:
+        slots = [-1] if outwards else range(self.groups[k].children)
+        return all((k, j) in known for j in slots)
+
+    def _receivers(self, k: int, outwards: bool) -> Iterator[tuple[int, int]]:
+        if outwards:
+            yield from sorted({(child, -1) for child, _ in self.children[k]})
+        else:
+            for up, mine in enumerate(self.children):
+                yield from ((up, j) for child, j in sorted(mine) if child == k)
+
+    def _value(self, k: int, channel: int, outwards: bool, like: Any, known: dict[tuple[int, int], list[Any]]) -> Any:
+        """What class k receives: symbols where that varies."""
+        if outwards and self.groups[k].on_ground:
+            return _rebuilt(like, iter(known[k, -1]))
+        tape = self.tapes[k]
+
+        def symbols(name: str, constants: Sequence[Any]) -> Any:
+            values = (tape.node("input", name, e) if c is VARIES else c for e, c in enumerate(constants))
+            return _rebuilt(like, values)
+
+        if outwards:
+            return symbols(taken(channel), known[k, -1])
+        return [symbols(taken(channel, j), known[k, j]) for j in range(self.groups[k].children)]
+
+    def _cell(self, k: int) -> Cell:
+        g = self.groups[k]
+        *given, result = self._given(k, [])
+        outputs = {handed(i): _array(list(_leaves(x))) for i, x in enumerate(given)} | {RESULT: _array(list(result))}
+        tape = self.tapes[k]
+        outputs = {key: _array([tape.value(x) for x in array]) for key, array in outputs.items()}
+        cell = Cell(Graph(g.link.name, {}, {}, tape), tuple(self.outwards), g.children, g.on_ground)
+        inputs: dict[str, Shape] = dict(self.shapes[k])
+        for i, width in enumerate(self.widths):
+            inputs |= dict.fromkeys(cell.sources(i), (width,))
+        if g.names:
+            inputs["p"] = (len(g.names),)
+        name = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
+        return Cell(Graph(name, inputs, outputs, tape), cell.outwards, g.children, g.on_ground)
+
+
+def _joined(a: Any, b: Any) -> Any:
+    return a if a is not VARIES and b is not VARIES and a == b else VARIES
+
+
+def _array(values: Sequence[Any]) -> Array:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def _leaves(thing: Any) -> Iterator[Any]:
+    """The numbers in a structure of vectors and matrices, always in the same order."""
+    if is_dataclass(thing):
+        for f in fields(thing):
+            yield from _leaves(getattr(thing, f.name))
+    elif isinstance(thing, tuple | list):
+        for x in thing:
+            yield from _leaves(x)
+    else:
+        yield thing
+
+
+def _rebuilt(thing: Any, numbers: Iterator[Any]) -> Any:
+    """The same structure with other numbers."""
+    if is_dataclass(thing):
+        return type(thing)(*(_rebuilt(getattr(thing, f.name), numbers) for f in fields(thing)))  # type: ignore[misc]
+    if isinstance(thing, tuple | list):
+        return type(thing)(_rebuilt(x, numbers) for x in thing)
+    return next(numbers)

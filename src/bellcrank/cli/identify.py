@@ -1,0 +1,75 @@
+"""Base parameters: what forces can tell of a robot; a motion that tells most; and what measured forces say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
+from bellcrank.cli.screen import Column
+from bellcrank.errors import InputError
+
+
+@app.command()
+def identify(
+    name: MechanismArg,
+    joints: Annotated[
+        str | None, typer.Option("--joints", metavar="A,B", help="Every joint's: armature, damping, friction, ...")
+    ] = None,
+    lock: Annotated[str, typer.Option("--lock", metavar="A,B", help="Joints of a file that do not move.")] = "",
+    actuated: Annotated[str, typer.Option("--actuated", metavar="A,B", help="Driven joints, with closed loops.")] = "",
+    excite: Annotated[Path | None, typer.Option("--excite", metavar="FILE", help="Write a motion: .csv")] = None,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Of that motion.")] = 20.0,
+    rate: Annotated[float, typer.Option("--rate", metavar="HZ", help="Of its samples.")] = 100.0,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Measured: t, JOINT.q .v .a .tau, .csv .parquet")
+    ] = None,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "warn",
+    json: JsonOpt = False,
+) -> None:
+    """Print the base parameters of a mechanism: the numbers, and sums of them, that forces can tell.
+
+    --excite writes a motion within the limits along which they are told best, --data estimates them from measurements.
+    """
+    import bellcrank as bc
+    from bellcrank.identify.measured import measured
+
+    locked = _listed(lock)
+    m = bc.read(name, base=base, check=check, lock=locked) if locked else mechanism(name, base, check)
+    found = bc.identify.base_parameters(m, _listed(joints) if joints is not None else None, _listed(actuated))
+    if excite is not None:
+        if excite.suffix.lower() != ".csv":
+            raise InputError(f"--excite {excite}: expected the name of a .csv file.")
+        with screen.working("looking for a motion"):
+            motion = bc.identify.excite(found, seconds, rate)
+        screen.note(f"condition {motion.cost:.3g}, wrote {motion.save(excite)}")
+    told = bc.identify.estimate(found, *measured(m, data, found.actuated)) if data is not None else None
+    values = told.values if told is not None else found.nominal
+    if json:
+        rows = [
+            {"name": n, "combination": found.combination(k), "value": float(values[k])}
+            | ({"error": float(told.errors[k])} if told is not None else {})
+            for k, n in enumerate(found.names)
+        ]
+        screen.data({"mechanism": m.name, "numbers": len(found.numbers), "base": rows})
+        return
+    screen.line(f"{m.name}: {len(found)} base parameters of {len(found.numbers)} numbers", style="bold")
+    screen.line()
+    head = [Column("base parameter", wrap=True, least=24), Column("nominal", right=True)]
+    cells = [[found.combination(k), f"{x:.6g}"] for k, x in enumerate(found.nominal)]
+    if told is not None:
+        head += [Column("found", right=True), Column("error", right=True)]
+        cells = [[*row, f"{told.values[k]:.6g}", f"{told.errors[k]:.2g}"] for k, row in enumerate(cells)]
+    screen.table(head, cells)
+    if told is not None:
+        for words in told.untold:
+            screen.line(f"the motion does not tell {words}", style="yellow")
+        if told.lost:
+            screen.line(f"lost in the noise: {', '.join(told.lost)}", style="dim")
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,115 @@
+"""Recursions as what one body does: for mechanisms of so many bodies that alike ones share their code.
+
+A method of the table sweeps over all links at once. Here is the same for one link, as a generator that asks for what
+its neighbours hand over and says what it hands on:
+
+    w = yield FromParent(ZERO)         what the parent handed on; a body on the ground gets the value named here
+    yield Hands(w)                     what this body hands on, in the direction of the last question
+    parts = yield FromChildren()       what each child handed on
+
+What is computed between two questions belongs to one sweep over the tree. It returns its elements of the result. The
+equations themselves are those of the method's own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.dynamics import aba, rnea
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Link
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.motion import NO_FORCE, Acceleration, Motion
+from bellcrank.spatial.vector import ZERO, Vec
+
+
+@dataclass(frozen=True)
+class FromParent:
+    ground: Any
+
+
+@dataclass(frozen=True)
+class FromChildren:
+    pass
+
+
+@dataclass(frozen=True)
+class Hands:
+    value: Any
+
+
+Body = Generator[FromParent | FromChildren | Hands, Any, list[Scalar]]
+
+
+def forward_dynamics(link: Link, gravity: Vec, q: Vector, v: Vector, tau: Vector) -> Body:
+    """aba.py, for one body."""
+    X, S = aba.placed(link, q)
+    w = yield FromParent(ZERO)
+    m = aba.moved(link, X, S, q, v, w)
+    yield Hands(m.w)
+    c, pA, IA = Motion(m.dw, m.a), aba.held(link, link.inertia, m.w, NO_FORCE), articulated(link.inertia)
+    parts = yield FromChildren()
+    for inertia, force in parts:
+        IA, pA = IA + inertia, pA + force
+    step("passive", link.name)
+    driven = [t + p for t, p in zip(tau, link.passive(q, v), strict=True)]
+    psi, D, u = {}, {}, {}
+    for s, k in reversed(list(zip(S, link.v_index, strict=True))):
+        psi[k], D[k], u[k], IA, pA = aba.eliminated(link, s, driven[k], IA, pA)
+    yield Hands((X.articulated(IA), X.force(pA + IA @ c)))
+    up = yield FromParent(Motion(ZERO, -gravity))
+    step("a", link.name)
+    A, a = X.motion(up) + c, []
+    for s, k in zip(S, link.v_index, strict=True):
+        a.append(u[k] * D[k] - A.dot(psi[k]))
+        A = A + s * a[-1]
+    yield Hands(A)
+    return a
+
+
+def inverse_dynamics(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector) -> Body:
+    """rnea.py, for one body: what its joint must give, springs and friction overcome."""
+    tau = yield from _rigid(link, gravity, q, v, a)
+    passive = link.passive(q, v)
+    step("tau - passive", link.name)
+    return [t - p for t, p in zip(tau, passive, strict=True)]
+
+
+def bias(link: Link, gravity: Vec, q: Vector, v: Vector) -> Body:
+    return _rigid(link, gravity, q, v, [0.0] * len(v))
+
+
+def coriolis_torque(link: Link, gravity: Vec, q: Vector, v: Vector) -> Body:
+    return bias(link, ZERO, q, v)
+
+
+def gravity_torque(link: Link, gravity: Vec, q: Vector) -> Body:
+    still = [0.0] * len(link.v_index)
+    return _rigid(link, gravity, q, still, still)
+
+
+def _rigid(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector) -> Body:
+    up = yield FromParent(Acceleration(ZERO, ZERO, -gravity))
+    A = rnea.beyond(link, q, v, a, up)
+    yield Hands(A)
+    step("f", link.name)
+    f = link.inertia.newton_euler(A)
+    parts = yield FromChildren()
+    for force in parts:
+        f = f + force
+    yield Hands(link.transform(q).force(f))
+    step("tau", link.name)
+    return [s.dot(f) + link.armature * a[k] for s, k in zip(link.subspace(q), link.v_index, strict=True)]
+
+
+# By method and quantity: those that are also written for one body.
+BODIES: dict[tuple[str, str], Callable[..., Body]] = {
+    ("aba", "forward_dynamics"): forward_dynamics,
+    ("rnea", "inverse_dynamics"): inverse_dynamics,
+    ("rnea", "bias"): bias,
+    ("rnea", "coriolis_torque"): coriolis_torque,
+    ("rnea", "gravity_torque"): gravity_torque,
+}

@@ -1,0 +1,60 @@
+"""Object files for other processors than this one's, by the same LLVM from the same text.
+
+    lanes = PROCESSORS["aarch64"].lanes("float64")
+    text, slots = loop.source(program, lanes, lanes)
+    object_code(text, "aarch64")                         to be linked with libm, for Linux
+
+A processor that multiplies and adds at once gives the bits that this one gives, where that does, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bellcrank.emit.cpu.host import llvm
+from bellcrank.errors import CompileError, InputError, unknown
+
+
+@dataclass(frozen=True)
+class Processor:
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    abi: str = ""
+
+    def lanes(self, dtype: str) -> int:
+        return max(1, self.vector_bytes // (8 if dtype == "float64" else 4))
+
+
+PROCESSORS = {
+    "aarch64": Processor("aarch64-unknown-linux-gnu", "generic", "+neon", 16),
+    "riscv64": Processor("riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c", 8, "lp64d"),
+}
+
+
+@cache
+def _initialised() -> Any:
+    binding = llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def object_code(text: str, processor: str) -> bytes:
+    """The object file of a module of LLVM IR."""
+    if processor not in PROCESSORS:
+        raise InputError(unknown("processor", processor, PROCESSORS))
+    p, binding = PROCESSORS[processor], _initialised()
+    machine = binding.Target.from_triple(p.triple).create_target_machine(
+        cpu=p.cpu, features=p.features, opt=3, reloc="pic", abiname=p.abi
+    )
+    try:
+        module: Any = binding.parse_assembly(text, binding.create_context())
+        module.triple, module.data_layout = p.triple, str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+    return bytes(machine.emit_object(module))

@@ -1,0 +1,198 @@
+"""A Recursion as loops of LLVM IR: one function for each row of cells that comes again and again, and for each channel.
+
+    void @rolled(ptr ws, ptr in..., ptr out...)
+
+Arrays are as in routine.py: an element is as wide as the lanes, and nothing is transposed here. What goes from a cell
+to the next one stays in registers (it is a phi of the loop), and is only written where somebody else reads it: at the
+ends of a run, and where several hang on one. What later loops need lies in the workspace, all of a place together:
+
+    angles, sines, cosines       of all places, each in one piece, so that one call makes them
+    handed on                    (place, element of all channels)
+    kept                         (place, field)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cpu.rolled_loop import ANGLES, Loop
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph.recursion import Recursion
+from bellcrank.quoting import symbol
+
+Array = np.ndarray[Any, Any]
+MOST_CALLS = 40  # runs that are called one by one; more are gone through by a table
+
+
+@dataclass
+class Workspace:
+    """Where things lie in it, in slots as wide as the lanes."""
+
+    r: Recursion
+    trig_width: int
+    lanes: int
+    angle_of: Array = field(init=False)  # (places, most of a place) -> number of the angle
+
+    def __post_init__(self) -> None:
+        counts = [cut.count for cut in self.r.cuts]
+        each = np.zeros(self.places, int)
+        for run in self.r.tree.runs:
+            for k, cell in enumerate(run.cells):
+                each[run.at(k)] = counts[cell]
+        before = np.concatenate([[0], np.cumsum(each)])
+        self.count = int(before[-1])
+        self.angle_of = before[:-1, None] + np.arange(max(1, *counts))[None]
+        ratio = self.trig_width // self.lanes
+        self.room = -(-self.count // ratio) * ratio
+        self.starts = np.cumsum([0, *(sum(w) for w in self.r.wanted)]).tolist()
+        self.field: dict[tuple[int, int], int] = {}
+        for k, w in enumerate(self.r.wanted):
+            for e in np.flatnonzero(w).tolist():
+                self.field[k, e] = len(self.field)
+        self.kept = max(cut.kept for cut in self.r.cuts)
+        self.handed_at = 3 * self.room
+        self.kept_at = self.handed_at + self.places * len(self.field)
+        self.size = self.kept_at + self.places * self.kept
+
+    @property
+    def places(self) -> int:
+        return len(self.r.tree.parent)
+
+
+class Rolled:
+    """The text of all loops of a recursion, for so many lanes."""
+
+    def __init__(self, r: Recursion, lanes: int, trig_width: int, dtype: str, tag: str) -> None:
+        self.r, self.lanes, self.trig_width, self.dtype, self.tag = r, lanes, trig_width, dtype, tag
+        self.at = Workspace(r, trig_width, lanes)
+        self.w = Writer(lanes, dtype)
+        self.patterns = list(dict.fromkeys(run.cells for run in r.tree.runs))
+        self.runs_of = {p: [run for run in r.tree.runs if run.cells == p] for p in self.patterns}
+        self.indices: dict[str, Array] = {}  # tables of places that no formula gives
+        names = [f"in_{symbol(n)}" for n in r.inputs] + [f"out_{symbol(r.output[0])}"]
+        self.parameters = ", ".join(f"ptr noalias %{n}" for n in ("ws", *names))
+
+    @property
+    def size(self) -> int:
+        """Slots of the workspace."""
+        return self.at.size
+
+    def text(self) -> str:
+        parts = []
+        for k in (ANGLES, *range(len(self.r.outwards))):
+            for p, pattern in enumerate(self.patterns):
+                parts.append(Loop(self, k, pattern, self._name(k, p)).text())
+        driver = self._driver()
+        return "\n".join([*self._constants(), *parts, driver])
+
+    def _name(self, k: int, p: int) -> str:
+        return f"{self.tag}_{'angles' if k == ANGLES else k}_{p}"
+
+    # -- one loop after the other
+
+    def _driver(self) -> str:
+        lines: list[str] = []
+        blocks = 0
+        runs, few = self.r.tree.runs, len(self.r.tree.runs) <= MOST_CALLS
+        most = max(len(p) for p in self.patterns)
+        for k in (ANGLES, *range(len(self.r.outwards))):
+            forwards = k == ANGLES or self.r.outwards[k]
+            if few:
+                for run in runs if forwards else reversed(runs):
+                    rows = [*run.rows, *[0] * (most - len(run.rows))]
+                    numbers = ", ".join(f"i64 {x}" for x in (run.begin, run.repeats, *rows))
+                    lines.append(
+                        f"  call void @{self._name(k, self.patterns.index(run.cells))}({self.parameters}, {numbers})"
+                    )
+            else:
+                blocks += 1
+                lines += self._by_table(k, forwards, most, f"d{blocks}")
+            if k == ANGLES:
+                lines += self._turned()
+        return (
+            f"define internal void @{self.tag}({self.parameters}) noinline nounwind {{\nentry:\n"
+            + "\n".join(lines)
+            + "\n  ret void\n}"
+        )
+
+    def _turned(self) -> list[str]:
+        """All sines and cosines; the few places behind the angles that fill up a vector are zero."""
+        at, w = self.at, self.w
+        if not at.count:
+            return []
+        before, w.lines = w.lines, []
+        for i in range(at.count, at.room):
+            w.store("zeroinitializer" if w.lanes > 1 else w.immediate(0.0), w.at("%ws", i * w.align))
+        x, s, c = (w.at("%ws", i * at.room * w.align) for i in range(3))
+        w.do(f"call void @sincos(ptr {x}, ptr {s}, ptr {c}, i64 {at.room * w.lanes // self.trig_width})")
+        lines, w.lines = [f"  {line}" for line in w.lines], before
+        return lines
+
+    def _by_table(self, k: int, forwards: bool, most: int, tag: str) -> list[str]:
+        """A loop over the table of runs, with a branch for each function."""
+        n, width = len(self.r.tree.runs), 3 + most
+        lines = [
+            f"  br label %{tag}",
+            f"{tag}:",
+            f"  %{tag}.from = phi i64 [0, %{self._before(tag)}], [%{tag}.next, %{tag}.on]",
+            f"  %{tag}.i = {'add i64 0,' if forwards else f'sub i64 {n - 1},'} %{tag}.from",
+            f"  %{tag}.o = mul i64 %{tag}.i, {width * 4}",
+            f"  %{tag}.p = getelementptr i8, ptr @{self.tag}_runs, i64 %{tag}.o",
+        ]
+        for j in range(width):
+            lines += [
+                f"  %{tag}.p{j} = getelementptr i8, ptr %{tag}.p, i64 {4 * j}",
+                f"  %{tag}.w{j} = load i32, ptr %{tag}.p{j}, align 4",
+                f"  %{tag}.x{j} = zext i32 %{tag}.w{j} to i64",
+            ]
+        cases = " ".join(f"i64 {p}, label %{tag}.c{p}" for p in range(len(self.patterns)))
+        lines.append(f"  switch i64 %{tag}.x0, label %{tag}.on [{cases}]")
+        numbers = ", ".join(f"i64 %{tag}.x{j}" for j in range(1, width))
+        for p in range(len(self.patterns)):
+            lines += [
+                f"{tag}.c{p}:",
+                f"  call void @{self._name(k, p)}({self.parameters}, {numbers})",
+                f"  br label %{tag}.on",
+            ]
+        lines += [
+            f"{tag}.on:",
+            f"  %{tag}.next = add i64 %{tag}.from, 1",
+            f"  %{tag}.more = icmp ult i64 %{tag}.next, {n}",
+            f"  br i1 %{tag}.more, label %{tag}, label %{tag}.done",
+            f"{tag}.done:",
+        ]
+        return lines
+
+    def _before(self, tag: str) -> str:
+        number = int(tag.removeprefix("d"))
+        return "entry" if number == 1 else f"d{number - 1}.done"
+
+    # -- what does not change
+
+    def _constants(self) -> Iterator[str]:
+        if len(self.r.tree.runs) > MOST_CALLS:
+            most = max(len(p) for p in self.patterns)
+            rows = [
+                [self.patterns.index(run.cells), run.begin, run.repeats, *run.rows, *[0] * (most - len(run.rows))]
+                for run in self.r.tree.runs
+            ]
+            yield _data(f"{self.tag}_runs", np.array(rows, np.int32))
+        for k, table in enumerate(self.r.tables):
+            if table.size:
+                yield _data(f"{self.tag}_table{k}", np.ascontiguousarray(table, self.dtype))
+        for name, values in self.indices.items():
+            yield _data(name, values.astype(np.int32))
+
+    def index(self, name: str, values: Array) -> str:
+        """The table of a relation, made once: its name."""
+        self.indices[f"{self.tag}_{name}"] = values
+        return f"{self.tag}_{name}"
+
+
+def _data(name: str, array: Array) -> str:
+    raw = array.tobytes()
+    return f'@{name} = internal constant [{len(raw)} x i8] c"\\{raw.hex(chr(92))}", align 64'

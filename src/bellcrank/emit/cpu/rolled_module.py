@@ -1,0 +1,158 @@
+"""The module of a Recursion: `@one` and `@many` as llvm.py has them, around the loops of rolled.py.
+
+A state's arrays are as the loops want them. Rows of a batch are turned into lanes in the workspace first, tile by tile,
+and the results back; that is the whole difference between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from bellcrank.emit.cpu import lanes, llvm, sincos
+from bellcrank.emit.cpu.plan import TILE, Tile
+from bellcrank.emit.cpu.rolled import Rolled
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph.recursion import Recursion
+from bellcrank.quoting import comment, symbol
+
+
+@dataclass
+class _Sized:
+    """What llvm.py asks of a function: its workspace and its lanes."""
+
+    size: int
+    w: Writer
+    first: list[Any] = field(default_factory=list)
+
+
+def source(r: Recursion, width: int, dtype: str) -> str:
+    state, block = Rolled(r, 1, width, dtype, "single"), Rolled(r, width, width, dtype, "lanes")
+    sizes = [math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values())]
+    room = block.size + sum(sizes)
+    kinds = f"{r.count().arithmetic} operations, {len(r.cells)} kinds of parts"
+    head = f"; {comment(r.name)}: {kinds}, {width} lanes of {dtype}"
+    parts = [
+        head,
+        sincos.definition(width, dtype),
+        *llvm.library(state.w),
+        state.text(),
+        _state(r, state),
+        llvm.one(r, _Sized(state.size, state.w)),  # type: ignore[arg-type]
+        llvm.writable(),
+    ]
+    if width > 1:
+        parts += [block.text(), _block(r, block), llvm.many(r, _Sized(room, block.w))]  # type: ignore[arg-type]
+    return "\n".join(parts)
+
+
+def _state(r: Recursion, loops: Rolled) -> str:
+    """Runs the loops, and adds up the inputs: the sum is finite exactly if they are."""
+    w = loops.w
+    w.lines = []
+    names = llvm.arrays(r)
+    args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *names))
+    texts, before, total = [], "entry", w.immediate(0.0)
+    for name, shape in r.inputs.items():
+        if math.prod(shape):
+            text, before, total = _added(w, f"%in_{symbol(name)}", math.prod(shape), before, total, symbol(name))
+            texts.append(text)
+    return f"""define internal i64 @state({args}) nounwind {{
+entry:
+  call void @{loops.tag}({args})
+{"".join(texts)}{_status(w, total)}}}"""
+
+
+def _added(w: Writer, array: str, size: int, before: str, total: str, tag: str) -> tuple[str, str, str]:
+    """Text that adds the elements of an array to a sum; the label it ends in, and the name of the sum."""
+    text = f"""  br label %sum.{tag}
+sum.{tag}:
+  %k.{tag} = phi i64 [0, %{before}], [%n.{tag}, %sum.{tag}]
+  %s.{tag} = phi {w.type} [{total}, %{before}], [%t.{tag}, %sum.{tag}]
+  %o.{tag} = mul i64 %k.{tag}, {w.align}
+  %p.{tag} = getelementptr i8, ptr {array}, i64 %o.{tag}
+  %x.{tag} = load {w.type}, ptr %p.{tag}, align {w.align}
+  %t.{tag} = fadd {w.type} %s.{tag}, %x.{tag}
+  %n.{tag} = add i64 %k.{tag}, 1
+  %m.{tag} = icmp ult i64 %n.{tag}, {size}
+  br i1 %m.{tag}, label %sum.{tag}, label %end.{tag}
+end.{tag}:
+"""
+    return text, f"end.{tag}", f"%t.{tag}"
+
+
+def _status(w: Writer, total: str) -> str:
+    bits = f"i{w.lanes}"
+    return f"""  %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} {total})
+  %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
+  %bits = bitcast {w.mask} %bad to {bits}
+  %any = icmp ne {bits} %bits, 0
+  %status = zext i1 %any to i64
+  ret i64 %status
+"""
+
+
+def _block(r: Recursion, loops: Rolled) -> str:
+    """Rows to lanes, the loops, and lanes to rows."""
+    w = loops.w
+    names = llvm.arrays(r)
+    args = ", ".join([f"ptr noalias %{n}" for n in ("ws", *names)] + [f"i64 %stride_{n}" for n in names])
+    sizes = [math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values())]
+    lines, packed, at = ["entry:"], [], loops.size
+    for n, size in zip(names, sizes, strict=True):
+        lines.append(f"  %packed_{n} = getelementptr i8, ptr %ws, i64 {at * w.align}")
+        packed.append(f"ptr %packed_{n}")
+        at += size
+    before = "entry"
+    for n, size in zip(names[:-1], sizes[:-1], strict=True):
+        before = _transposed(w, lines, n, size, before, inwards=True)
+    lines.append(f"  call void @{loops.tag}(ptr %ws, {', '.join(packed)})")
+    before = _transposed(w, lines, names[-1], sizes[-1], before, inwards=False)
+    texts, total = [], w.immediate(0.0)
+    for n, size in zip(names[:-1], sizes[:-1], strict=True):
+        if size:
+            text, before, total = _added(w, f"%packed_{n}", size, before, total, f"sum.{n}")
+            texts.append(text)
+    body = "\n".join(lines) + "\n" + "".join(texts) + _status(w, total)
+    return f"define internal i64 @block({args}) nounwind alignstack({w.align}) {{\n{body}}}"
+
+
+def _transposed(w: Writer, lines: list[str], n: str, size: int, before: str, inwards: bool) -> str:
+    """An array, four columns at a time and then the rest; the label that this ends in."""
+    whole = size // TILE
+    tag = f"turn.{n}"
+    if whole:
+        w.lines = []
+        _tile(w, n, "%at." + n, "%to." + n, TILE, inwards)
+        lines += [
+            f"  br label %{tag}",
+            f"{tag}:",
+            f"  %c.{n} = phi i64 [0, %{before}], [%d.{n}, %{tag}]",
+            f"  %a.{n} = mul i64 %c.{n}, {TILE * w.bytes}",
+            f"  %b.{n} = mul i64 %c.{n}, {TILE * w.align}",
+            f"  %at.{n} = getelementptr i8, ptr %{n}, i64 %a.{n}",
+            f"  %to.{n} = getelementptr i8, ptr %packed_{n}, i64 %b.{n}",
+            *(f"  {line}" for line in w.lines),
+            f"  %d.{n} = add i64 %c.{n}, 1",
+            f"  %m.{n} = icmp ult i64 %d.{n}, {whole}",
+            f"  br i1 %m.{n}, label %{tag}, label %{tag}.rest",
+            f"{tag}.rest:",
+        ]
+        before = f"{tag}.rest"
+    if rest := size - whole * TILE:
+        w.lines = []
+        at, to = w.at(f"%{n}", whole * TILE * w.bytes), w.at(f"%packed_{n}", whole * TILE * w.align)
+        _tile(w, n, at, to, rest, inwards)
+        lines += [f"  {line}" for line in w.lines]
+    return before
+
+
+def _tile(w: Writer, n: str, rows: str, packed: str, width: int, inwards: bool) -> None:
+    tile = Tile(n, 0, width)
+    if inwards:
+        for c, value in enumerate(lanes.load(w, tile, rows, f"%stride_{n}")):
+            w.store(value, w.at(packed, c * w.align))
+    else:
+        values = [w.load(w.at(packed, c * w.align)) for c in range(width)]
+        lanes.store(w, tile, rows, f"%stride_{n}", values)

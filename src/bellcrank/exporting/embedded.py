@@ -1,0 +1,130 @@
+"""What a C package is on small processors: its size, the stack and the instructions of a step, counted under QEMU.
+
+QEMU is told to take a nanosecond for each instruction, and the board's own timer says how many went by; the stack is
+painted before a step and looked at afterwards, so that what libm takes is in it, too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.c.package import Package
+from bellcrank.errors import CompileError, InputError
+from bellcrank.exporting.compilers import command, here
+
+SOURCES = Path(__file__).parent / "sources"
+GCC, SIZE, QEMU = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm"
+# What gcc calls a processor, and which board of QEMU has it. An M4F has hardware for single precision, an M7 for both.
+PROCESSORS = {
+    "Cortex-M4F": (("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"), "mps2-an386"),
+    "Cortex-M7": (("-mcpu=cortex-m7", "-mfpu=fpv5-d16"), "mps2-an500"),
+}
+DEBIAN = "apt install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
+FLAGS = ("-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
+STEPS, PATIENCE = 11, 300  # of a report; seconds
+HEX = 8  # digits of a whole number
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """On one processor: bytes of code and constants, bytes of stack, instructions of a step; and where it came to."""
+
+    processor: str
+    code: int
+    stack: int | None = None
+    instructions: int | None = None
+    status: int = 0
+    state: np.ndarray[Any, Any] | None = None
+
+
+def missing() -> list[str]:
+    """What is not installed of what an emulated run takes."""
+    return [name for name in (GCC, SIZE, QEMU) if shutil.which(name) is None]
+
+
+def needs() -> None:
+    if found := missing():
+        raise InputError(f"report: {', '.join(found)} not found; on Debian: {DEBIAN}.")
+
+
+def host_size(package: Package) -> Measured:
+    """On this computer: the size alone."""
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
+        folder = _written(package, Path(name))
+        _run(folder, [*command(here()), "-std=c99", "-O2", "-c", f"{package.name}.c", "-o", "it.o"])
+        if shutil.which("size") is None:
+            return Measured("this computer", (folder / "it.o").stat().st_size)
+        return Measured("this computer", _size(folder, "size"))
+
+
+def emulated(package: Package, processor: str, steps: int = STEPS, inputs: Sequence[float] = ()) -> Measured:
+    """So many steps on an emulated processor, two at least."""
+    needs()
+    flags, board = PROCESSORS[processor]
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
+        folder = _written(package, Path(name))
+        (folder / "model.h").write_text(model_header(package, steps, inputs), "utf-8")
+        for source in ("cortex.c", "cortex.ld"):
+            shutil.copy(SOURCES / source, folder)
+        common = [GCC, *flags, "-mthumb", "-mfloat-abi=hard", *FLAGS]
+        _run(folder, [*common, "-std=c99", "-c", f"{package.name}.c", "-o", "it.o"])
+        _run(folder, [*common, "-std=gnu99", "-c", "cortex.c", "-o", "cortex.o"])
+        link = ["-nostartfiles", "-T", "cortex.ld", "it.o", "cortex.o", "-lm", "-o", "it.elf"]
+        _run(folder, [*common, *link])
+        emulator = [QEMU, "-M", board, "-nographic", "-semihosting", "-icount", "shift=0", "-kernel", "it.elf"]
+        status, instructions, stack, state = _run(folder, emulator).split()[-4:]
+        numbers = np.frombuffer(bytes.fromhex(state), "<f8" if package.dtype == "float64" else "<f4")
+        counts = (int.from_bytes(bytes.fromhex(x[:HEX]), "little") for x in (instructions, stack))
+        found = int.from_bytes(bytes.fromhex(status[:HEX]), "little")
+        ran, used = counts
+        return Measured(processor, _size(folder, SIZE), used, ran, found, numbers)
+
+
+def model_header(package: Package, steps: int, inputs: Sequence[float]) -> str:
+    """Sizes, and the machine's functions under names that cortex.c knows."""
+    s = package.stepper
+    if s is None:
+        raise InputError("report: a machine that takes steps is measured; give one, not functions.")
+    values = list(inputs) or [m.value for m in s.inputs]
+    number = package.texts[0].value
+    sizes = {"N_S": len(s.state), "N_U": len(s.inputs), "N_P": len(s.parameters), "N_STEPS": max(2, steps)}
+    given = ", ".join(f"({x})" for x in package.handed)
+    begin = ", ".join([*({"s": "(s)", "u": "(u)", "p": "(p)"}[x] for x in s.begin.inputs), "(next)"])
+    lines = [f"#define {word} {n}" for word, n in sizes.items()]
+    lines += [
+        f"#define NUMBER {package.real}",
+        f"#define MODEL_INPUTS {{{', '.join([*map(number, values), number(0.0)])}}}",
+        f"#define MODEL_REST(s, u, p) {package.name}_rest({given})",
+        f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({given})",
+        f"#define MODEL_BEGIN(s, u, p, next) {package.machine['begin']}({begin})",
+    ]
+    return "\n".join([f'#include "{package.name}.h"', *lines, ""])
+
+
+def _written(package: Package, folder: Path) -> Path:
+    for name, text in package.files.items():
+        if name.endswith((".c", ".h")):
+            (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+def _size(folder: Path, tool: str) -> int:
+    """Code and constants."""
+    return int(_run(folder, [tool, "it.o"]).splitlines()[1].split()[0])
+
+
+def _run(folder: Path, called: Sequence[str]) -> str:
+    done = subprocess.run(
+        called, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise CompileError(f"report: {' '.join(called)} failed:\n{(done.stderr or done.stdout)[:4000]}")
+    return done.stdout + done.stderr

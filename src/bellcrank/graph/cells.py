@@ -1,0 +1,203 @@
+"""One part of a recursion over a tree, compiled once and run for every part that is alike.
+
+A Cell is a graph of its own. It takes its elements of the inputs, a row `p` of a table of constants, and what its
+neighbours handed on; it gives what it hands on itself, and its elements of the result. What is handed on goes in
+channels, one after the other over the whole tree: outwards from parents to children, or inwards.
+
+`cut` makes of it the loops that a processor runs: one for each channel. Every operation is done in the loop where it is
+first needed, which is where what it needs has arrived at the latest; what a later loop needs again is kept. Sines and
+cosines that wait for no neighbour are taken out, because those of all cells together are cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bellcrank.graph.graph import Graph
+from bellcrank.nodes.node import PARAMETERS, Node, Tape, Value
+
+RESULT = "y"
+
+
+def taken(channel: int, child: int | None = None) -> str:
+    """The input of a cell with what comes through a channel: from its parent, or from a child."""
+    return f"from{channel}" if child is None else f"from{channel}.{child}"
+
+
+def handed(channel: int) -> str:
+    """The output of a cell that goes into a channel."""
+    return f"to{channel}"
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """outwards: the direction of each channel. children: how many hand something to it in a channel inwards."""
+
+    graph: Graph
+    outwards: tuple[bool, ...]
+    children: int
+    on_ground: bool = False
+
+    def sources(self, channel: int) -> list[str]:
+        """Inputs that come through a channel."""
+        if self.outwards[channel]:
+            return [] if self.on_ground else [taken(channel)]
+        return [taken(channel, j) for j in range(self.children)]
+
+
+class Place(NamedTuple):
+    """Where a loop finds or leaves a number.
+
+    kind: "input" (name, element of it), "output" (its element), "table" (column), "kept" (field), "parent" and "child"
+    (channel, element, and which child), "handed" (channel, element), "angle", "sine" and "cosine" (of which angle).
+    """
+
+    kind: str
+    name: str = ""
+    element: int = 0
+    child: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """What a loop does at one cell: from x, whose elements come from `reads`, to y, which go to `writes`."""
+
+    graph: Graph
+    reads: tuple[Place, ...]
+    writes: tuple[Place, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """angles: what is done before all channels, whose results are angles; bodies: one for each channel."""
+
+    angles: Body
+    bodies: tuple[Body, ...]
+    kept: int
+    count: int  # of angles
+
+
+def place_of(node: Node) -> Place:
+    """Where an input of a cell comes from."""
+    name, element = node.args
+    if name == PARAMETERS:
+        return Place("table", "", element)
+    if not name.startswith("from"):
+        return Place("input", name, element)
+    channel, _, child = name.removeprefix("from").partition(".")
+    return Place("child", channel, element, int(child)) if child else Place("parent", channel, element)
+
+
+def _arrives(node: Node) -> int:
+    """The loop in which an input is known: 0, or that of its channel."""
+    at = place_of(node)
+    return int(at.name) if at.kind in ("parent", "child") else 0
+
+
+def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
+    """wanted: of what each channel hands on, what somebody reads."""
+    g, loops = cell.graph, len(cell.outwards)
+    arrives: dict[int, int] = {}
+    channelled: set[int] = set()  # whatever waits for a neighbour
+    for n in g.nodes:
+        arrives[n.serial] = _arrives(n) if n.op == "input" else max(arrives[a.serial] for a in n.operands)
+        if (n.op == "input" and place_of(n).kind in ("parent", "child")) or any(
+            a.serial in channelled for a in n.operands
+        ):
+            channelled.add(n.serial)
+    goals: list[list[tuple[Value, Place]]] = [[] for _ in range(loops)]
+    for k in range(loops):
+        for e, x in enumerate(g.outputs[handed(k)].flat):
+            if wanted[k][e]:
+                goals[k].append((x, Place("handed", str(k), e)))
+    for j, x in enumerate(g.outputs[RESULT].flat):
+        goals[arrives[x.serial] if isinstance(x, Node) else 0].append((x, Place("output", RESULT, j)))
+    # Sines and cosines that wait for nobody.
+    turned = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in channelled]
+    angles = {a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in turned}.values())}
+    given = {n.serial: Place("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial]) for n in turned}
+    return _Cutting(g, given).made(goals, {n.operands[0]: angles[n.operands[0].serial] for n in turned}, loops)
+
+
+class _Cutting:
+    def __init__(self, g: Graph, given: dict[int, Place]) -> None:
+        self.g, self.given = g, given  # given: nodes that are found somewhere, whatever made them
+        self.kept: dict[int, int] = {}
+
+    def made(self, goals: list[list[tuple[Value, Place]]], angles: dict[Node, int], loops: int) -> Cut:
+        before = self.body(list(angles), [Place("angle", "", i) for i in angles.values()], {}, 0)
+        loop_of = self.placed(goals)
+        needs: list[set[int]] = [set() for _ in range(loops)]  # of each loop, what it uses of earlier ones
+        for n in self.g.nodes:
+            if n.serial in loop_of and n.serial not in self.given:
+                for a in n.operands:
+                    needs[loop_of[n.serial]].add(a.serial)
+        for k, found in enumerate(goals):
+            needs[k] |= {x.serial for x, _ in found if isinstance(x, Node)}
+        for n in self.g.nodes:
+            if n.serial in loop_of and not self.free(n):
+                later = [k for k in range(loops) if n.serial in needs[k] and k > loop_of[n.serial]]
+                if later:
+                    self.kept[n.serial] = len(self.kept)
+        bodies = []
+        for k in range(loops):
+            own = [n for n in self.g.nodes if n.serial in self.kept and loop_of[n.serial] == k]
+            values = [*own, *(x for x, _ in goals[k])]
+            places = [*(Place("kept", "", self.kept[n.serial]) for n in own), *(p for _, p in goals[k])]
+            bodies.append(self.body(values, places, loop_of, k))
+        return Cut(before, tuple(bodies), len(self.kept), len(angles))
+
+    def free(self, n: Node) -> bool:
+        """Whether any loop can read it anew."""
+        if n.serial in self.given:
+            return True
+        return n.op == "input" and place_of(n).kind in ("input", "table")
+
+    def placed(self, goals: list[list[tuple[Value, Place]]]) -> dict[int, int]:
+        """Of every node that is needed, the loop that computes it: the first that uses it."""
+        loop_of: dict[int, int] = {}
+        for k, found in enumerate(goals):
+            for x, _ in found:
+                if isinstance(x, Node):
+                    loop_of[x.serial] = min(loop_of.get(x.serial, k), k)
+        for n in reversed(self.g.nodes):
+            if n.serial in loop_of:
+                if n.op == "input" and not self.free(n):
+                    loop_of[n.serial] = _arrives(n)
+                if n.serial not in self.given:
+                    for a in n.operands:
+                        loop_of[a.serial] = min(loop_of.get(a.serial, loop_of[n.serial]), loop_of[n.serial])
+        return loop_of
+
+    def body(self, values: Sequence[Value], places: Sequence[Place], loop_of: dict[int, int], k: int) -> Body:
+        """The graph of one loop: what it computes itself, on a tape of its own."""
+        tape, reads = Tape(), list[Place]()
+        known: dict[int, Any] = {}
+
+        def read(place: Place) -> Node:
+            reads.append(place)
+            return tape.node("input", "x", len(reads) - 1)
+
+        own = {n.serial for n in values if isinstance(n, Node)}
+        for n in reversed(self.g.nodes):  # all that the values are made of, as far as this loop makes it
+            if n.serial in own and n.serial not in self.given and loop_of.get(n.serial, k) == k:
+                own.update(a.serial for a in n.operands)
+        for n in self.g.nodes:
+            if n.serial not in own:
+                continue
+            if n.serial in self.given:
+                known[n.serial] = read(self.given[n.serial])
+            elif n.serial in self.kept and loop_of.get(n.serial, k) < k:
+                known[n.serial] = read(Place("kept", "", self.kept[n.serial]))
+            elif n.op == "input":
+                known[n.serial] = read(place_of(n))
+            else:
+                known[n.serial] = tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
+        outputs = np.empty(len(values), dtype=object)
+        outputs[:] = [known[x.serial] if isinstance(x, Node) else x for x in values]
+        graph = Graph(f"{self.g.name}.{k}", {"x": (len(reads),)}, {"y": outputs}, tape)
+        return Body(graph, tuple(reads), tuple(places))

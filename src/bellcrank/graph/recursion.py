@@ -1,0 +1,323 @@
+"""A graph that is a recursion over a tree of cells: alike parts exist once, and are run for as many as there are.
+
+It is a Graph like any other (named inputs, one named output, count, work, span, evaluate), but it does not hold a node
+for each operation: `cells` are few, and `cell_of` says which of them each place of the tree is. Whoever asks for
+`nodes`, as targets do that know nothing of recursions, gets them: written out, once, if there are not too many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.graph import recursion_span
+from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed, taken
+from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
+from bellcrank.nodes.node import PARAMETERS, Node, Tape
+from bellcrank.nodes.ops import KINDS
+
+MOST_WRITTEN = 5_000_000  # operations that are written out one by one
+
+
+@dataclass(frozen=True)
+class Run:
+    """Places [begin, end) where the same cells come again and again, in this order; rows: where each of them begins in
+    its table.
+    """
+
+    cells: tuple[int, ...]
+    begin: int
+    end: int
+    rows: tuple[int, ...]
+
+    @property
+    def repeats(self) -> int:
+        return (self.end - self.begin) // len(self.cells)
+
+    def step(self, k: int) -> int:
+        """Rows from one kth cell to the next."""
+        return self.cells.count(self.cells[k])
+
+    def at(self, k: int) -> Array:
+        """The places of its kth cell."""
+        return np.arange(self.begin + k, self.end, len(self.cells))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Places, parents before children. children: (places, most children), -1 where there are fewer. elements: for an
+    input and for the result, which elements are those of a place, (places, most), -1 where there are fewer.
+    """
+
+    parent: Array
+    children: Array
+    elements: Mapping[str, Array]
+    runs: tuple[Run, ...]
+    chained: bool  # whether in a run each hangs on the one before; else none hangs on another
+
+
+class Recursion(Graph):
+    """cells, and for each a table with a row for every place that is it."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Mapping[str, Shape],
+        output: tuple[str, int],
+        cells: Sequence[Cell],
+        tables: Sequence[Array],
+        tree: Tree,
+    ) -> None:
+        for key, value in (("name", name), ("inputs", dict(inputs))):
+            object.__setattr__(self, key, value)
+        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree)
+
+    output: tuple[str, int]
+    cells: tuple[Cell, ...]
+    tables: tuple[Array, ...]
+    tree: Tree
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return {self.output[0]: (self.output[1],)}
+
+    opaque = True  # what it gives is known when it has run, and not before
+
+    @property
+    def calls(self) -> list[Graph]:
+        return []
+
+    @property
+    def outwards(self) -> tuple[bool, ...]:
+        return self.cells[0].outwards
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """Of every cell, how many there are."""
+        found = [0] * len(self.cells)
+        for run in self.tree.runs:
+            for cell in run.cells:
+                found[cell] += run.repeats
+        return found
+
+    @cached_property
+    def wanted(self) -> tuple[tuple[bool, ...], ...]:
+        """Of what each channel carries, what any cell reads."""
+        found = []
+        for k in range(len(self.outwards)):
+            read = np.zeros(self.cells[0].graph.outputs[handed(k)].size, bool)
+            for cell in self.cells:
+                for n in cell.graph.nodes:
+                    if n.op == "input" and n.args[0] in cell.sources(k):
+                        read[n.args[1]] = True
+            found.append(tuple(read.tolist()))
+        return tuple(found)
+
+    @cached_property
+    def cuts(self) -> tuple[Cut, ...]:
+        return tuple(cut(cell, self.wanted) for cell in self.cells)
+
+    # -- what it costs
+
+    def count(self) -> Count:
+        kinds = dict.fromkeys(KINDS, 0)
+        for cell, n in zip(self.cells, self.counts, strict=True):
+            for kind, c in cell.graph.count().by_kind.items():
+                kinds[kind] += n * c
+        return Count(kinds)
+
+    def work(self, cost: Mapping[str, float] | None = None) -> float:
+        return sum(n * cell.graph.work(cost) for cell, n in zip(self.cells, self.counts, strict=True))
+
+    def span(self, cost: Mapping[str, float] | None = None) -> float:
+        return recursion_span.span(self, weights(cost))
+
+    @property
+    def size(self) -> int:
+        return sum(n * cell.graph.size for cell, n in zip(self.cells, self.counts, strict=True))
+
+    # -- the definition
+
+    def evaluate(self, **values: Any) -> dict[str, Array]:
+        arrays = self._check(values)
+        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
+        state = _State(self, {k: np.broadcast_to(a, (*batch, a.shape[-1])) for k, a in arrays.items()}, batch)
+        for run in self.tree.runs:
+            state.go([cut.angles for cut in self.cuts], run, True)
+        state.turn()
+        for k, outwards in enumerate(self.outwards):
+            for run in self.tree.runs if outwards else reversed(self.tree.runs):
+                state.go([cut.bodies[k] for cut in self.cuts], run, outwards)
+        return {self.output[0]: state.result}
+
+    # -- written out, for whoever knows no recursion
+
+    @cached_property
+    def written(self) -> Graph:
+        """The same as one graph of nodes."""
+        operations = self.count().arithmetic
+        if operations > MOST_WRITTEN:
+            raise InputError(
+                f"{self.name} is {operations:,} operations of {len(self.cells)} kinds of parts, and what is asked for "
+                f"needs them one by one; at most {MOST_WRITTEN:,} are written out. Loops over parts are made for "
+                'target="cpu", and for the quantities that docs/size.md lists.'
+            )
+        return _written(self)
+
+    @cached_property
+    def outputs(self) -> Mapping[str, Array]:
+        return self.written.outputs
+
+    @cached_property
+    def tape(self) -> Tape:
+        return self.written.tape
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        return self.written.nodes
+
+    def __repr__(self) -> str:
+        n = len(self.tree.parent)
+        return f"<Recursion {self.name}: {n} places of {len(self.cells)} kinds, {self.count().arithmetic} operations>"
+
+    def __str__(self) -> str:
+        """What it is made of; the cells are graphs, and print themselves."""
+        rows = [
+            f"  {n:>7} x {name}: {work} operations, {constants} constants of its own, {kept} numbers kept"
+            for n, name, work, constants, kept in self.kinds
+        ]
+        return "\n".join([repr(self), *rows])
+
+    @property
+    def kinds(self) -> list[tuple[int, str, int, int, int]]:
+        """Of every cell: how many there are, its name, operations, constants in its table, numbers kept for later."""
+        return [
+            (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.kept)
+            for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cuts, strict=True)
+        ]
+
+
+class _State:
+    """All that is known of all places, in numpy."""
+
+    def __init__(self, r: Recursion, inputs: Mapping[str, Array], batch: Shape) -> None:
+        n = len(r.tree.parent)
+        self.r, self.inputs, self.batch = r, inputs, batch
+        self.kept = np.full((n, max(c.kept for c in r.cuts), *batch), np.nan)
+        self.angles = np.zeros((n, max(c.count for c in r.cuts), *batch))
+        self.handed = [np.full((n, len(w), *batch), np.nan) for w in r.wanted]
+        self.result = np.empty((*batch, r.output[1]))
+
+    def turn(self) -> None:
+        self.sine, self.cosine = np.sin(self.angles), np.cos(self.angles)
+
+    def go(self, bodies: Sequence[Body], run: Run, forwards: bool) -> None:
+        """One place after the other; where none hangs on another, all at once."""
+        if not self.r.tree.chained:
+            self.do(bodies[run.cells[0]], run.at(0), run.cells[0], run.rows[0])
+            return
+        p = len(run.cells)
+        for i in range(run.end - run.begin) if forwards else reversed(range(run.end - run.begin)):
+            cell = run.cells[i % p]
+            self.do(bodies[cell], np.array([run.begin + i]), cell, run.rows[i % p] + i // p * run.step(i % p))
+
+    def do(self, body: Body, at: Array, cell: int, row: int) -> None:
+        if not body.writes:
+            return
+        x = [self.read(p, at, cell, row) for p in body.reads]
+        columns = np.stack(x, axis=-1) if x else np.zeros((len(at), *self.batch, 0))
+        y = np.broadcast_to(body.graph.evaluate(x=columns)["y"], (len(at), *self.batch, len(body.writes)))
+        for i, p in enumerate(body.writes):
+            self.write(p, at, y[..., i])
+
+    def read(self, p: Place, at: Array, cell: int, row: int) -> Array:
+        tree = self.r.tree
+        if p.kind == "input":
+            return np.moveaxis(self.inputs[p.name][..., tree.elements[p.name][at, p.element]], -1, 0)
+        if p.kind == "table":
+            column = self.r.tables[cell][row : row + len(at), p.element]
+            return np.broadcast_to(column.reshape((-1, *[1] * len(self.batch))), (len(at), *self.batch))
+        if p.kind == "parent":
+            at, of = tree.parent[at], self.handed[int(p.name)]
+        elif p.kind == "child":
+            at, of = tree.children[at, p.child], self.handed[int(p.name)]
+        else:
+            of = {"kept": self.kept, "sine": self.sine, "cosine": self.cosine}[p.kind]
+        found: Array = of[at, p.element]
+        return found
+
+    def write(self, p: Place, at: Array, y: Array) -> None:
+        if p.kind == "output":
+            self.result[..., self.r.tree.elements[RESULT][at, p.element]] = np.moveaxis(y, 0, -1)
+        elif p.kind == "handed":
+            self.handed[int(p.name)][at, p.element] = y
+        else:
+            {"kept": self.kept, "angle": self.angles}[p.kind][at, p.element] = y
+
+
+def _written(r: Recursion) -> Graph:
+    tape = Tape()
+    n = len(r.tree.parent)
+    symbols = {name: tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
+    known: list[dict[int, Any]] = [{} for _ in range(n)]
+    cell_of = [
+        (
+            run.cells[i % len(run.cells)],
+            run.rows[i % len(run.cells)] + i // len(run.cells) * run.step(i % len(run.cells)),
+        )
+        for run in r.tree.runs
+        for i in range(run.end - run.begin)
+    ]
+    out = np.full(r.output[1], 0.0, dtype=object)
+    from bellcrank.nodes.node import COMPUTED
+
+    def value(i: int, x: Any) -> Any:
+        """Of a node of the cell at place i, what it is on the new tape."""
+        if not isinstance(x, Node):
+            return x
+        stack = [x]
+        mine = known[i]
+        while stack:
+            top = stack[-1]
+            missing = [a for a in top.operands if a.serial not in mine]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if top.op == "input":
+                mine[top.serial] = arrived(i, *top.args)
+            else:
+                args = [mine[a.serial] if isinstance(a, Node) else a for a in top.args]
+                mine[top.serial] = COMPUTED[top.op](*args)
+        return mine[x.serial]
+
+    given: dict[tuple[int, int], list[Any]] = {}
+
+    def arrived(i: int, name: str, element: int) -> Any:
+        if name == PARAMETERS:
+            return float(r.tables[cell_of[i][0]][cell_of[i][1], element])
+        if not name.startswith("from"):
+            return symbols[name][r.tree.elements[name][i, element]]
+        channel, _, child = name.removeprefix("from").partition(".")
+        at = r.tree.children[i, int(child)] if child else r.tree.parent[i]
+        return given[int(channel), int(at)][element]
+
+    for k, outwards in enumerate(r.outwards):
+        for i in range(n) if outwards else reversed(range(n)):
+            graph = r.cells[cell_of[i][0]].graph
+            given[k, i] = [
+                value(i, x) if w else 0.0 for x, w in zip(graph.outputs[handed(k)].flat, r.wanted[k], strict=True)
+            ]
+    for i in range(n):
+        for j, x in enumerate(r.cells[cell_of[i][0]].graph.outputs[RESULT].flat):
+            out[r.tree.elements[RESULT][i, j]] = value(i, x)
+    return Graph(r.name, r.inputs, {r.output[0]: out}, tape)
+
+
+__all__ = ["Recursion", "Run", "Tree", "taken"]

@@ -1,0 +1,131 @@
+"""Closed loops: what only some joints drive, and how the others move along.
+
+Loops leave the velocities v = G u; no force of the loops has power along G. So with the regressor Y of the tree and the
+columns E of the driven joints, G^T E tau = G^T Y x, and tau = (G^T E)^-1 G^T Y x: linear in the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.identify.numbers import Number
+from bellcrank.identify.regressors import regressor
+from bellcrank.model import Mechanism
+
+Array = np.ndarray[Any, Any]
+SINGULAR = 1e-9
+
+
+def actuated_regressor(
+    m: Mechanism, q: Any, v: Any, a: Any, numbers: Sequence[Number], actuated: Sequence[str] = ()
+) -> Array:
+    """Y of the driven joints, (samples, driven, numbers); of a tree, of all."""
+    Y = regressor(m, q, v, a, numbers)
+    if not m.loops:
+        if actuated:
+            return Y[:, [_place(m, name) for name in actuated]]
+        return Y
+    driven = [_place(m, name) for name in _driven(m, actuated)]
+    G = freedoms(m, np.atleast_2d(np.asarray(q, float)))
+    if G.shape[2] != len(driven):
+        raise InputError(
+            f'"{m.name}" moves in {G.shape[2]} way(s), and {len(driven)} joint(s) are said to be driven '
+            f"({', '.join(actuated)}); expected as many."
+        )
+    T = np.swapaxes(G, 1, 2)
+    return np.linalg.solve(T[:, :, driven], T @ Y)
+
+
+def freedoms(m: Mechanism, q: Array) -> Array:
+    """G (samples, nv, freedoms): velocities that keep the loops closed, of length 1."""
+    C = np.asarray(m.closure_jacobian(q))
+    _, s, Vt = np.linalg.svd(C)
+    rank = (s > SINGULAR * s[:, :1]).sum(axis=1)
+    if len(np.unique(rank)) > 1:
+        raise InputError(f'some states of "{m.name}" are singular: its loops leave more freedoms there.')
+    return np.swapaxes(Vt[:, int(rank[0]) :], 1, 2)
+
+
+def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tuple[Array, Array, Array]:
+    """(q, v, a) of all joints from (q, v, a) of some, as many as there are freedoms: {"crank": (q, v, a)}, arrays over
+    the samples. guess: where to begin, near the first sample.
+    """
+    names = list(moved)
+    own = [_place(m, n) for n in names]
+    samples = len(np.asarray(moved[names[0]][0]))
+    given = np.array([[np.asarray(x, float) for x in moved[n]] for n in names])  # (names, 3, samples)
+    if given.shape != (len(names), 3, samples):
+        raise InputError(f"expected (q, v, a) of each of {', '.join(names)}, of the same length.")
+    others = [k for k in range(m.nv) if k not in own]
+    q = np.empty((samples, m.nq))
+    begin = dict(zip(m.columns[0], np.asarray(guess if guess is not None else m.neutral(), float), strict=True))
+    at = np.asarray(m.assemble({**begin, **{n: given[i, 0, 0] for i, n in enumerate(names)}}, fixed=names)[0])
+    for k in range(samples):
+        at = at.copy()
+        at[own] = given[:, 0, k]
+        q[k] = at = _closed(m, at, others)
+    C = np.asarray(m.closure_jacobian(q))
+    v, a = np.zeros((samples, m.nv)), np.zeros((samples, m.nv))
+    v[:, own], a[:, own] = given[:, 1].T, given[:, 2].T
+    v[:, others] = _solved(C[:, :, others], -np.einsum("sij,sj->si", C, v))
+    drift = np.asarray(m.closure_bias(q, v))
+    a[:, others] = _solved(C[:, :, others], -np.einsum("sij,sj->si", C, a) - drift)
+    return q, v, a
+
+
+def some_states(m: Mechanism, samples: int, seed: int) -> tuple[Array, Array, Array]:
+    """Random states, at which the loops are closed."""
+    if not m.loops:
+        q, v, a = m.random(seed, samples)
+        scale = np.random.default_rng(seed).uniform(0.5, 3.0, (samples, 1))
+        return q, 2.0 * v * scale, 4.0 * a * scale
+    rng = np.random.default_rng(seed)
+    found: list[Array] = []
+    for _ in range(20 * samples):
+        if len(found) == samples:
+            break
+        try:
+            found.append(np.asarray(m.assemble(m.neutral() + rng.uniform(-0.7, 0.7, m.nq))[0]))
+        except Exception as error:  # a start from which the loops cannot be closed is no state
+            if not isinstance(error, ValueError):
+                raise
+    if len(found) < samples:
+        raise InputError(f'the loops of "{m.name}" close from too few starts; give states of your own.')
+    q = np.array(found)
+    G = freedoms(m, q)
+    v = np.einsum("ski,si->sk", G, rng.normal(size=(samples, G.shape[2])) * 3.0)
+    C = np.asarray(m.closure_jacobian(q))
+    drift = np.asarray(m.closure_bias(q, v))
+    a = np.einsum("ski,si->sk", G, rng.normal(size=(samples, G.shape[2])) * 9.0)
+    return q, v, a + _solved(C, -np.einsum("sij,sj->si", C, a) - drift)
+
+
+def _closed(m: Mechanism, q: Array, others: Sequence[int]) -> Array:
+    for _ in range(30):
+        off = np.asarray(m.closure(q))
+        if np.abs(off).max(initial=0.0) < 1e-12:
+            return q
+        C = np.asarray(m.closure_jacobian(q))[:, others]
+        q = q.copy()
+        q[list(others)] -= np.linalg.lstsq(C, off, rcond=None)[0]
+    raise InputError(f'the loops of "{m.name}" do not close at {q.round(4).tolist()}; are the joints measured right?')
+
+
+def _solved(C: Array, b: Array) -> Array:
+    return np.asarray(np.einsum("sij,sj->si", np.linalg.pinv(C, rcond=1e-10), b))
+
+
+def _driven(m: Mechanism, actuated: Sequence[str]) -> Sequence[str]:
+    if not actuated:
+        raise InputError(f'"{m.name}" has closed loops; say which joints are driven: actuated=[...].')
+    return actuated
+
+
+def _place(m: Mechanism, name: str) -> int:
+    if name not in m.columns[1]:
+        raise InputError(f'"{m.name}": {unknown("joint", name, m.columns[1])}')
+    return m.columns[1].index(name)

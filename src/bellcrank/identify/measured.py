@@ -1,0 +1,60 @@
+"""A measured motion from a file: t, then JOINT.q, JOINT.v, JOINT.a and JOINT.tau, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.model import Mechanism
+from bellcrank.studies.points import read_table
+
+Array = np.ndarray[Any, Any]
+
+
+def measured(m: Mechanism, path: Path, actuated: Sequence[str] = ()) -> tuple[Array, Array, Array, Array]:
+    """q, v, a and tau (samples, n each). Velocities and accelerations that are not there are differences of what is."""
+    table = checked_table(read_table(path), str(path))
+    names, driven = m.columns[1], tuple(actuated) or m.columns[1]
+    if m.nq != m.nv:
+        raise InputError(f'"{m.name}" has quaternions; files of measurements are for plain joints.')
+    t = table["t"]
+    q = _stacked(table, names, "q", str(path))
+    v = _stacked(table, names, "v", str(path)) if f"{names[0]}.v" in table else np.gradient(q, t, axis=0, edge_order=2)
+    a = _stacked(table, names, "a", str(path)) if f"{names[0]}.a" in table else np.gradient(v, t, axis=0, edge_order=2)
+    return q, v, a, _stacked(table, driven, "tau", str(path))
+
+
+def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
+    """Columns of finite numbers of one length, with a time "t" that runs forwards."""
+    if "t" not in table:
+        raise ReadError(f'{where}: {unknown("column", "t", table)} The time is called "t".')
+    found: dict[str, Array] = {}
+    for name, x in table.items():
+        x = np.asarray(x)
+        if x.dtype.kind not in "fiu":
+            raise ReadError(f'{where}: column "{name}" has words; expected numbers.')
+        if x.shape != np.asarray(table["t"]).shape:
+            raise ReadError(f'{where}: column "{name}" has the length {len(x)}, and t {len(table["t"])}.')
+        bad = np.flatnonzero(~np.isfinite(x.astype(float)))
+        if len(bad):
+            raise ReadError(f'{where}: column "{name}", row {bad[0]} is {x[bad[0]]}; expected finite numbers.')
+        found[name] = x.astype(float)
+    t = found["t"]
+    if len(t) < 3:
+        raise ReadError(f"{where}: {len(t)} rows; expected three at least.")
+    back = np.flatnonzero(np.diff(t) <= 0)
+    if len(back):
+        k = int(back[0])
+        raise ReadError(f"{where}: the time runs backwards: t is {t[k]:g} in row {k} and {t[k + 1]:g} in row {k + 1}.")
+    return found
+
+
+def _stacked(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:
+    for n in names:
+        if f"{n}.{kind}" not in table:
+            raise ReadError(f"{where}: {unknown('column', f'{n}.{kind}', table)}")
+    return np.stack([table[f"{n}.{kind}"] for n in names], axis=1)

@@ -1,0 +1,132 @@
+"""The numbers in which inverse dynamics is linear, by name, and a mechanism that has others.
+
+BODY.mass                      m, kg
+BODY.mx my mz                  first moments m c, kg m, in the body's frame
+BODY.ixx iyy izz ixy ixz iyz   moments about the origin of the body's frame, kg m^2, as the inertia matrix has them
+JOINT.armature damping friction stiffness       as the joint has them
+JOINT.offset                   a constant force: -stiffness * rest, or what a sensor adds
+SPRING.stiffness, .preload (stiffness * length), .damping
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import Body, Spring, matrix, triple
+from bellcrank.parameters import depends
+
+Array = np.ndarray[Any, Any]
+TEN = ("mass", "mx", "my", "mz", "ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+OF_JOINT = ("armature", "damping", "friction", "stiffness", "offset")
+OF_SPRING = ("spring stiffness", "spring preload", "spring damping")
+UNITS = {
+    "mass": "kg", **dict.fromkeys(TEN[1:4], "kg m"), **dict.fromkeys(TEN[4:], "kg m^2"), "spring stiffness": "N/m",
+    "spring preload": "N", "spring damping": "N s/m",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a body, a joint or a spring."""
+
+    part: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}.{self.kind.removeprefix('spring ')}"
+
+    @property
+    def unit(self) -> str:
+        return UNITS.get(self.kind, "")
+
+
+def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Number, ...]:
+    """All of a mechanism: bodies from the root on, then joints, then springs. joints: which of OF_JOINT; what the
+    mechanism itself has where nothing is said.
+    """
+    _plain(m)
+    found = [Number(b.name, kind) for b in m.bodies for kind in TEN]
+    for j in m.joints:
+        has = {"armature": j.armature, "damping": j.damping, "friction": j.friction, "stiffness": j.stiffness}
+        kinds = [k for k in OF_JOINT if (has.get(k) or (k == "offset" and j.stiffness and j.rest))]
+        found += [Number(j.name, kind) for kind in (kinds if joints is None else joints)]
+    for s in m.springs:
+        has = {"spring stiffness": s.stiffness, "spring preload": s.length, "spring damping": s.damping}
+        found += [Number(s.name, kind) for kind in OF_SPRING if has[kind]]
+    return tuple(found)
+
+
+def values_of(m: Mechanism, numbers: Sequence[Number]) -> Array:
+    """What they are in the mechanism."""
+    tens = {b.name: ten(b) for b in m.bodies}
+    joints = {j.name: j for j in m.joints}
+    springs = {s.name: s for s in m.springs}
+    found = []
+    for n in numbers:
+        if n.kind in TEN:
+            found.append(tens[n.part][TEN.index(n.kind)])
+        elif n.kind in OF_SPRING:
+            s = springs[n.part]
+            kinds = {"spring stiffness": s.stiffness, "spring damping": s.damping}
+            found.append(kinds.get(n.kind, s.stiffness * s.length))
+        else:
+            j = joints[n.part]
+            found.append(-j.stiffness * j.rest if n.kind == "offset" else getattr(j, n.kind))
+    return np.array(found, float)
+
+
+def ten(b: Body) -> Array:
+    """m, m c, and the inertia about the origin of the body's frame."""
+    c = np.asarray(b.com, float)
+    I = np.asarray(b.inertia, float) + b.mass * (c @ c * np.eye(3) - np.outer(c, c))
+    return np.array([b.mass, *(b.mass * c), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
+
+
+def body_with(b: Body, x: Array) -> Body:
+    """The body that these ten numbers make."""
+    m = float(x[0])
+    if not m > 0:
+        raise InputError(f'body "{b.name}" would have the mass {m:.4g}; expected one above zero.')
+    c = x[1:4] / m
+    xx, yy, zz, xy, xz, yz = x[4:]
+    I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * (c @ c * np.eye(3) - np.outer(c, c))
+    return replace(b, mass=m, com=triple(c), inertia=matrix(I))
+
+
+def mechanism_with(m: Mechanism, numbers: Sequence[Number], values: Array) -> Mechanism:
+    """The same mechanism with these numbers."""
+    given: Mapping[tuple[str, str], float] = {(n.part, n.kind): float(x) for n, x in zip(numbers, values, strict=True)}
+    bodies = []
+    for b in m.bodies:
+        x = ten(b)
+        x = np.array([given.get((b.name, kind), old) for kind, old in zip(TEN, x, strict=True)])
+        bodies.append(b if np.array_equal(x, ten(b)) else body_with(b, x))
+    joints = []
+    for j in m.joints:
+        new: dict[str, Any] = {k: given[j.name, k] for k in OF_JOINT[:4] if (j.name, k) in given}
+        j = replace(j, **new)
+        if (j.name, "offset") in given and j.stiffness:
+            j = replace(j, rest=-given[j.name, "offset"] / j.stiffness)
+        joints.append(j)
+    return replace(m, bodies=tuple(bodies), joints=tuple(joints), springs=tuple(_spring(s, given) for s in m.springs))
+
+
+def _spring(s: Spring, given: Mapping[tuple[str, str], float]) -> Spring:
+    k = given.get((s.name, "spring stiffness"), s.stiffness)
+    load = given.get((s.name, "spring preload"), s.stiffness * s.length)
+    length = load / k if k else s.length
+    return replace(s, stiffness=k, length=length, damping=given.get((s.name, "spring damping"), s.damping))
+
+
+def _plain(m: Mechanism) -> None:
+    if m.flexible:
+        raise InputError(f'"{m.name}" has bodies that bend; expected rigid ones: their modes are no ten numbers.')
+    if depends(m.bodies, m.joints, m.springs, m.gravity):
+        raise InputError(f'"{m.name}" has free numbers; give it with plain ones: mechanism.at().')

@@ -1,0 +1,36 @@
+"""bc.read_matrix: a matrix from a file of any program that we know, dense."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bellcrank.errors import ReadError
+from bellcrank.structures.abaqus_matrix import abaqus_matrix
+from bellcrank.structures.matrix_market import Array, matrix_market
+from bellcrank.structures.nastran_op4 import op4
+
+
+def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
+    """The matrix in a file: Matrix Market (.mtx), Nastran's formatted OUTPUT4 (.op4) or what Abaqus writes (*MATRIX
+    OUTPUT, .mtx), which is told by what is inside.
+
+    name: which of the matrices of an OUTPUT4 file; not needed where there is one. Abaqus' nodes are in the order of
+    their labels, with three or six displacements each.
+    """
+    where = f'matrix file "{path}"'
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    if b"\0" in raw:
+        raise ReadError(f"{where}: is binary; expected text. Of Nastran's OUTPUT4 ask for the formatted kind.")
+    lines = raw.decode("ascii", errors="replace").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith("%%"):
+        return matrix_market(where, lines)
+    if Path(path).suffix.lower() == ".op4":
+        return op4(where, lines, name)
+    if first.startswith("*") or "," in first:
+        return abaqus_matrix(where, lines)
+    return matrix_market(where, lines)

@@ -1,0 +1,135 @@
+"""Nastran's OUTPUT4 files, formatted: columns of real matrices, dense, or sparse as strings of numbers with a header of
+one word (length and row in one) or of two ("bigmat").
+
+    NCOL NROW FORM TYPE NAME format          NROW is negative where headers have two words
+    ICOL IROW NW                             of a dense column its first row and how many; IROW is 0 of a sparse one
+    numbers, in fields of the width that the format says; after the last column one more, which is none
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellcrank.errors import ReadError, unknown
+from bellcrank.structures.matrix_market import MOST, Array
+
+WORDS = {1: 1, 2: 2}  # of a number, by type; others are complex
+SHIFT = 65536
+
+
+@dataclass(frozen=True)
+class Head:
+    columns: int
+    rows: int
+    words: int
+    big: bool
+    name: str
+    per_line: int
+    width: int
+
+
+class Lines:
+    """A file that is read line by line, and that says where it ends too soon."""
+
+    def __init__(self, where: str, lines: Sequence[str]) -> None:
+        self.where, self.lines, self.at = where, [line for line in lines if line.strip()], 0
+
+    @property
+    def more(self) -> bool:
+        return self.at < len(self.lines)
+
+    def next(self) -> str:
+        if not self.more:
+            raise ReadError(f"{self.where}: ends inside of a matrix: it was cut short. Write it again.")
+        self.at += 1
+        return self.lines[self.at - 1]
+
+    def wrong(self, expected: str) -> ReadError:
+        return ReadError(f'{self.where}: line {self.at} is "{self.lines[self.at - 1].strip()}"; expected {expected}.')
+
+    def integers(self, count: int) -> list[int]:
+        line = self.next()
+        try:
+            found = [int(line[8 * i : 8 * i + 8]) if count > 1 else int(line) for i in range(count)]
+        except ValueError:
+            raise self.wrong(f"{count} whole numbers") from None
+        return found
+
+    def numbers(self, count: int, head: Head) -> list[float]:
+        found: list[float] = []
+        while len(found) < count:
+            line, want = self.next(), min(head.per_line, count - len(found))
+            fields = [line[head.width * i : head.width * (i + 1)] for i in range(want)]
+            try:
+                found += [float(f.replace("D", "E").replace("d", "e")) for f in fields]
+            except ValueError:
+                raise self.wrong(f"{want} numbers of {head.width} characters: was it cut short?") from None
+        return found
+
+
+def op4(where: str, lines: Sequence[str], name: str | None = None) -> Array:
+    """The matrix of that name, or the only one."""
+    found = dict(_matrices(Lines(where, lines)))
+    if not found:
+        raise ReadError(f"{where}: has no matrix.")
+    if name is None and len(found) > 1:
+        raise ReadError(f"{where}: has {', '.join(found)}. Say which: name=...")
+    if name is not None and name.upper() not in found:
+        raise ReadError(f"{where}: {unknown('matrix', name, found)}")
+    return found[name.upper()] if name is not None else next(iter(found.values()))
+
+
+def _matrices(file: Lines) -> Iterator[tuple[str, Array]]:
+    while file.more:
+        head = _head(file)
+        A = np.zeros((head.rows, head.columns))
+        while True:
+            column, row, words = file.integers(3)
+            if column > head.columns:
+                file.numbers(words, head)
+                break
+            if column < 1:
+                raise file.wrong("a column from 1")
+            if row:
+                _place(file, A, column, row, file.numbers(words, head))
+            else:
+                _strings(file, A, column, words, head)
+        yield head.name, A
+
+
+def _head(file: Lines) -> Head:
+    line = file.next()
+    shape = re.fullmatch(r"((?:\s*-?\d+){4})\s*(\S+?)\s+1P,(\d+)E(\d+)\.\d+\s*", line.rstrip())
+    if shape is None:
+        raise file.wrong('columns, rows, form, type, name and a format such as "1P,5E16.9"')
+    columns, rows, _, kind = (int(line[8 * i : 8 * i + 8]) for i in range(4))
+    if kind not in WORDS:
+        raise file.wrong("a real matrix, of type 1 or 2")
+    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST:
+        raise file.wrong("a matrix that can be made dense")
+    return Head(columns, abs(rows), WORDS[kind], rows < 0, shape[2].upper(), int(shape[3]), int(shape[4]))
+
+
+def _strings(file: Lines, A: Array, column: int, words: int, head: Head) -> None:
+    while words > 0:
+        if head.big:
+            length, row = file.integers(2)
+            length -= 1
+            words -= length + 2
+        else:
+            (both,) = file.integers(1)
+            length, row = both // SHIFT - 1, both % SHIFT
+            words -= length + 1
+        if length < head.words:
+            raise file.wrong("a string of one number or more")
+        _place(file, A, column, row, file.numbers(length // head.words, head))
+
+
+def _place(file: Lines, A: Array, column: int, row: int, values: Sequence[float]) -> None:
+    if row < 1 or row - 1 + len(values) > len(A):
+        raise file.wrong(f"rows within 1 to {len(A)}")
+    A[row - 1 : row - 1 + len(values), column - 1] = values

@@ -1,0 +1,100 @@
+"""What a notebook shows of each noun: a table, a picture, a page in a frame. Once, and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.errors import BellcrankError
+from bellcrank.model import Mechanism
+from bellcrank.quoting import xml
+from bellcrank.view import still
+
+if TYPE_CHECKING:
+    from bellcrank.graph import Graph
+    from bellcrank.graph.graph import Count
+    from bellcrank.record.record import Record
+
+PICTURED = 60  # nodes of a graph that is drawn; of a larger one its counts are told
+LISTED = 40  # lines of it that are shown
+SIDE = 260.0  # of the plane of poles
+
+
+def text(shown: str) -> str:
+    """As it prints, in monospace."""
+    return f'<pre style="overflow-x:auto;margin:0;line-height:1.35">{escape(shown)}</pre>'
+
+
+def frame(title: str, page: str, height: int = 560) -> str:
+    """A page of its own, cut off from the notebook's."""
+    style = f"width:100%;height:{height}px;border:1px solid #8884;border-radius:8px"
+    return f'<iframe title="{xml(title)}" sandbox="allow-scripts" srcdoc="{escape(page)}" style="{style}"></iframe>'
+
+
+def beside(picture: str, words: str) -> str:
+    """Below each other where there is no room."""
+    cells = f'<div style="flex:none">{picture}</div><div style="flex:1 1 24em;min-width:0">{words}</div>'
+    return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start">{cells}</div>'
+
+
+def mechanism(m: Mechanism) -> str:
+    """Its table, and what it looks like where it is neutral, with its loops closed."""
+    try:
+        q = m.assemble(m.neutral())[0] if m.loops else m.neutral()
+    except BellcrankError:  # a start that does not close is no reason to show nothing
+        q = m.neutral()
+    return beside(still.svg(m, np.asarray(q, float)), text(str(m)))
+
+
+def count(c: Count) -> str:
+    cells = [(kind, n) for kind, n in c.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
+    head = "".join(f'<th style="text-align:right">{xml(kind)}</th>' for kind, _ in (*cells, ("total", 0)))
+    row = "".join(f'<td style="text-align:right">{n}</td>' for _, n in (*cells, ("total", c.arithmetic)))
+    return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody></table>"
+
+
+def graph(g: Graph) -> str:
+    """Its counts; and drawn, where it is small, or its first lines."""
+    head = f"{text(repr(g)[1:-1])}{count(g.count())}<p>span {g.span():g}</p>"
+    if len(g.nodes) <= PICTURED:
+        return f'{head}<div style="overflow-x:auto">{g.svg()}</div>'
+    lines = str(g).splitlines()
+    more = [f"... {len(lines) - LISTED} more lines"] if len(lines) > LISTED else []
+    return head + text("\n".join([*lines[:LISTED], *more]))
+
+
+def record(run: Record) -> str:
+    """Its replay and plots: the page of the first run."""
+    if not np.isfinite(run.t).any():
+        return text(str(run))
+    return frame(repr(run)[1:-1], run.html(), 640)
+
+
+def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:
+    """A linearised system: where its poles are, and as it prints."""
+    found = np.asarray(eigenvalues, complex)
+    found = found[np.isfinite(found)]
+    reach = 1.15 * max(float(np.abs(found).max(initial=0.0)), 1.0 if discrete else 1e-9)
+    middle, scale = SIDE / 2, SIDE / 2 / reach
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE:g} {SIDE:g}" width="{SIDE:g}" role="img" '
+        'aria-label="poles">',
+        f'<rect width="{SIDE:g}" height="{SIDE:g}" fill="none" stroke="#8884"/>',
+        f'<path d="M0 {middle:g}H{SIDE:g}M{middle:g} 0V{SIDE:g}" stroke="#8888"/>',
+    ]
+    if discrete:
+        lines.append(f'<circle cx="{middle:g}" cy="{middle:g}" r="{scale:.1f}" fill="none" stroke="#8888"/>')
+    for s in found:
+        x, y = middle + s.real * scale, middle - s.imag * scale
+        stable = abs(s) <= 1.0 if discrete else s.real <= 0.0
+        colour = "#2563c9" if stable else "#d6293c"
+        mark = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+        lines.append(
+            f'<path d="{mark}" stroke="{colour}" stroke-width="2"><title>{s.real:.4g} {s.imag:+.4g}i</title></path>'
+        )
+    unit = "" if discrete else " 1/s"
+    lines.append(f'<text x="4" y="{SIDE - 5:g}" font-size="11" fill="#888">±{reach:.3g}{unit}</text></svg>')
+    return beside("\n".join(lines), text(shown))

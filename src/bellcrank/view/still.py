@@ -1,0 +1,116 @@
+"""A mechanism as a picture that stands still: the shapes of the replay, seen from the side and a little from above."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import Array
+from bellcrank.quoting import xml
+from bellcrank.view import palette, scene
+
+WIDTH, HEIGHT, MARGIN = 420.0, 300.0, 14.0
+GREY = "#9aa3ae"
+AZIMUTH, ELEVATION = np.radians(-60.0), np.radians(20.0)
+Drawn = tuple[float, str]  # how far away, and the element
+
+
+def svg(m: Mechanism, q: Array) -> str:
+    """At the configuration q; what is nearer is drawn later."""
+    placed = scene.poses(m, np.asarray(q, float)[None])[0]
+    found = scene.scene(m, np.asarray(q, float)[None])
+    to_eye = _eye(np.asarray(found["up"]))
+    centre, scale = np.asarray(found["centre"]), (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(found["radius"], 1e-9)
+
+    def seen(p: Any) -> Array:
+        x, y, z = to_eye @ (np.asarray(p, float) - centre) * scale
+        return np.array([WIDTH / 2 + x, HEIGHT / 2 - y, z])
+
+    drawn: list[Drawn] = []
+    for shape in found["shapes"]:
+        drawn += _shape(shape, placed, seen, scale)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" '
+        f'role="img" aria-label="{xml(m.name)}">',
+        *(element for _, element in sorted(drawn)),
+    ]
+    return "\n".join([*lines, "</svg>"])
+
+
+def _eye(up: Array) -> Array:
+    """Rows: to the right, upwards and towards the eye, in the world."""
+    side = np.eye(3)[int(np.argmin(np.abs(up)))]
+    east = side - up * (side @ up)
+    east /= np.linalg.norm(east)
+    north = np.cross(up, east)
+    level = np.cos(AZIMUTH) * east + np.sin(AZIMUTH) * north  # from the middle to the eye, on the ground
+    eye = np.cos(ELEVATION) * level + np.sin(ELEVATION) * up
+    right = np.cross(up, eye)
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(eye, right), eye])
+
+
+def _world(pose: Array | None, point: Any) -> Array:
+    """A point of a body, by its [x y z qx qy qz qw]; None is the ground."""
+    p = np.asarray(point, float)
+    if pose is None:
+        return p
+    u, w = pose[3:6], pose[6]
+    return np.asarray(pose[:3] + p + 2 * np.cross(u, np.cross(u, p) + w * p))
+
+
+def _shape(shape: dict[str, Any], placed: Array, seen: Any, scale: float) -> list[Drawn]:
+    body = shape["body"]
+    pose = placed[body] if body >= 0 else None
+    colour = palette.LIGHT[body % len(palette.LIGHT)] if body >= 0 else GREY
+    if shape["kind"] == "bar":
+        return [_line(seen(_world(pose, shape["a"])), seen(_world(pose, shape["b"])), 2 * shape["ra"] * scale, colour)]
+    if shape["kind"] == "rod":
+        parent = placed[shape["parent"]] if shape["parent"] >= 0 else None
+        a, b = seen(_world(parent, shape["from"])), seen(_world(pose, (0.0, 0.0, 0.0)))
+        return [_line(a, b, 2 * shape["r"] * scale, GREY)]
+    if shape["kind"] == "box":
+        axes, half = np.asarray(shape["axes"]), np.asarray(shape["half"])
+        corners = [shape["at"] + axes @ (half * signs) for signs in product((-1, 1), repeat=3)]
+        points = [seen(_world(pose, corner)) for corner in corners]
+        outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in _hull([(p[0], p[1]) for p in points]))
+        depth = float(np.mean([p[2] for p in points]))
+        return [(depth, f'<polygon points="{outline}" fill="{colour}" stroke="#555"/>')]
+    x, y, z = seen(_world(pose, shape["at"]))
+    radius = max(shape["r"] * scale, 2.5)
+    return [(z + radius, f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#fff" stroke="#555"/>')]
+
+
+def _line(a: Array, b: Array, width: float, colour: str) -> Drawn:
+    """As thick as it is, with an edge."""
+    way = b[:2] - a[:2]
+    length = float(np.linalg.norm(way))
+    across = np.array([-way[1], way[0]]) / length if length > 1e-9 else np.array([1.0, 0.0])
+    side = across * max(width, 2.0) / 2
+    corners = (a[:2] + side, b[:2] + side, b[:2] - side, a[:2] - side)
+    outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    element = f'<polygon points="{outline}" fill="{colour}" stroke="#555" stroke-linejoin="round"/>'
+    return float(a[2] + b[2]) / 2, element
+
+
+def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The outline of points in a plane, turning left all the way."""
+    ordered = sorted(set(points))
+    if len(ordered) < 3:
+        return ordered
+
+    def half(way: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        kept: list[tuple[float, float]] = []
+        for x, y in way:
+            while len(kept) > 1:
+                (ax, ay), (bx, by) = kept[-2:]
+                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0:
+                    break
+                kept.pop()
+            kept.append((x, y))
+        return kept[:-1]
+
+    return half(ordered) + half(ordered[::-1])

@@ -1,0 +1,124 @@
+"""Regressors against inverse dynamics, mass matrices and energies by other routes, on trees and on closed loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.identify.consistent import _logarithms, pseudo_inertia, ten_of
+from bellcrank.identify.loops import some_states
+from bellcrank.model import Mechanism
+
+idf = bc.identify
+
+
+def worn(m: Mechanism) -> Mechanism:
+    """With friction, rotors and springs in its joints."""
+    more = {"armature": 0.3, "damping": 0.7, "friction": 0.4, "friction_speed": 0.5, "stiffness": 2.0, "rest": 0.2}
+    return replace(m, joints=tuple(replace(j, **more) for j in m.joints))
+
+
+def branched() -> Mechanism:
+    b = bc.Builder("branched")
+    b.body("trunk", mass=3.0, com=(0.1, 0.2, 0.3), inertia=(0.3, 0.4, 0.5))
+    b.body("left", mass=2.0, com=(0.1, 0.0, -0.3), inertia=(0.2, 0.2, 0.1))
+    b.body("right", mass=1.0, com=(0.0, 0.1, 0.3), inertia=(0.1, 0.2, 0.2))
+    b.joint("trunk", "prismatic", "ground", "trunk", axis=(0, 0.6, 0.8))
+    b.joint("left", "revolute", "trunk", "left", axis=(1, 0, 0), point=(0, 0.4, 0.1))
+    b.joint("right", "spherical", "trunk", "right", point=(0.3, 0, 0.1))
+    b.spring("cord", "ground", "left", (0.4, 1.0, 0.5), (0.1, 0.6, -0.4), stiffness=30.0, length=0.4, damping=2.0)
+    return b.build()
+
+
+MECHANISMS = {"puma": lambda: worn(bc.zoo.puma600()), "branched": branched, "chain": lambda: worn(bc.zoo.chain(3))}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_inverse_dynamics_is_linear(name: str) -> None:
+    m = MECHANISMS[name]()
+    q, v, a = m.random(3, 20)
+    numbers = idf.numbers_of(m)
+    x = idf.values_of(m, numbers)
+    tau = np.asarray(m.inverse_dynamics(q, v, a))
+    assert np.abs(idf.regressor(m, q, v, a) @ x - tau).max() < 1e-12 * np.abs(tau).max()
+    p = np.einsum("sij,sj->si", m.mass_matrix(q), v)
+    assert np.abs(idf.momentum_regressor(m, q, v) @ x - p).max() < 1e-12 * np.abs(p).max()
+
+
+def test_energy_is_linear() -> None:
+    m = worn(bc.zoo.puma600())
+    q, v, _ = m.random(4, 20)
+    x = idf.values_of(m, idf.numbers_of(m))
+    T, U = idf.energy_regressor(m, q, v)
+    assert np.allclose(T @ x, m.kinetic_energy(q, v), rtol=1e-12)
+    springs = sum(0.5 * j.stiffness * j.rest**2 for j in m.joints)
+    assert np.allclose(U @ x + springs, m.potential_energy(q), rtol=1e-12)
+
+
+def test_another_mechanism_from_other_numbers() -> None:
+    """What is put in comes out: the mechanism with new numbers needs the forces that they say."""
+    m = branched()
+    numbers = idf.numbers_of(m)
+    x = idf.values_of(m, numbers) * np.random.default_rng(0).uniform(0.95, 1.05, len(numbers))
+    other = idf.mechanism_with(m, numbers, x)
+    q, v, a = m.random(5, 10)
+    assert np.allclose(other.inverse_dynamics(q, v, a), idf.regressor(m, q, v, a) @ x, rtol=1e-10)
+    assert np.allclose(idf.values_of(other, numbers), x, rtol=1e-12)
+
+
+def parallelogram() -> Mechanism:
+    """Two cranks and a coupler that carries a hand, with a spring across it: one loop, one freedom, and gravity."""
+    b = bc.Builder("parallelogram")
+    b.body("front", mass=2.0, com=(0.0, 0.0, 0.25), inertia=(0.05, 0.05, 0.01))
+    b.body("rear", mass=1.5, com=(0.0, 0.01, 0.22), inertia=(0.04, 0.04, 0.01))
+    b.body("top", mass=3.0, com=(0.2, 0.0, 0.03), inertia=(0.02, 0.08, 0.08))
+    b.joint("front", "revolute", "ground", "front", axis=(0, 1, 0), damping=0.5)
+    b.joint("rear", "revolute", "ground", "rear", axis=(0, 1, 0), point=(0.4, 0, 0))
+    b.joint("hand", "revolute", "front", "top", axis=(0, 1, 0), point=(0, 0, 0.5))
+    b.loop("pin", "revolute", "rear", "top", point=(0.4, 0, 0.5), axis=(0, 1, 0))
+    b.spring("spring", "ground", "front", (-0.3, 0, 0.1), (0, 0, 0.4), stiffness=400.0, length=0.3)
+    return b.build()
+
+
+def motion(seconds: float = 20.0, rate: float = 100.0) -> tuple[Any, ...]:
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    w = 2 * np.pi * np.array([0.1, 0.23, 0.41, 0.77])
+    c = np.array([0.5, 0.2, 0.15, 0.1])
+    q = sum(k * np.sin(f * t + f) for k, f in zip(c, w))
+    v = sum(k * f * np.cos(f * t + f) for k, f in zip(c, w))
+    return t, q, v, sum(-k * f * f * np.sin(f * t + f) for k, f in zip(c, w))
+
+
+def test_a_parallelogram_arm_with_a_spring() -> None:
+    """Its base parameters are found from noisy torques of the one driven joint, and predict others within the noise."""
+    m = parallelogram()
+    base = idf.base_parameters(m, actuated=["front"])
+    _, *moved = motion()
+    q, v, a = idf.completed(m, {"front": moved})
+    assert np.abs(m.closure(q)).max() < 1e-9
+    assert np.abs(np.gradient(q, 0.01, axis=0) - v)[1:-1].max() < 1e-3
+    assert np.abs(np.gradient(v, 0.01, axis=0) - a)[1:-1].max() < 1e-2
+    tau = np.asarray(m.inverse_dynamics(q, v, a, actuated=["front"]))[:, [m.columns[1].index("front")]]
+    assert np.abs(base.regressor(q, v, a) @ base.nominal - tau[..., :]).max() < 1e-9 * np.abs(tau).max()
+    sigma = 0.02 * tau.std()
+    rng = np.random.default_rng(0)
+    found = idf.estimate(base, q, v, a, tau + sigma * rng.normal(size=tau.shape))
+    off = np.abs(found.values - base.nominal) / found.errors
+    assert (off < 4.0).all(), str(found)
+    assert abs(found.noise[0] / sigma - 1.0) < 0.05
+    q, v, a = some_states(m, 200, 9)
+    other = np.asarray(m.inverse_dynamics(q, v, a, actuated=["front"]))[:, [0]]
+    inside = np.abs(q[:, 0]) < 0.6
+    assert np.abs(found.predicted(q, v, a) - other)[inside].mean() < sigma
+
+
+def test_log_cholesky_is_every_body_that_can_be() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x = ten_of(rng.normal(size=10))
+        assert np.linalg.eigvalsh(pseudo_inertia(x)).min() > 0
+        assert np.allclose(ten_of(_logarithms(x)), x, rtol=1e-9, atol=1e-12 * np.abs(x).max())

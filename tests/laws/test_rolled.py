@@ -1,0 +1,223 @@
+"""Alike bodies compiled once: the same results as straight-line code, whatever the classes are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank import zoo
+from bellcrank.build.compiling import of_graph
+from bellcrank.build.graphs import Request, chosen, graph
+from bellcrank.build.rolling import rolled
+from bellcrank.build.targets import Where
+from bellcrank.dynamics import shape_of
+from bellcrank.dynamics.alike import classes
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.emit.cpu.rolled import MOST_CALLS
+from bellcrank.errors import InputError, ModelError
+from bellcrank.formats.builder import Builder
+from bellcrank.graph import Recursion
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.regroup import regrouped
+
+METHODS = [
+    ("aba", "forward_dynamics"),
+    ("rnea", "inverse_dynamics"),
+    ("rnea", "bias"),
+    ("rnea", "coriolis_torque"),
+    ("rnea", "gravity_torque"),
+]
+MECHANISMS = {
+    "alternate": lambda: zoo.chain(9),
+    "parallel": lambda: zoo.chain(8, twist="parallel"),
+    "general": lambda: zoo.chain(7, twist="general"),
+    "one body": lambda: zoo.chain(1),
+    "two bodies": lambda: zoo.chain(2),
+    "mixed": lambda: zoo.chain(13, joints=["revolute", "prismatic", "spherical"]),
+    "tree": lambda: zoo.tree(15),
+    "bush": lambda: zoo.tree(13, branching=4, joints=["revolute", "universal"]),
+    "floating": lambda: zoo.chain(6, joints=["floating", "helical", "cylindrical", "planar", "universal"]),
+    "random": lambda: zoo.random_tree(5, 14, passive=True),
+}
+
+
+def made(mechanism: Mechanism, method: str, quantity: str, empty: bool = False) -> Recursion:
+    """The recursion, however small the mechanism is."""
+    tree = regrouped(mechanism.tree) if empty else mechanism.tree
+    inputs = {name: shape_of(name, tree) for name in QUANTITIES[quantity].inputs}
+    return rolled(f"{mechanism.name}.{quantity}", tree, method, quantity, inputs)
+
+
+def arguments(mechanism: Mechanism, quantity: str, batch: Any = ()) -> dict[str, Any]:
+    q, v, a = mechanism.random(3, batch)
+    given = {"q": q, "v": v, "tau": a, "a": a}
+    return {name: given[name] for name in QUANTITIES[quantity].inputs}
+
+
+def close(a: Any, b: Any, most: float = 1e-11) -> None:
+    assert np.abs(a - b).max() <= most * max(1.0, np.abs(b).max())
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("empty", [False, True], ids=["as they are", "emptied"])
+def test_recursions_agree_with_straight_line_graphs(name: str, empty: bool) -> None:
+    """The definition, and the same written out, against another method of tracing; for one state and a batch."""
+    mechanism = MECHANISMS[name]()
+    for method, quantity in METHODS:
+        r, straight = made(mechanism, method, quantity, empty), graph(mechanism, quantity, method=method)
+        for batch in ((), (2, 3)):
+            given = arguments(mechanism, quantity, batch)
+            expected = straight.evaluate(**given)[quantity]
+            close(r.evaluate(**given)[quantity], expected)
+            close(r.written.evaluate(**given)[quantity], expected)
+
+
+@pytest.mark.parametrize("name", ["alternate", "general", "mixed", "bush", "random"])
+def test_loops_of_machine_code_agree(name: str) -> None:
+    mechanism = MECHANISMS[name]()
+    r = made(mechanism, "aba", "forward_dynamics")
+    kernel = of_graph(r)
+    for batch in ((), (1,), (11,)):  # alone, fewer than lanes, and blocks with a rest
+        given = arguments(mechanism, "forward_dynamics", batch)
+        close(kernel(**given), r.evaluate(**given)["forward_dynamics"])
+
+
+def test_single_precision() -> None:
+    mechanism = zoo.chain(12, twist="general")
+    r = made(mechanism, "rnea", "inverse_dynamics")
+    given = arguments(mechanism, "inverse_dynamics", (9,))
+    found = of_graph(r, Where(dtype="float32"))(**given)
+    assert found.dtype == np.float32
+    close(found, r.evaluate(**given)["inverse_dynamics"], 1e-4)
+
+
+def test_many_runs_are_gone_through_by_a_table() -> None:
+    """Bodies in no order that repeats: the loops are called from a table, and the code does not grow with it."""
+    rng = np.random.default_rng(0)
+    mechanism = zoo.chain(200, joints=list(rng.choice(["revolute", "prismatic"], 200)))
+    r = made(mechanism, "aba", "forward_dynamics")
+    assert len(r.tree.runs) > MOST_CALLS
+    given = arguments(mechanism, "forward_dynamics", (3,))
+    close(
+        of_graph(r)(**given), graph(mechanism, "forward_dynamics", method="aba").evaluate(**given)["forward_dynamics"]
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("special", [0.0, 0.7, 1.0])
+def test_classes_have_the_numbers_of_their_members_and_no_others(seed: int, special: float) -> None:
+    """Random trees of few and of many classes: every link is in one class, and its row of the table makes the link."""
+    n = int(np.random.default_rng(seed).integers(1, 60))
+    mechanism = zoo.random_tree(seed, n, special=special, passive=bool(seed % 2))
+    tree = mechanism.tree
+    groups = classes(tree)
+    assert sorted(i for g in groups for i in g.members.tolist()) == list(range(n))
+    for g in groups:
+        for i, row in zip(g.members.tolist(), g.table.tolist(), strict=True):
+            assert (tree.links[i].parent < 0) == g.on_ground
+            assert sum(link.parent == i for link in tree.links) == g.children
+            inertia = [_at(x, row) for x in g.link.inertia.numbers]
+            assert inertia == list(tree.links[i].inertia.numbers)
+    given = arguments(mechanism, "inverse_dynamics")
+    expected = graph(mechanism, "inverse_dynamics", method="rnea").evaluate(**given)["inverse_dynamics"]
+    close(made(mechanism, "rnea", "inverse_dynamics").evaluate(**given)["inverse_dynamics"], expected)
+
+
+def _at(x: Any, row: list[float]) -> float:
+    return x if isinstance(x, float) else row[int(x.args[0].removeprefix("k"))]
+
+
+def test_tables_of_two_mechanisms_never_mix() -> None:
+    """The same classes with other numbers: each kernel has its own."""
+    one, two = zoo.chain(12, twist="general", seed=1), zoo.chain(12, twist="general", seed=2)
+    given = arguments(one, "inverse_dynamics")
+    kernels = [of_graph(made(m, "rnea", "inverse_dynamics"), name=f"id{i}") for i, m in enumerate((one, two))]
+    for m, k in zip((one, two, one), (*kernels, kernels[0]), strict=True):
+        expected = graph(m, "inverse_dynamics", method="rnea").evaluate(**given)["inverse_dynamics"]
+        close(k(**given), expected)
+
+
+def test_small_mechanisms_stay_straight_line_code() -> None:
+    assert not isinstance(graph(zoo.chain(60), "forward_dynamics"), Recursion)
+    assert isinstance(graph(zoo.chain(400), "forward_dynamics"), Recursion)
+    assert not isinstance(graph(zoo.chain(400), "kinetic_energy"), Recursion)
+
+
+def test_forward_and_inverse_dynamics_of_a_long_chain_undo_each_other() -> None:
+    """1000 bodies: accelerations of torques need those torques. Nothing here comes from the same equations."""
+    chain = zoo.chain(1000)
+    q, v, tau = chain.random(0)
+    a = chain.forward_dynamics(q, v, tau)
+    needed = chain.inverse_dynamics(q, v, a)
+    assert np.abs(needed - tau).max() <= 1e-8 * np.abs(chain.bias(q, v)).max()
+
+
+def test_operations_grow_by_the_body() -> None:
+    """Twice as many bodies, twice as many operations, and not one more kind of part."""
+    small, large = (chosen(zoo.chain(n), Request("forward_dynamics"))[1] for n in (400, 800))
+    assert isinstance(small, Recursion)
+    assert isinstance(large, Recursion)
+    assert len(small.cells) == len(large.cells)
+    each = (large.count().arithmetic - small.count().arithmetic) / 400
+    assert large.count().arithmetic - 800 * each == small.count().arithmetic - 400 * each
+    assert large.work() > 1.9 * small.work()
+    assert "400 places" in repr(small)
+
+
+@pytest.mark.parametrize("name", ["general", "mixed", "bush", "random"])
+def test_the_span_is_that_of_all_written_out(name: str) -> None:
+    """Written out, a body may fold what differs from its class; of one that folds nothing more, both are equal."""
+    mechanism = MECHANISMS[name]()
+    for method, quantity in METHODS[:2]:
+        r = made(mechanism, method, quantity)
+        assert r.written.span() <= r.span() <= 1.3 * r.written.span()
+    if name == "general":
+        assert r.span() == r.written.span()
+
+
+def test_bad_states_are_named() -> None:
+    mechanism = zoo.chain(300)
+    q, v, tau = mechanism.random(0)
+    v[17] = np.nan
+    with pytest.raises(InputError, match=r'v\[17\] \("joint18"\) is nan'):
+        mechanism.forward_dynamics(q, v, tau)
+    with pytest.raises(InputError, match=r"v\[2, 17\]"):
+        mechanism.forward_dynamics(
+            np.tile(q, (5, 1)), np.tile(mechanism.random(1)[1], (5, 1)) * [[1]] * 2 + _nan(300), tau
+        )
+
+
+def _nan(n: int) -> Any:
+    found = np.zeros((5, n))
+    found[2, 17] = np.nan
+    return found
+
+
+def test_a_body_that_moves_nothing_is_found_among_many() -> None:
+    b = Builder("rope")
+    for i in range(200):
+        spins = i == 120  # a rod of no thickness, spinning about itself
+        b.body(f"b{i}", mass=1.0, com=(0.0, 0.0, -0.1), inertia=(0.01, 0.01, 0.0 if spins else 0.01))
+        axis = (0.0, 0.0, 1.0) if spins else (0.0, 1.0, 0.0)
+        b.joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", axis=axis, point=(0.0, 0.0, -0.2))
+    whole = b.build()
+    q, v, tau = whole.random(0)
+    whole.forward_dynamics(q, v, tau)  # what hangs on it turns, too
+    b = Builder("rope and rod")
+    for i in range(200):
+        b.body(f"b{i}", mass=1.0, com=(0.0, 0.0, -0.1), inertia=(0.01, 0.01, 0.0 if i == 199 else 0.01))
+        axis = (0.0, 0.0, 1.0) if i == 199 else (0.0, 1.0, 0.0)
+        b.joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", axis=axis, point=(0.0, 0.0, -0.2))
+    with pytest.raises(ModelError, match='"j199" can move'):
+        b.build().forward_dynamics(q, v, tau)
+
+
+def test_what_cannot_be_written_out_says_so() -> None:
+    r = made(zoo.chain(20), "aba", "forward_dynamics")
+    assert r.written.nodes
+    huge = chosen(zoo.chain(400), Request("forward_dynamics"))[1]
+    huge.__dict__["counts"] = [10**6] * len(huge.cells)  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="one by one"):
+        _ = huge.nodes

@@ -1,0 +1,98 @@
+"""What bc.export says to what it cannot write, and that nothing is lost by it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bellcrank as bc
+from bellcrank.exporting import casadi_library
+from bellcrank.exporting.things import export_of
+from bellcrank.graph import Graph, trace
+
+
+@pytest.fixture(scope="module")
+def arm() -> bc.Mechanism:
+    return bc.zoo.chain(1)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"step": 0.0}, "step is 0.0; expected a number above zero"),
+        ({"step": -1.0}, "step is -1.0"),
+        ({"step": float("nan")}, "step is nan"),
+        ({"step": float("inf")}, "step is inf"),
+        ({"step": "x"}, "step is 'x'"),
+        ({"solver": bc.Solver(tolerance=1e-6)}, "takes fixed steps; give step="),
+        ({"form": "projectd"}, 'no form "projectd"'),
+        ({"functions": 5}, "functions is 5; expected a list"),
+        ({"functions": None}, "functions is None"),
+        ({"functions": "d(" * 1000 + "bias" + ")/d(q)" * 1000}, "derivative of order .* too high"),
+        ({"name": 5}, "name: 5 is of type int; expected a name"),
+        ({"to": "fmu3", "platforms": 5}, "platforms is 5; expected a list"),
+        ({"path": 5}, "path is 5; expected the path"),
+        ({"path": None}, "path is None"),
+        ({"path": b"x"}, "path is b'x'"),
+        ({"path": ""}, "path is ''"),
+        ({"path": "a\0b"}, r"path is 'a\\x00b'"),
+        ({"path": "\ud800"}, "path is "),
+        ({"path": "."}, "the folder that this program works in"),
+        ({"path": ".."}, "the folder that this program works in"),
+    ],
+)
+def test_what_cannot_be_written(
+    arm: bc.Mechanism, how: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(bc.InputError, match=says):
+        bc.export(arm, **{"path": "out", **how})
+    assert not any((tmp_path / "here").iterdir())
+
+
+def test_nothing_of_others_is_lost(arm: bc.Mechanism, tmp_path: Path) -> None:
+    """A pipe, a link to nowhere and a link to a folder are things of others, as files are."""
+    folder = bc.export(arm, tmp_path / "arm", functions=["bias"])
+    bc.export(arm, folder, functions=["bias"])  # an earlier export is replaced
+    others = {"pipe": os.mkfifo, "dead": lambda p: os.symlink("nowhere", p), "elsewhere": lambda p: os.symlink("/", p)}
+    for name, make in others.items():
+        make(folder / name)  # type: ignore[operator]
+        with pytest.raises(bc.InputError, match=f"{name} in it is not of this export"):
+            bc.export(arm, folder, functions=["bias"])
+        (folder / name).unlink()
+
+
+def test_a_very_long_name(arm: bc.Mechanism, tmp_path: Path) -> None:
+    """What an FMU's functions are called is looked up by what follows the machine's name."""
+    for to in ("fmu2", "fmu3"):
+        assert bc.export(arm, tmp_path / f"{to}.fmu", to=to, name="x" * 10_000).stat().st_size > 1000
+
+
+def doubled(name: str) -> Graph:
+    return trace(name, lambda x: {"y": [2.0 * a for a in x]}, {"x": (2,)})
+
+
+@pytest.mark.parametrize("other", [f"f{tail}" for tail in casadi_library.TAILS if tail] + ["jac_f", "jac_f_work"])
+def test_functions_called_like_the_parts_of_another(other: str, tmp_path: Path) -> None:
+    text = casadi_library.source(export_of([doubled("f"), doubled(other), doubled("round")], (), "", bc.Solver()))
+    (tmp_path / "f.c").write_text(text)
+    subprocess.run(["cc", "-std=c99", "-Werror", "-fsyntax-only", "f.c"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize("given", [5, None, b"x.npz", "a\0b.npz", "\ud800.npz"])
+def test_paths_of_records(given: Any) -> None:
+    run = bc.simulate(bc.zoo.chain(1), 0.002)
+    for call in (run.save, run.report, bc.load_record):
+        with pytest.raises(bc.BellcrankError, match=r"path is .*; expected the path"):
+            call(given)
+
+
+def test_a_record_in_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.npz")
+    with pytest.raises(bc.ReadError, match="is no plain file"):
+        bc.load_record(tmp_path / "run.npz")
