@@ -32,6 +32,7 @@ _HOMES = {
     # mechanisms
     "model": ("Mechanism",),
     "formats": ("Builder", "from_dh", "from_saha", "from_wong", "read"),
+    "formats.collisions": ("collisions",),
     "parameters": ("parameter",),
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),

@@ -46,7 +46,7 @@ BELOW: dict[str, set[str]] = {
     "dynamics": {"model", "spatial"},
     "integrate": {"model", "spatial"},
     "structures": {"model", "spatial"},
-    "formats": {"model", "spatial", "structures"},
+    "formats": {"forces", "model", "spatial", "structures"},
     "actuators": {"model", "spatial"},
     "forces": {"actuators", "model", "spatial"},
     "ground": {"forces", "model"},
