@@ -44,10 +44,11 @@ BELOW: dict[str, set[str]] = {
     "dynamics": {"model", "spatial"},
     "integrate": {"model", "spatial"},
     "structures": {"model", "spatial"},
-    "formats": {"model", "spatial", "structures"},
+    "formats": {"meshes", "model", "spatial", "structures"},
     "actuators": {"model", "spatial"},
     "forces": set(),
     "ground": {"forces", "model"},
+    "meshes": set(),
     "control": {"actuators", "forces", *MECHANICS},
     "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
     # compiler: knows nothing of mechanics
@@ -59,11 +60,11 @@ BELOW: dict[str, set[str]] = {
     # whole runs, what they leave behind, and what draws it
     "record": {"dynamics", "model", "spatial"},
     "sim": {"actuators", "build", "integrate", "record", *MECHANICS, *COMPILER},
-    "view": {"graph", "record", "scheduling", *MECHANICS},
+    "view": {"formats", "graph", "meshes", "record", "scheduling", *MECHANICS},
     # models for other programs
     "exporting": {"build", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
-    "cockpit": {"build", "ground", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
+    "cockpit": {"build", "ground", "meshes", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
     "excavators.linkage.mechanism": {"formats", "model", "zoo.published"},
     "excavators": {"cockpit", "ground", "sim", "zoo", *GENERAL, *MECHANICS},
