@@ -91,7 +91,8 @@ function meshes() {
 function meshOf(s, sides) {
   const { corners, faces } = MAKERS[s.kind](s, sides);
   const normals = faces.map((f) => unit(cross(add(corners[f[1]], corners[f[0]], -1), add(corners[f[2]], corners[f[0]], -1))));
-  const colour = s.colour ? `#${s.colour.map((x) => Math.round(255 * x).toString(16).padStart(2, "0")).join("")}` : null;
+  // Neither white nor black: both papers are one of them.
+  const colour = s.colour ? `#${s.colour.map((x) => Math.round(255 * (0.05 + 0.78 * x)).toString(16).padStart(2, "0")).join("")}` : null;
   return { body: s.body, joint: Boolean(s.joint), corners, faces, normals, colour };
 }
 
