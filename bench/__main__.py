@@ -2,7 +2,7 @@
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
     python -m bench batch one   only some groups: batch, one, python, compile, operations, derivatives,
-                                large, simulation, loops, stepping, flexible
+                                large, simulation, loops, stepping, flexible, size
     python -m bench --json F    also writes the figures to F
 
 Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, flexible, gradients, loops, ours, simulation, stepping
+from bench import baseline, flexible, gradients, loops, ours, simulation, size, stepping
 from bench.row import CORE, Row, robot
 
 
@@ -137,6 +137,7 @@ GROUPS = {
     "loops": loops.rows,
     "stepping": stepping.rows,
     "flexible": flexible.rows,
+    "size": size.rows,
 }
 
 

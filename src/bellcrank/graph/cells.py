@@ -101,26 +101,37 @@ def _arrives(node: Node) -> int:
 def cut(cell: Cell, wanted: Sequence[Sequence[bool]]) -> Cut:
     """wanted: of what each channel hands on, what somebody reads."""
     g, loops = cell.graph, len(cell.outwards)
-    arrives: dict[int, int] = {}
-    channelled: set[int] = set()  # whatever waits for a neighbour
-    for n in g.nodes:
-        arrives[n.serial] = _arrives(n) if n.op == "input" else max(arrives[a.serial] for a in n.operands)
-        if (n.op == "input" and place_of(n).kind in ("parent", "child")) or any(
-            a.serial in channelled for a in n.operands
-        ):
-            channelled.add(n.serial)
-    goals: list[list[tuple[Value, Place]]] = [[] for _ in range(loops)]
-    for k in range(loops):
-        for e, x in enumerate(g.outputs[handed(k)].flat):
-            if wanted[k][e]:
-                goals[k].append((x, Place("handed", str(k), e)))
-    for j, x in enumerate(g.outputs[RESULT].flat):
-        goals[arrives[x.serial] if isinstance(x, Node) else 0].append((x, Place("output", RESULT, j)))
+    waits = _waiting(g)
     # Sines and cosines that wait for nobody.
-    turned = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in channelled]
+    turned = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in waits]
     angles = {a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in turned}.values())}
     given = {n.serial: Place("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial]) for n in turned}
-    return _Cutting(g, given).made(goals, {n.operands[0]: angles[n.operands[0].serial] for n in turned}, loops)
+    made_of = {n.operands[0]: angles[n.operands[0].serial] for n in turned}
+    return _Cutting(g, given).made(_goals(g, loops, wanted), made_of, loops)
+
+
+def _waiting(g: Graph) -> set[int]:
+    """Whatever waits for a neighbour."""
+    found: set[int] = set()
+    for n in g.nodes:
+        own = n.op == "input" and place_of(n).kind in ("parent", "child")
+        if own or any(a.serial in found for a in n.operands):
+            found.add(n.serial)
+    return found
+
+
+def _goals(g: Graph, loops: int, wanted: Sequence[Sequence[bool]]) -> list[list[tuple[Value, Place]]]:
+    """Of each loop, what it must give, and where that goes."""
+    arrives: dict[int, int] = {}
+    for n in g.nodes:
+        arrives[n.serial] = _arrives(n) if n.op == "input" else max(arrives[a.serial] for a in n.operands)
+    goals: list[list[tuple[Value, Place]]] = []
+    for k in range(loops):
+        given = g.outputs[handed(k)].flat
+        goals.append([(x, Place("handed", str(k), e)) for e, x in enumerate(given) if wanted[k][e]])
+    for j, x in enumerate(g.outputs[RESULT].flat):
+        goals[arrives[x.serial] if isinstance(x, Node) else 0].append((x, Place("output", RESULT, j)))
+    return goals
 
 
 class _Cutting:
@@ -131,18 +142,10 @@ class _Cutting:
     def made(self, goals: list[list[tuple[Value, Place]]], angles: dict[Node, int], loops: int) -> Cut:
         before = self.body(list(angles), [Place("angle", "", i) for i in angles.values()], {}, 0)
         loop_of = self.placed(goals)
-        needs: list[set[int]] = [set() for _ in range(loops)]  # of each loop, what it uses of earlier ones
+        needs = self.needed(goals, loop_of)
         for n in self.g.nodes:
-            if n.serial in loop_of and n.serial not in self.given:
-                for a in n.operands:
-                    needs[loop_of[n.serial]].add(a.serial)
-        for k, found in enumerate(goals):
-            needs[k] |= {x.serial for x, _ in found if isinstance(x, Node)}
-        for n in self.g.nodes:
-            if n.serial in loop_of and not self.free(n):
-                later = [k for k in range(loops) if n.serial in needs[k] and k > loop_of[n.serial]]
-                if later:
-                    self.kept[n.serial] = len(self.kept)
+            if n.serial in loop_of and not self.free(n) and loop_of[n.serial] < needs.get(n.serial, 0):
+                self.kept[n.serial] = len(self.kept)
         bodies = []
         for k in range(loops):
             own = [n for n in self.g.nodes if n.serial in self.kept and loop_of[n.serial] == k]
@@ -150,6 +153,17 @@ class _Cutting:
             places = [*(Place("kept", "", self.kept[n.serial]) for n in own), *(p for _, p in goals[k])]
             bodies.append(self.body(values, places, loop_of, k))
         return Cut(before, tuple(bodies), len(self.kept), len(angles))
+
+    def needed(self, goals: list[list[tuple[Value, Place]]], loop_of: dict[int, int]) -> dict[int, int]:
+        """Of every node, the last loop that uses it."""
+        found: dict[int, int] = {}
+        for k, given in enumerate(goals):
+            found |= {x.serial: k for x, _ in given if isinstance(x, Node)}
+        for n in self.g.nodes:
+            if n.serial in loop_of and n.serial not in self.given:
+                for a in n.operands:
+                    found[a.serial] = max(found.get(a.serial, 0), loop_of[n.serial])
+        return found
 
     def free(self, n: Node) -> bool:
         """Whether any loop can read it anew."""

@@ -17,9 +17,9 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion_span
-from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed, taken
+from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed
 from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
-from bellcrank.nodes.node import PARAMETERS, Node, Tape
+from bellcrank.nodes.node import COMPUTED, PARAMETERS, Node, Tape, ordered
 from bellcrank.nodes.ops import KINDS
 
 MOST_WRITTEN = 5_000_000  # operations that are written out one by one
@@ -168,7 +168,7 @@ class Recursion(Graph):
                 f"needs them one by one; at most {MOST_WRITTEN:,} are written out. Loops over parts are made for "
                 'target="cpu", and for the quantities that docs/size.md lists.'
             )
-        return _written(self)
+        return _Written(self).graph()
 
     @cached_property
     def outputs(self) -> Mapping[str, Array]:
@@ -261,63 +261,51 @@ class _State:
             {"kept": self.kept, "angle": self.angles}[p.kind][at, p.element] = y
 
 
-def _written(r: Recursion) -> Graph:
-    tape = Tape()
-    n = len(r.tree.parent)
-    symbols = {name: tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
-    known: list[dict[int, Any]] = [{} for _ in range(n)]
-    cell_of = [
-        (
-            run.cells[i % len(run.cells)],
-            run.rows[i % len(run.cells)] + i // len(run.cells) * run.step(i % len(run.cells)),
-        )
-        for run in r.tree.runs
-        for i in range(run.end - run.begin)
-    ]
-    out = np.full(r.output[1], 0.0, dtype=object)
-    from bellcrank.nodes.node import COMPUTED
+class _Written:
+    """All places on one tape, each as a trace of its own would have it."""
 
-    def value(i: int, x: Any) -> Any:
+    def __init__(self, r: Recursion) -> None:
+        self.r, self.tape, n = r, Tape(), len(r.tree.parent)
+        self.symbols = {name: self.tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
+        self.known: list[dict[Node, Any]] = [{} for _ in range(n)]
+        self.given: dict[tuple[int, int], list[Any]] = {}
+        self.cell_of: list[tuple[int, int]] = []  # and which row of its table
+        for run in r.tree.runs:
+            p = len(run.cells)
+            for i in range(run.end - run.begin):
+                self.cell_of.append((run.cells[i % p], run.rows[i % p] + i // p * run.step(i % p)))
+
+    def graph(self) -> Graph:
+        r, n = self.r, len(self.r.tree.parent)
+        for k, outwards in enumerate(r.outwards):
+            for i in range(n) if outwards else reversed(range(n)):
+                given = zip(self.cell(i).outputs[handed(k)].flat, r.wanted[k], strict=True)
+                self.given[k, i] = [self.value(i, x) if w else 0.0 for x, w in given]
+        out = np.full(r.output[1], 0.0, dtype=object)
+        for i in range(n):
+            for j, x in enumerate(self.cell(i).outputs[RESULT].flat):
+                out[r.tree.elements[RESULT][i, j]] = self.value(i, x)
+        return Graph(r.name, r.inputs, {r.output[0]: out}, self.tape)
+
+    def cell(self, i: int) -> Graph:
+        return self.r.cells[self.cell_of[i][0]].graph
+
+    def value(self, i: int, x: Any) -> Any:
         """Of a node of the cell at place i, what it is on the new tape."""
         if not isinstance(x, Node):
             return x
-        stack = [x]
-        mine = known[i]
-        while stack:
-            top = stack[-1]
-            missing = [a for a in top.operands if a.serial not in mine]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if top.op == "input":
-                mine[top.serial] = arrived(i, *top.args)
-            else:
-                args = [mine[a.serial] if isinstance(a, Node) else a for a in top.args]
-                mine[top.serial] = COMPUTED[top.op](*args)
-        return mine[x.serial]
+        mine = self.known[i]
+        for n in ordered(x, known=mine):
+            args = [mine[a] if isinstance(a, Node) else a for a in n.args]
+            mine[n] = self.arrived(i, *n.args) if n.op == "input" else COMPUTED[n.op](*args)
+        return mine[x]
 
-    given: dict[tuple[int, int], list[Any]] = {}
-
-    def arrived(i: int, name: str, element: int) -> Any:
+    def arrived(self, i: int, name: str, element: int) -> Any:
+        r, (cell, row) = self.r, self.cell_of[i]
         if name == PARAMETERS:
-            return float(r.tables[cell_of[i][0]][cell_of[i][1], element])
+            return float(r.tables[cell][row, element])
         if not name.startswith("from"):
-            return symbols[name][r.tree.elements[name][i, element]]
+            return self.symbols[name][r.tree.elements[name][i, element]]
         channel, _, child = name.removeprefix("from").partition(".")
         at = r.tree.children[i, int(child)] if child else r.tree.parent[i]
-        return given[int(channel), int(at)][element]
-
-    for k, outwards in enumerate(r.outwards):
-        for i in range(n) if outwards else reversed(range(n)):
-            graph = r.cells[cell_of[i][0]].graph
-            given[k, i] = [
-                value(i, x) if w else 0.0 for x, w in zip(graph.outputs[handed(k)].flat, r.wanted[k], strict=True)
-            ]
-    for i in range(n):
-        for j, x in enumerate(r.cells[cell_of[i][0]].graph.outputs[RESULT].flat):
-            out[r.tree.elements[RESULT][i, j]] = value(i, x)
-    return Graph(r.name, r.inputs, {r.output[0]: out}, tape)
-
-
-__all__ = ["Recursion", "Run", "Tree", "taken"]
+        return self.given[int(channel), int(at)][element]

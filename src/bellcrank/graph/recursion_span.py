@@ -40,8 +40,8 @@ def span(r: Recursion, weight: Mapping[str, float]) -> float:
     def after(i: int, output: str, channels: int) -> Array:
         times = arrived(i, channels)
         matrix = later[cell_of[i]][output]
-        waits = np.concatenate([matrix[:, : len(times) - 1], matrix[:, -1:]], axis=1)
-        found: Array = np.max(waits + times, axis=1, initial=NEVER)
+        paths = np.concatenate([matrix[:, : len(times) - 1], matrix[:, -1:]], axis=1) + times
+        found: Array = np.max(paths, axis=1, initial=NEVER)
         return found
 
     n, longest = len(parent), 0.0

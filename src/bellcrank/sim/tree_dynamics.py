@@ -41,8 +41,17 @@ class TreeDynamics(Dynamics):
     def measured(self) -> tuple[str, ...]:
         return ()
 
+    @cached_property
+    def recursion(self) -> Graph | None:
+        """Forward dynamics as a graph of its own, which is called, where alike bodies share their code."""
+        asked = graphs.Request("forward_dynamics", self.method.name)
+        m = self.system.mechanism
+        return graphs.traced(m, asked, self.method) if graphs.rolls(m, asked, self.method) else None
+
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         q, v, _ = self.system.split(y)
+        if self.recursion is not None:
+            return list(self.recursion.call(q=list(q), v=list(v), tau=list(tau))["forward_dynamics"])
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
 

@@ -24,8 +24,9 @@ from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, T
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
-MOST_BODIES = 10_000  # bodies; each takes about so long and so much
-SECONDS, BYTES = 3e-3, 2e4
+MOST_BODIES = 100_000  # bodies; each takes about so long and so much
+MOST_LOOPED = 10_000  # where loops close, whose equations are not yet shared
+SECONDS, BYTES = 5e-4, 1e4
 LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # of the links of chain and tree: metres and kilograms
 
 
@@ -192,16 +193,16 @@ def _kinds(given: str | Sequence[str]) -> list[str]:
     return kinds
 
 
-def whole(n: int, what: str, least: int = 1, bodies: int = 1) -> int:
+def whole(n: int, what: str, least: int = 1, bodies: int = 1, most: int = MOST_BODIES) -> int:
     """A number of parts of so many bodies each, or an error where nobody would see the end of making them."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
         raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
-    if n * bodies > MOST_BODIES:
+    if n * bodies > most:
         parts = float(min(int(n) * bodies, 10**30))
         hours = parts * SECONDS / 3600
         time = f"{hours:.3g} hours" if hours > 1 else f"{60 * hours:.2g} minutes"
         raise InputError(
             f"zoo: {what} is {brief(n)}; so many bodies would take about {time} and {parts * BYTES / 1e9:.3g} GB only "
-            f"to make. At most {MOST_BODIES // bodies:,}."
+            f"to make. At most {most // bodies:,}."
         )
     return int(n)

@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.zoo.families import whole
+from bellcrank.zoo.families import MOST_LOOPED, whole
 from bellcrank.zoo.published import data
 
 DOWN = (0.0, -9.81, 0.0)
@@ -73,7 +73,7 @@ def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, roc
 
 def n_four_bar(n: int = 2) -> Mechanism:
     """n windows of 2 n + 1 uniform rods in a row, upright at q = 0 (IFToMM A02). Frame "B0" is the first rod's top."""
-    whole(n, "n", bodies=2)
+    whole(n, "n", bodies=2, most=MOST_LOOPED)
     given = data("n_four_bar")
     size, mass = given["length"], given["mass"]
     b = Builder(f"n_four_bar{n}", gravity=DOWN)
@@ -91,7 +91,7 @@ def n_four_bar(n: int = 2) -> Mechanism:
 
 def parallel_cranks(n: int = 3) -> Mechanism:
     """A bar on n equal parallel cranks: two of them hold it already, so each more is redundant. Numbers are ours."""
-    b = Builder(f"parallel_cranks{whole(n, 'n', least=2)}", gravity=DOWN)
+    b = Builder(f"parallel_cranks{whole(n, 'n', least=2, most=MOST_LOOPED)}", gravity=DOWN)
     _rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
     for i in range(n):
         _rod(b, f"crank{i}", (i, 0, 0), (i, 1, 0), density=1.0)

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.cpu.plan import chunks, items
+from bellcrank.emit.cpu.rolled import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.order import order
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in
@@ -29,6 +30,18 @@ class Routines:
     names: Mapping[str, str]  # of the functions asked for, by what they were asked as
 
 
+def _spelled(
+    name: str, graph: Graph, lanes: int, trig_width: int, dtype: str, called: Mapping[int, tuple[str, int]], chunk: int
+) -> tuple[str, int]:
+    """The text of one function, and the slots of its workspace."""
+    if isinstance(graph, Recursion):
+        loops = Rolled(graph, lanes, trig_width, dtype, name)
+        return loops.text(), loops.size
+    pieces = chunks(items(graph, order(graph)), chunk)
+    speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
+    return speller.function(name), speller.size
+
+
 def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str, chunk: int = CHUNK) -> Routines:
     """The functions asked for and all that they call."""
     called: dict[int, tuple[str, int]] = {}
@@ -40,9 +53,8 @@ def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str
     ]
     for name, graph in wanted:
         if id(graph) not in called:
-            pieces = chunks(items(graph, order(graph)), chunk)
-            speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
-            parts.append(f"; {comment(graph.name)}\n{speller.function(name)}")
-            called = {**called, id(graph): (name, speller.size)}
+            text, size = _spelled(name, graph, lanes, trig_width, dtype, called, chunk)
+            parts.append(f"; {comment(graph.name)}\n{text}")
+            called = {**called, id(graph): (name, size)}
         names[name] = called[id(graph)][0]
     return Routines("\n".join(parts), max((size for _, size in called.values()), default=1), names)

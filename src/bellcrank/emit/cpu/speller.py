@@ -293,7 +293,7 @@ done:
         assert self.called is not None
         name, _ = self.called[id(function)]
         inputs = [math.prod(shape) for shape in function.inputs.values()]
-        outputs = [array.size for array in function.outputs.values()]
+        outputs = [math.prod(shape) for shape in function.shapes.values()]
         start, room = self.letters
         if room < sum(inputs) + sum(outputs):
             start, room = self.size, sum(inputs) + sum(outputs)
