@@ -10,6 +10,11 @@ from fnmatch import fnmatchcase
 LONG = (
     "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
+    "test_flexible_random.py::*[[][23]-*",
+    "test_flexible_motion.py::test_they_are_compiled_too",
+    "test_exudyn.py::*",
+    "test_zoo_loops.py::*[[]excavator_flexible]",
+    "test_chance.py::test_the_battery[[]runs, *",
     "test_chance.py::test_the_battery[[][sf]*",  # starts, seeds; runs stay
     "test_flexible_excavator.py::test_it_digs_as_the_rigid_one_does",
     "test_flexible_excavator.py::test_sag_needs_few_modes",
