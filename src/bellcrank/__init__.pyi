@@ -28,6 +28,7 @@ from bellcrank.formats import from_dh as from_dh
 from bellcrank.formats import from_saha as from_saha
 from bellcrank.formats import from_wong as from_wong
 from bellcrank.formats import read as read
+from bellcrank.formats.collisions import collisions as collisions
 from bellcrank.graph import Graph as Graph
 from bellcrank.identify.design import Minimum as Minimum
 from bellcrank.identify.design import minimize as minimize
