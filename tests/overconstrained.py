@@ -26,10 +26,12 @@ class Hinge:
     axis: Any
 
 
-def linkage(name: str, hinges: Sequence[Hinge], cut: Sequence[str], seed: int, gravity: bool = True) -> Mechanism:
+def linkage(
+    name: str, hinges: Sequence[Hinge], cut: Sequence[str], seed: int, gravity: bool = True, turned: bool = True
+) -> Mechanism:
     """Bodies with some inertia between these hinges, the whole turned somehow; hinges in `cut` close the loops."""
     rng = np.random.default_rng(seed)
-    R = rotation(rng)
+    R = rotation(rng) if turned else np.eye(3)
     places: dict[str, list[Array]] = {}
     for h in hinges:
         for body in (h.one, h.other):

@@ -178,6 +178,44 @@ def test_axes_that_are_parallel_but_for_rounding(form: str, tilt: float) -> None
     assert runs[1].residuals()["energy"] < max(1e-8, tilt**2)  # what projection takes is of second order
 
 
+@pytest.mark.parametrize(("tilted", "cut"), ["CC", "AB", "DA"])
+def test_nor_where_an_equation_is_rounding_alone(tilted: str, cut: str) -> None:
+    """In a plane of the coordinates an equation of a tilted axis stands for itself, with nothing else in it: it held
+    the whole linkage still, without a word, where the turned one above goes round.
+    """
+    at = {"A": (0.0, 0.0, 0.0), "B": (0.0, 0.5, 0.0), "C": (1.2, 0.9, 0.0), "D": (1.0, 0.0, 0.0)}
+    bodies = ["ground", "crank", "coupler", "rocker", "ground"]
+
+    def bars(tilt: float) -> Mechanism:
+        axes = {k: (np.sin(tilt), 0.0, np.cos(tilt)) if k == tilted else (0, 0, 1) for k in at}
+        hinges = [Hinge(k, bodies[i], bodies[i + 1], at[k], axes[k]) for i, k in enumerate(at)]
+        return linkage("bars", hinges, [cut], 0, turned=False)
+
+    def falls(m: Mechanism) -> Any:
+        rank, still = m.loop_analysis.rank, [0.0] * m.nv
+        assert m.loop_analysis.mobility == 1
+        assert all(g.rank for g in rank.groups)
+        return np.array(Layer(METHODS["crba"], rank).forward_dynamics(m.tree, still, still, still), float)
+
+    exact = falls(bars(0.0))
+    assert np.abs(exact).max() > 1.0
+    for tilt in (1e-8, 1e-4):
+        close(falls(bars(tilt)), exact, max(1e-7, 100.0 * tilt))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_and_it_falls(form: str) -> None:
+    at = {"A": (0.0, 0.0, 0.0), "B": (0.0, 0.5, 0.0), "C": (1.2, 0.9, 0.0), "D": (1.0, 0.0, 0.0)}
+    bodies = ["ground", "crank", "coupler", "rocker", "ground"]
+    hinges = [Hinge(k, bodies[i], bodies[i + 1], at[k], (1e-6 * (k == "C"), 0, 1)) for i, k in enumerate(at)]
+    m = linkage("bars", hinges, ["C"], 0, turned=False)
+    with pytest.warns(RuntimeWarning, match="numbers are not exact"):
+        run = bc.simulate(m, 0.2, form=form, step=1e-3)
+    assert run.stops[0].reason == "end"
+    assert np.abs(run.q[-1]).max() > 0.01
+    assert run.residuals()["energy"] < 1e-8
+
+
 class quiet:
     def __enter__(self) -> None: ...
 

@@ -132,7 +132,11 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     trivial = tuple(int(k) for k in np.flatnonzero(size < max(1e-10, 3.0 * noise)))
     regular = (s > max(EXACT_ZERO, NOISE_MARGIN * noise)).sum(axis=1)
     usual = regular == rank if (regular == rank).any() else np.ones(len(samples), bool)
-    rows = [k for k in range(len(what)) if k not in trivial]
+    rows, loose = [k for k in range(len(what)) if k not in trivial], max(1e-6, NOISE_MARGIN * noise)
+    # A group without any independent equation is rounding alone, and would hold what is meant to move.
+    groups, _ = _groups(tree, C[usual][:, rows], at.C[:, rows], rows, rank, loose)
+    idle = {rows[k] for g in groups if not g.rank for k in g.places}
+    trivial, rows = tuple(sorted({*trivial, *idle})), [k for k in rows if k not in idle]
     whose = [k for k, loop in enumerate(tree.loops) for _ in range(EQUATIONS[loop.kind])]
     kept = tuple(rows[k] for k in _independent(C[usual][:, rows], rank))
     scale = np.abs(at.C).max(initial=0.0) or 1.0
@@ -142,7 +146,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
         trivial,
         Rank(
             tuple(rows),
-            *_groups(tree, C[usual][:, rows], at.C[:, rows], rows, rank, max(1e-6, NOISE_MARGIN * noise)),
+            *_groups(tree, C[usual][:, rows], at.C[:, rows], rows, rank, loose),
             tuple(whose[k] for k in rows),
         ),
         np.abs(at.C[:, rows]).max(axis=0, initial=0.0) > 1e-13 * scale,
