@@ -8,6 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_fit_excavator.py::*",
     "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
     "test_flexible.py::test_quantities_belong_together[[]floating]",
