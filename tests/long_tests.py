@@ -12,6 +12,7 @@ LONG = (
     "test_elements.py::test_action_is_reaction_and_runs_balance[[]smooth]",
     "test_elements.py::test_runs_of_couplings_balance[[]crossed]",
     "test_docs.py::test_code_runs[[]press.md]",
+    "test_fit_excavator.py::*",
     "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
     "test_flexible_random.py::*[[][23]-*",

@@ -71,11 +71,20 @@ def estimate(base: Base, q: Any, v: Any, a: Any, tau: Any) -> Estimate:
     return estimated(base, base.regressor(q, v, a), tau)
 
 
-def estimated(base: Base, Y: Array, tau: Any) -> Estimate:
-    """The same from a regressor (samples, forces, base), for whoever has many measurements of one motion."""
+def factored(Y: Array) -> list[tuple[Array, Array]]:
+    """Q and R of each force's part of a regressor (samples, forces, base)."""
+    pairs = (np.linalg.qr(np.ascontiguousarray(Y[:, j])) for j in range(Y.shape[1]))
+    return [(np.asarray(Q), np.asarray(R)) for Q, R in pairs]
+
+
+def estimated(base: Base, Y: Array, tau: Any, factors: list[tuple[Array, Array]] | None = None) -> Estimate:
+    """The same from a regressor. factors: those of Y, for whoever has many measurements of one motion."""
     tau = checked_forces(tau, Y.shape[:2], base.actuated or base.mechanism.columns[1])
     off = tau - Y @ base.nominal
-    parts = [compressed(Y[:, j], off[:, j]) for j in range(Y.shape[1])]
+    parts = []
+    for (Q, R), b in zip(factors if factors is not None else factored(Y), off.T, strict=True):
+        z = Q.T @ b
+        parts.append((R, z, float(np.sum((b - Q @ z) ** 2))))
     least = 1e-12 * max(float(np.abs(tau).max()), 1e-30)
     noise = np.ones(len(parts))
     for _ in range(3):  # without weights, with them, and with better ones
