@@ -63,9 +63,13 @@ def export(
     if json:
         screen.data({"to": to, "written": str(path), **({"report": found} if found else {})})
     else:
-        screen.note(f"wrote {path}")
-        if found:
-            screen.table([Column(x, right=x != "processor") for x in found[0]], [_words(row) for row in found])
+        _told(path, found)
+
+
+def _told(path: Path, found: Sequence[dict[str, Any]]) -> None:
+    screen.note(f"wrote {path}")
+    if found:
+        screen.table([Column(x, right=x != "processor") for x in found[0]], [_words(row) for row in found])
 
 
 def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dtype: str) -> list[dict[str, Any]]:
