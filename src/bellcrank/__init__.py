@@ -12,6 +12,7 @@
     bc.gradient(plant, 1.0, final="tip.z")          of a scalar of a run, with respect to all that it was given
     env = bc.stepper(plant, batch=4096, every=0.02) action by action: env.reset(), env.step(u), env.reward
     bc.study(plant, {"boom.mass": bc.uniform(1, 2)}, runs=10_000, ...)    through Dask, into Parquet files
+    bc.fit(plant, "measured.csv", free=["boom.mass"])       and bc.minimize, bc.identify
     bc.drive(plant)                                 in real time
     bc.export(plant, "plant", to="c")               for other programs
     A, B, C, D = bc.linearize(plant, at=...)        and bc.equilibrium(plant), where it rests
@@ -31,10 +32,12 @@ _HOMES = {
     # mechanisms
     "model": ("Mechanism",),
     "formats": ("Builder", "from_dh", "from_saha", "from_wong", "read"),
+    "formats.collisions": ("collisions",),
     "parameters": ("parameter",),
     "structures.section": ("Material", "Profile", "Section"),
     "structures.matrices": ("flexible",),
     "structures.matrix_files": ("read_matrix",),
+    "structures.mbdyn": ("read_fem", "write_fem"),
     "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),
@@ -54,6 +57,9 @@ _HOMES = {
     ),
     "studies.study": ("Study", "study"),
     "studies.ranges": ("log_uniform", "normal", "uniform"),
+    "identify.output_error": ("fit",),
+    "identify.search": ("Fit",),
+    "identify.design": ("Minimum", "minimize"),
     "exporting.call": ("export",),
     "build.targets": ("Where",),
     "record": ("Record", "load_record"),

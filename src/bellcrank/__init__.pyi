@@ -29,6 +29,10 @@ from bellcrank.formats import from_saha as from_saha
 from bellcrank.formats import from_wong as from_wong
 from bellcrank.formats import read as read
 from bellcrank.graph import Graph as Graph
+from bellcrank.identify.design import Minimum as Minimum
+from bellcrank.identify.design import minimize as minimize
+from bellcrank.identify.output_error import fit as fit
+from bellcrank.identify.search import Fit as Fit
 from bellcrank.model import Mechanism as Mechanism
 from bellcrank.parameters import parameter as parameter
 from bellcrank.record import Record as Record
@@ -74,6 +78,8 @@ from bellcrank.sim.linear import Linear as Linear
 from bellcrank.sim.linear import linearize as linearize
 from bellcrank.structures.matrices import flexible as flexible
 from bellcrank.structures.matrix_files import read_matrix as read_matrix
+from bellcrank.structures.mbdyn import read_fem as read_fem
+from bellcrank.structures.mbdyn import write_fem as write_fem
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section

@@ -20,7 +20,7 @@ import numpy as np
 
 from bellcrank.build.differentiable import Function, function_of
 from bellcrank.emit.cpu.xla import Handler
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.extras import extra
 
 jax = extra("jax", "jax", "bellcrank.jax")
@@ -50,12 +50,24 @@ def wrap(kernel: Any) -> Callable[..., Any]:
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
             raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
-        arrays = _fitting(signature, [jax.numpy.asarray(given[name], dtype) for name in names])
+        arrays = _fitting(
+            signature, [_array(f'{signature.name}: input "{name}"', given[name], dtype) for name in names]
+        )
         found = call_p.bind(*arrays, function=function)
         return found[0] if len(found) == 1 else dict(zip(signature.outputs, found, strict=True))
 
     call.__name__, call.__doc__ = signature.name, signature.doc or signature.name
     return call
+
+
+def _array(what: str, x: Any, dtype: Any) -> Any:
+    try:
+        found = jax.numpy.asarray(x)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is {brief(x)}; expected an array of real numbers.") from None
+    if jax.numpy.iscomplexobj(found):  # a half of it would be dropped
+        raise InputError(f"{what} is complex; expected an array of real numbers.")
+    return found.astype(dtype)
 
 
 def _fitting(signature: Any, arrays: Sequence[Any]) -> list[Any]:

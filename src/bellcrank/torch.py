@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bellcrank.build.differentiable import Function, function_of
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.extras import extra
 
 torch = extra("torch", "torch", "bellcrank.torch")
@@ -40,7 +40,9 @@ def wrap(kernel: Any) -> Callable[..., Any]:
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
             raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
-        tensors = _fitting(signature, [_tensor(given[name], dtype) for name in names])
+        tensors = _fitting(
+            signature, [_tensor(f'{signature.name}: input "{name}"', given[name], dtype) for name in names]
+        )
         found = operator(function)(*tensors)
         return dict(zip(signature.outputs, found, strict=True)) if len(signature.outputs) > 1 else found
 
@@ -48,8 +50,14 @@ def wrap(kernel: Any) -> Callable[..., Any]:
     return call
 
 
-def _tensor(x: Any, dtype: Any) -> Any:
-    return x if isinstance(x, torch.Tensor) and x.dtype == dtype else torch.as_tensor(x).to(dtype)
+def _tensor(what: str, x: Any, dtype: Any) -> Any:
+    try:
+        found = torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{what} is {brief(x)}; expected a tensor of real numbers.") from None
+    if found.is_complex():  # .to() would drop a half of it
+        raise InputError(f"{what} is complex; expected a tensor of real numbers.")
+    return found.to(dtype)
 
 
 def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:

@@ -277,7 +277,11 @@ def test_another_platform_is_zigs_business(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.skipif(compilers.importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed")
 def test_binaries_for_every_platform(tmp_path: Path) -> None:
-    path = bc.export(bc.zoo.pendulum(), tmp_path / "it.fmu", to="fmu3", platforms="all")
+    told = list[str]()
+    path = bc.export(bc.zoo.pendulum(), tmp_path / "it.fmu", to="fmu3", platforms="all", progress=told.append)
+    assert told[0] == "tracing"
+    assert told[-1] == "writing"
+    assert len(told) == 2 + len(compilers.PLATFORMS)
     with zipfile.ZipFile(path) as archive:
         made = {f.filename.split("/")[1]: archive.read(f)[:4] for f in archive.filelist if "binaries/" in f.filename}
     magic = {"linux": b"\x7fELF", "windows": b"MZ", "darwin": b"\xcf\xfa\xed\xfe"}

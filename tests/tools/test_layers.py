@@ -46,10 +46,11 @@ BELOW: dict[str, set[str]] = {
     "dynamics": {"model", "spatial"},
     "integrate": {"model", "spatial"},
     "structures": {"model", "spatial"},
-    "formats": {"model", "spatial", "structures"},
+    "formats": {"forces", "meshes", "model", "spatial", "structures"},
     "actuators": {"model", "spatial"},
     "forces": {"actuators", "model", "spatial"},
     "ground": {"forces", "model"},
+    "meshes": set(),
     "control": {"actuators", "forces", *MECHANICS},
     "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
     # compiler: knows nothing of mechanics
@@ -61,14 +62,14 @@ BELOW: dict[str, set[str]] = {
     # whole runs, what they leave behind, and what draws it
     "record": {"dynamics", "model", "spatial"},
     "sim": {"actuators", "build", "forces", "integrate", "record", *MECHANICS, *COMPILER},
-    "view": {"graph", "record", "scheduling", *MECHANICS},
+    "view": {"formats", "graph", "meshes", "record", "scheduling", *MECHANICS},
     # many runs, and what can be learned from them
     "studies": {"graph", "model", "record", "sim", "view"},
     "identify": {"record", "sim", "studies", *MECHANICS},
     # models for other programs
     "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
-    "cockpit": {"build", "ground", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
+    "cockpit": {"build", "ground", "meshes", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
     "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
     "excavators.linkage.steelwork": {"structures"},

@@ -245,3 +245,28 @@ def test_symbols_do_not_outlive_their_trace() -> None:
     bc.compile(lambda x: kept.append(x) or x, inputs={"x": ()})
     with pytest.raises(bc.TraceError, match="two traces"):
         bc.compile(lambda y: y + kept[0], inputs={"y": ()})
+
+
+def test_a_function_that_fails_says_that_it_was_traced() -> None:
+    """As controls do: which function, which line, and that it ran on symbols."""
+
+    def boom(x: Any) -> Any:
+        raise RuntimeError("out of milk")
+
+    def again(x: Any) -> Any:
+        return again(x)
+
+    def beyond(x: Any) -> Any:
+        return x[5]
+
+    for function, says in ((boom, "RuntimeError: out of milk"), (again, "RecursionError"), (beyond, "IndexError")):
+        with pytest.raises(bc.TraceError, match=says) as caught:
+            bc.compile(function, inputs={"x": 2})
+        assert f"{function.__name__}(), while it was traced: " in str(caught.value)
+        assert "test_compile.py, line" in str(caught.value)
+
+
+def test_more_symbols_than_anybody_can_compile() -> None:
+    for shape in (10**9, (10**5, 10**5), 10**30):
+        with pytest.raises(bc.InputError, match="symbols in all are more than can be compiled"):
+            bc.compile(lambda x: x, inputs={"x": shape})

@@ -344,3 +344,12 @@ def test_soil_takes_what_the_hydraulics_give() -> None:
         assert float(np.dot(force, V[:3])) < 0.0
         boom = float((M.jacobian(q, "tip")[:3].T @ np.array(force, float))[N.index("boom")])
         assert run["boom.external"][i] == pytest.approx(boom, rel=1e-9)
+
+
+def test_levers_pulled_together_slow_each_other_down() -> None:
+    """The boom goes up half as far again by itself; and the engine feels that all are pulled."""
+    alone = driven(2.0, second=0.35)
+    together = driven(2.0, first=1.0, second=0.35, third=0.5, fourth=0.7)
+    assert 0.1 < together["boom.q"][-1] < 0.75 * alone["boom.q"][-1]
+    assert together["engine"].min() < alone["engine"].min() < LINKAGE.given["engine"]["speed"]
+    assert together["engine"].min() > 0.85 * LINKAGE.given["engine"]["speed"]  # it is not stalled

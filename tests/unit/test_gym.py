@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,3 +113,10 @@ def test_what_cannot_be_says_why() -> None:
         reacher(bc.zoo.puma600(), "tool9")
     with pytest.raises(bc.InputError, match="no single coordinate"):
         reacher(bc.zoo.random_tree(0, 3, ["spherical"]))
+
+
+@pytest.mark.parametrize("bounds", [{"low": float("nan")}, {"low": None}, {"high": float("nan")}, {"low": 2.0}])
+def test_bounds_that_hold_nothing(bounds: dict[str, Any]) -> None:
+    for made in (lambda: Env(bc.zoo.chain(1), **bounds), lambda: VectorEnv(bc.zoo.chain(1), 2, **bounds)):
+        with pytest.raises(bc.InputError, match="expected low up to high"):
+            made()

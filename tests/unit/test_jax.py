@@ -138,3 +138,10 @@ def test_a_transition_that_is_none() -> None:
     timed = bc.stepper(bc.system(bc.zoo.pendulum(), control=lambda t, q, v, x, u: [t + u["a"]], inputs=["a"]))
     assert list(timed.transition.signature.inputs) == ["y", "u", "t"]
     assert list(bc.stepper(plant()).transition.signature.inputs) == ["y", "u"]
+
+
+def test_what_is_no_array() -> None:
+    f = wrap(bc.compile(lambda x: 2.0 * x, inputs={"x": 2}, dtype="float32"))
+    for x in (None, "x", object(), np.zeros(2, complex)):
+        with pytest.raises(bc.InputError, match="expected an array of real numbers"):
+            f(x)

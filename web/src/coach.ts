@@ -6,7 +6,7 @@ import { by, make } from "./dom";
 
 export interface Site { height: number; share: number; dug: number; closed: number; bearing: number; reach: number }
 const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
-const DEPTH = 0.25, OUT = 0.3; // m: less deep does not fill the bucket; and above the ground
+const DEPTH = 0.35, OUT = 0.3; // m: less deep does not fill the bucket; and above the ground
 const ENOUGH = 0.5, SOME = 0.1, EMPTY = 0.05, TURNED = 0.45; // of the bucket, and rad
 const AWAY = 1.0; // m: far in, an open bucket does not look down
 const DUG = 1, SWUNG = 4; // steps

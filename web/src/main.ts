@@ -66,6 +66,7 @@ function meet(w: Welcome): void {
   const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
   if (ground) dug(ground);
+  if (w.scene.notes.length) note(`${w.scene.notes.length} of its meshes could not be had, and simple shapes stand for them. ${w.scene.notes[0]}`, true);
   history = new History(rest.reduce((a, b) => a + b, 0));
   plots = new Plots(by("tab-Plots"), w);
   gauges = new Gauges(by("gauges"), w, 12 * w.sizes[0]);

@@ -28,12 +28,13 @@ export type Message =
 // From the server.
 export type Vec3 = [number, number, number];
 export interface Shape {
-  body: number; kind: "bar" | "box" | "disc" | "ball" | "slide" | "rod"; joint?: boolean;
+  body: number; kind: "bar" | "box" | "disc" | "ball" | "slide" | "rod" | "mesh"; joint?: boolean;
   a?: Vec3; b?: Vec3; ra?: number; rb?: number; at?: Vec3; axis?: Vec3; r?: number; h?: number;
   axes?: Vec3[]; half?: Vec3; parent?: number; from?: Vec3;
+  colour?: Vec3; corners?: string; faces?: string; // of a mesh: f32 and u32, in base64
 }
 export interface Scene {
-  bodies: string[]; shapes: Shape[]; frames: { name: string; body: number; point: Vec3 }[];
+  bodies: string[]; shapes: Shape[]; notes: string[]; frames: { name: string; body: number; point: Vec3 }[];
   joints: { name: string; parent: number; body: number; point: Vec3 }[]; // point: in the parent's frame; -1: the ground
   up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean; anchor: Vec3;
 }

@@ -45,7 +45,25 @@ function one(s: Shape, material: THREE.Material): THREE.Object3D[] {
     case "disc": return [laid(new THREE.CylinderGeometry(s.r!, s.r!, 2 * s.h!, 32), material, vec(s.at!), vec(s.axis!))];
     case "slide": return [laid(new THREE.CylinderGeometry(1.3 * s.r!, 1.3 * s.r!, 2 * s.h!, 4), material, vec(s.at!), vec(s.axis!))];
     case "rod": return []; // see below
+    case "mesh": return [mesh(s)];
   }
+}
+
+function bytes(text: string): ArrayBuffer {
+  const letters = atob(text), out = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) out[i] = letters.charCodeAt(i);
+  return out.buffer;
+}
+
+// Triangles of the robot's own file, in its own colour.
+function mesh(s: Shape): THREE.Mesh {
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(bytes(s.corners!)), 3));
+  geometry.setIndex(new THREE.BufferAttribute(new Uint32Array(bytes(s.faces!)), 1));
+  const flat = geometry.toNonIndexed();
+  flat.computeVertexNormals();
+  const material = new THREE.MeshStandardMaterial({ color: new THREE.Color().setRGB(...s.colour!, THREE.SRGBColorSpace), roughness: 0.6, metalness: 0.15, side: THREE.DoubleSide });
+  return new THREE.Mesh(flat, material);
 }
 
 export function build(scene: Scene, bodies: THREE.Group[], ground: THREE.Group): (() => void) {

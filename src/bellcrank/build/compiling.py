@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from bellcrank.build.targets import target as target_of
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
+from bellcrank.graph.user_code import while_traced
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import refused
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 Shape = int | tuple[int, ...]
 CPU = Where()
 TAKEN = ("out", "parameters")  # what a kernel understands by itself
+MOST = 1_000_000  # symbols: each is a node, and code for each is written
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
@@ -97,11 +100,15 @@ def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, nam
         )
     called = name or _name(function)
     shapes = {key: _shape(key, shape) for key, shape in inputs.items()}
+    if (size := sum(map(math.prod, shapes.values()))) > MOST:
+        raise InputError(f"inputs: {size} symbols in all are more than can be compiled; expected at most {MOST}.")
     call = _caller(function, called, shapes)
 
     def body(**symbols: Any) -> dict[str, Any]:
         shown = {key: x.view(Symbols) if isinstance(x, np.ndarray) else x for key, x in symbols.items()}
-        return _outputs(called, call(shown))
+        with while_traced(f"{called}()"):
+            made = call(shown)
+        return _outputs(called, made)
 
     return trace(called, body, shapes)
 

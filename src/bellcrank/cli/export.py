@@ -52,8 +52,11 @@ def export(
     path = out or Path(stem(m.name) + {"fmu2": ".fmu", "fmu3": ".fmu", "casadi": ".so"}.get(to, ""))
     wanted = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
     how = bc.Solver(integrator or "rk4", step, method=method, form="projected" if m.loops else "minimal")
-    with screen.working(f"exporting {m.name}"):
-        bc.export(thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted)
+    with screen.working(f"exporting {m.name}") as tell:
+        bc.export(
+            thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted,
+            progress=lambda text: tell(f"exporting {m.name}: {text}"),
+        )  # fmt: skip
     if report and to != "c":
         screen.fail(f"--report is of a C package, and this is --to {to}.")
     found = measures(thing, functions or (), m.name, how, dtype) if report else []

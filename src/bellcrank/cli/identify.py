@@ -30,7 +30,9 @@ def identify(
     check: CheckOpt = "warn",
     json: JsonOpt = False,
 ) -> None:
-    """Print the base parameters of a mechanism: the numbers, and sums of them, that forces can tell.
+    """What forces can tell of a mechanism.
+
+    That are its base parameters: numbers of bodies, joints and springs, and sums of them (docs/identify.md).
 
     --excite writes a motion within the limits along which they are told best, --data estimates them from measurements.
     """

@@ -17,6 +17,7 @@ from bellcrank.view import scene
 Array = np.ndarray[Any, Any]
 
 
+TRIANGLES = 120_000  # of all meshes: 4 MB
 POSES = 8  # tried at random, to see how much room a mechanism takes
 
 
@@ -29,7 +30,7 @@ def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
         {"name": j.name, "parent": index[j.parent], "body": index[j.child], "point": [float(x) for x in j.point]}
         for j in m.joints
     ]
-    return scene.scene(m, np.stack([q, *others])) | {"joints": joints}
+    return scene.scene(m, np.stack([q, *others]), TRIANGLES) | {"joints": joints}
 
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:

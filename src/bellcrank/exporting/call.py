@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
-from bellcrank.exporting.things import export_of, mechanism_of
+from bellcrank.exporting.things import export_of, mechanism_of, silent
 from bellcrank.exporting.wasm import write_wasm
 from bellcrank.quoting import refused
 from bellcrank.sim.arguments import positive
@@ -38,6 +38,7 @@ def export(
     events: Sequence[Event] = (),
     solver: Solver | None = None,
     platforms: Sequence[str] | str = (),
+    progress: Callable[[str], None] | None = None,
 ) -> Path:
     """Writes a model for another program, and gives the path.
 
@@ -56,6 +57,7 @@ def export(
     method, form, events: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
     tolerance: the integrator chooses its steps, and step is how far each call goes.
     platforms: that an FMU has binaries for; this computer's unless told, "all" for all that there are (by ziglang).
+    progress: a function that is told what is being done.
 
     All of it: docs/export.md.
     """
@@ -75,9 +77,12 @@ def export(
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
     if why := refused(name) if not isinstance(name, str) else "":
         raise InputError(f"export: name: {why}.")
+    tell = progress or silent
+    tell("tracing")
     found = export_of(thing, functions, name, chosen, events)
     if to in ("fmu2", "fmu3"):
-        return write_fmu(found, place, int(to[-1]), platforms)
+        return write_fmu(found, place, int(to[-1]), platforms, tell)
+    tell("compiling" if to in ("casadi", "wasm") else "writing")
     if to == "casadi":
         return write_casadi(found, place)
     if to == "wasm":

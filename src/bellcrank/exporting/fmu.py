@@ -6,8 +6,10 @@ What C there is beside the machine's own (emit/c/package.py) is in sources/; mod
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +19,7 @@ from bellcrank.emit.c.stepper import Stepper
 from bellcrank.errors import InputError
 from bellcrank.exporting import fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
-from bellcrank.exporting.things import Export
+from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
 from bellcrank.graph import Graph, Ports
 
@@ -32,11 +34,13 @@ ARRAYS = {
 }  # fmt: skip
 
 
-def write_fmu(found: Export, path: Path, version: int, platforms: Sequence[str] | str) -> Path:
+def write_fmu(
+    found: Export, path: Path, version: int, platforms: Sequence[str] | str, tell: Callable[[str], None] = silent
+) -> Path:
     if found.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
     targets = [t for t in chosen(platforms) if version == 3 or PLATFORMS[t][1]]
-    files = contents(found, version, targets)
+    files = contents(found, version, targets, tell)
 
     def zipped(stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -46,8 +50,10 @@ def write_fmu(found: Export, path: Path, version: int, platforms: Sequence[str] 
     return write_whole(path, zipped, "Export")
 
 
-def contents(found: Export, version: int, targets: Sequence[str]) -> dict[str, bytes | str]:
-    """All files of the FMU."""
+def contents(
+    found: Export, version: int, targets: Sequence[str], tell: Callable[[str], None] = silent
+) -> dict[str, bytes | str]:
+    """All files of the FMU. Its binaries are compiled side by side."""
     assert found.stepper is not None
     package = Package(found.name, derivatives(found.stepper, version), found.stepper)
     own = {name: text for name, text in package.files.items() if name.endswith((".c", ".h")) and name != "main.c"}
@@ -60,9 +66,19 @@ def contents(found: Export, version: int, targets: Sequence[str]) -> dict[str, b
     made |= {f"sources/{name}": text for name, text in sources.items()}
     if version == 3:
         made["sources/buildDescription.xml"] = fmi_xml.build_description(about)
-    for target in targets:
-        _, old, suffix = PLATFORMS[target]
-        made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = library(sources, target)
+    left = list(targets)
+
+    def binary(target: str) -> bytes:
+        code = library(sources, target)
+        left.remove(target)
+        tell(f"compiling for {', '.join(left)}" if left else "writing")
+        return code
+
+    tell(f"compiling for {', '.join(left)}")
+    with ThreadPoolExecutor(max(1, min(len(targets), os.cpu_count() or 1))) as pool:
+        for target, code in zip(targets, pool.map(binary, targets), strict=True):
+            _, old, suffix = PLATFORMS[target]
+            made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = code
     return made
 
 

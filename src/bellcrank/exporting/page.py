@@ -123,7 +123,7 @@ def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, 
     session = Session(machine, lambda *given: Nothing(), Settings(rate, simulator.integrator.name))
     now = session.now() | {"pilot": ""}
     only = {"rate": [rate], "integrator": [simulator.integrator.name], "method": ["auto"]}
-    welcome = session.welcome() | {"pilots": [], "choices": only}
+    welcome = session.welcome() | {"pilots": [], "soils": [], "tasks": [], "handle": "", "choices": only}
     given = Given(s, machine.start, None, None, None, None, None, None)
     y = simulator.dynamics.started(simulator.dynamics.closure.checked(given.y, given.parameters))[0]
     columns = list(simulator.dynamics.columns)

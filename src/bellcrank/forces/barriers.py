@@ -1,6 +1,7 @@
 """Places that points of a machine do not go through: soft walls of spring and damper on a frame, without branches.
 
-    pad     level ground below a point:     f_z = k z (1 - d u_z), at least 0;  and friction mu f_z against the sliding
+    pad     level ground below a point:     f_z = k z / (1 + k z / B) (1 - d u_z), at least 0; B: what it bears at most;
+                                            and friction mu f_z against the sliding
     block   a box in world axes:            k times the way out through the nearest of its sides, and a damper
     post    an upright round post:          the same, outwards
 
@@ -43,13 +44,15 @@ class Pad:
     height: Scalar = 0.0  # m, of the ground below
     stiffness: Scalar = 1.5e6  # N/m
     damping: Scalar = 1.0  # s/m, d
+    bears: Scalar = 60e3  # N, B: about 0.3 m2 of soil that yields at 200 kPa
     friction: Scalar = 0.5  # mu
     slow: Scalar = 0.05  # m/s: slower, friction is like a damper
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
         x, y, up = (velocity[k] for k in range(3))
         z = maximum(self.height - pose[2, 3], 0.0)
-        pressed = self.stiffness * z * maximum(1.0 - self.damping * up, 0.0)
+        spring = self.stiffness * z
+        pressed = spring / (1.0 + spring / self.bears) * maximum(1.0 - self.damping * up, 0.0)
         rubbed = self.friction * pressed / sqrt(x * x + y * y + self.slow * self.slow)
         return [-rubbed * x, -rubbed * y, pressed], list(NONE)
 

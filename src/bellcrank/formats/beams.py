@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
-from bellcrank.formats.numbers import number, vector
+from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.formats.numbers import items, number, vector
 from bellcrank.model.modal import Modal, Node, moments
 from bellcrank.model.parts import Array, triple
+from bellcrank.parameters import nominal
+from bellcrank.quoting import refused
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import Moments
 
@@ -67,13 +69,18 @@ def placed(
             "across the axis."
         )
     y = y / np.linalg.norm(y)
+    motions = items(motions) or []
     for motion in motions:
-        if motion not in MOTIONS:
+        if not isinstance(motion, str) or motion not in MOTIONS:
             raise ModelError(f"{where}: {unknown('motion', motion, MOTIONS)}")
     if not motions:
         raise ModelError(f"{where}: no motions, so that it is rigid. Give some of {', '.join(MOTIONS)}, or use body().")
+    if not isinstance(nodes, Mapping | None):
+        raise ModelError(f"{where}: nodes is {brief(nodes)}; expected {{name: part of the length}}.")
     found = dict(NODES if nodes is None else nodes)
     for node, s in found.items():
+        if not node or refused(node):
+            raise ModelError(f"{where}: the node {refused(node) or 'has an empty name'}.")
         if not 0.0 < number(s, where, f'node "{node}"') <= 1.0:
             raise ModelError(
                 f'{where}: node "{node}" is at {s:g}; expected the part of its length, above 0 and up to 1.'
@@ -98,6 +105,19 @@ def chain(builder: Any, p: Placed, beta: float) -> None:
         builder.body(f"{p.name}.{node}")
         i = min(int(np.searchsorted(edges, x, side="left")) - 1, n)
         builder.joint(f"{p.name}.{node}", "fixed", _piece_name(p, i), f"{p.name}.{node}", point=p.at(x))
+
+
+def damped(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float, float]:
+    """A part of critical damping, and Rayleigh's two numbers; none of them may feed a motion."""
+    pair = items(rayleigh)
+    if pair is None or len(pair) != 2:
+        raise ModelError(f"{where}: rayleigh is {brief(rayleigh)}; expected two numbers, (alpha, beta).")
+    found = []
+    for what, x in (("damping", ratio), ("rayleigh", pair[0]), ("rayleigh", pair[1])):
+        found.append(float(nominal(number(x, where, what))))
+        if found[-1] < 0.0:
+            raise ModelError(f"{where}: {what} is {found[-1]:g}, which would feed its motion; expected 0 or more.")
+    return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,7 @@ class Builder(MovingConstraints):
         self._new("beam", name, [])
         beam = Beam(length, section, material, elements, theory)
         placed = beams.placed(name, beam, start, axis, side, motions, nodes)
-        alpha, beta = (number(x, f'beam "{name}"', "rayleigh") for x in rayleigh)
+        damping, alpha, beta = beams.damped(f'beam "{name}"', damping, rayleigh)
         if large:
             if alpha or damping:
                 raise ModelError(
@@ -324,14 +324,14 @@ class Builder(MovingConstraints):
         if not isinstance(structure, Moments):
             raise ModelError(f"{where}: {brief(structure)} is no structure; bc.flexible(K, M, ...) makes one.")
         R = np.eye(3) if rotation is None else np.array(rotation_matrix(rotation, where), dtype=float)
-        given = (number(rayleigh[0], where, "rayleigh"), number(rayleigh[1], where, "rayleigh"))
-        self._bend(name, R, np.array(vector(point, where, "point"), dtype=float), structure, damping, given)
+        damping, alpha, beta = beams.damped(where, damping, rayleigh)
+        self._bend(name, R, np.array(vector(point, where, "point"), dtype=float), structure, damping, (alpha, beta))
 
     def _bend(
         self, name: str, R: Array, start: Array, found: Moments, damping: float, rayleigh: tuple[float, float]
     ) -> None:
         """A body with modes, and a body of no mass for each of its nodes, on joints that share their coordinates."""
-        bent = beams.bent(name, R, start, found, number(damping, f'body "{name}"', "damping"), rayleigh)
+        bent = beams.bent(name, R, start, found, damping, rayleigh)
         c = found.com
         I = found.inertia - found.mass * (c @ c * np.eye(3) - np.outer(c, c))
         self.body(name, found.mass, start + R @ c, R @ I @ R.T)

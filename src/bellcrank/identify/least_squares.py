@@ -86,7 +86,7 @@ def estimated(base: Base, Y: Array, tau: Any) -> Estimate:
     errors = np.sqrt(np.diag(spread))
     errors[np.abs(unseen).max(axis=1, initial=0.0) > SHARE] = np.inf
     return Estimate(
-        base, base.nominal + delta, errors, spread, noise, condition, len(tau), _words(base.names, unseen.T)
+        base, base.nominal + delta, errors, spread, noise, condition, len(tau), in_words(base.names, unseen.T)
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _solved(parts: list[tuple[Array, Array, float]], noise: Array) -> tuple[Arra
     return W @ (U[:, :told].T @ b) / size, told, spread, float(s[0] / s[told - 1]), unseen
 
 
-def _words(names: tuple[str, ...], directions: Array) -> tuple[str, ...]:
+def in_words(names: tuple[str, ...], directions: Array) -> tuple[str, ...]:
     """Directions as sums of names, their largest parts."""
     found = []
     for d in directions:

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import linecache
-import os
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import bellcrank.errors
-from bellcrank.errors import InputError, TraceError, unknown
+from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Node
+from bellcrank.graph.user_code import while_traced
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar
-
-OURS = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep
-ONCE = "This function runs once, on symbols, and is compiled."
-ADVICE = (
-    f"{ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, sqrt, "
-    "tanh, ...) for what depends on a state; if and for may depend on the model only."
-)
-PUZZLING = (TypeError, ValueError, AttributeError, IndexError, KeyError)  # what a symbol raises that is no number
-LONG = 100  # characters of a line of the user's that a message shows
 
 
 def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
     """function(*args), or an error that says that it was being traced, and at which line of the user's."""
     _takes(what, function, len(args), expected)
-    try:
+    with while_traced(what):
         return function(*args)
-    except InputError as error:
-        raise InputError(f"{what}, while it was traced: {_where(error)}{error}") from error
-    except Exception as error:  # the user's function may raise anything
-        raise TraceError(f"{what}, while it was traced: {_where(error)}{_said(error)}") from error
 
 
 def _takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
@@ -49,27 +32,6 @@ def _takes(what: str, function: Callable[..., Any], count: int, expected: str) -
         signature.bind(*[None] * count)
     except TypeError:
         raise InputError(f"{what} takes {signature}; expected {count} arguments: {expected}.") from None
-
-
-def _where(error: BaseException) -> str:
-    """The last line outside of bellcrank and numpy."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
-    frames = [f for f in frames if "numpy" not in Path(f.filename).parts] or frames
-    if not frames:
-        return ""
-    last = frames[-1]
-    text = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
-    text = text if len(text) <= LONG else f"{text[:LONG]} ..."
-    return f"{last.filename}, line {last.lineno}: {text}\n  " if text else f"{last.filename}, line {last.lineno}: "
-
-
-def _said(error: BaseException) -> str:
-    if isinstance(error, TraceError):
-        return f"{error} {ONCE}"
-    if isinstance(error, RecursionError):
-        return f"RecursionError: {error}. {ONCE} Nothing that depends on a state can end a recursion: write a loop."
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{said}. {ADVICE if isinstance(error, PUZZLING) else ONCE}"
 
 
 def vector(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:

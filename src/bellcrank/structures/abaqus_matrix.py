@@ -28,8 +28,8 @@ def abaqus_matrix(where: str, lines: Sequence[str]) -> Array:
     labels, each = np.unique(table[:, [0, 2]]), table[:, [1, 3]]
     if labels.min() < 1 or each.min() < 1 or each.max() > 6 or np.any(table[:, :4] != np.rint(table[:, :4])):
         raise ReadError(
-            f"{where}: has nodes from {labels.min():g} and displacements from {each.min():g} to {each.max():g}; "
-            "expected labels from 1 and 1 to 6. What Abaqus adds inside elements has none: condense it or leave it out."
+            f"{where}: has nodes from {labels.min():g} and displacements {each.min():g} to {each.max():g}; expected "
+            "labels from 1 and 1 to 6. What Abaqus adds inside elements has none: condense it, or leave it out."
         )
     width = 3 if each.max() <= 3 else 6
     n = width * len(labels)

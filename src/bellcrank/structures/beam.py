@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.structures.section import Material, Profile, Section
 
 Array = np.ndarray[Any, Any]
 THEORIES = ("timoshenko", "euler")
+MOST_ELEMENTS = 2000  # matrices are dense
+SHORTEST, LONGEST = 1e-9, 1e9  # metres: beyond them stiffnesses are no numbers any more
 # Products of two cubics times a linear taper are integrated exactly by four points.
 GAUSS = np.polynomial.legendre.leggauss(4)
 Sections = Section | Profile | tuple[Section, Section] | Callable[[float], Section | Profile]
@@ -56,9 +58,18 @@ class Beam:
     def __post_init__(self) -> None:
         if not isinstance(self.length, (int, float)) or not 0.0 < self.length < np.inf:
             raise ModelError(f"beam: length is {self.length!r}; expected a positive number of metres.")
-        if not isinstance(self.elements, (int, np.integer)) or self.elements < 1:
-            raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, one or more.")
-        if self.theory not in THEORIES:
+        if not SHORTEST < self.length < LONGEST:
+            raise ModelError(f"beam: length is {self.length:g} m; expected metres, {SHORTEST:g} to {LONGEST:g}.")
+        whole = isinstance(self.elements, (int, np.integer)) and not isinstance(self.elements, bool)
+        if not whole or not 1 <= self.elements <= MOST_ELEMENTS:
+            raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MOST_ELEMENTS}.")
+        if self.material is not None and not isinstance(self.material, Material):
+            raise ModelError(
+                f"beam: material is {brief(self.material)}; expected a Material, such as Material.steel()."
+            )
+        if isinstance(self.section, tuple) and [isinstance(s, Section) for s in self.section] != [True, True]:
+            raise ModelError(f"beam: section is {brief(self.section)}; expected a Section, or two of them for a taper.")
+        if not isinstance(self.theory, str) or self.theory not in THEORIES:
             raise ModelError(f"beam: {unknown('theory', self.theory, THEORIES)}")
         self.profile(0.0), self.profile(1.0)
 
@@ -68,7 +79,7 @@ class Beam:
         if isinstance(given, tuple):
             found: Any = given[0].towards(given[1], s)
         else:
-            found = given(s) if callable(given) else given
+            found = _called(given, s) if callable(given) else given
         if isinstance(found, Profile):
             return found
         if not isinstance(found, Section):
@@ -119,6 +130,16 @@ class Beam:
         """Moments of a slice about x, y and z, per metre."""
         across = (0.0, 0.0) if self.theory == "euler" else (p.rhoIy, p.rhoIz)
         return np.array([p.rhoIy + p.rhoIz, *across])
+
+
+def _called(section: Callable[[float], Any], s: float) -> Any:
+    try:
+        return section(s)
+    except Exception as error:
+        raise ModelError(
+            f"beam: section({s:g}) failed: {type(error).__name__}: {error}. Expected a function of the part of the "
+            "length, 0 to 1, that gives a Section or a Profile."
+        ) from error
 
 
 def _functions(s: float, h: float, phi_y: float, phi_z: float) -> tuple[Array, Array, Array]:

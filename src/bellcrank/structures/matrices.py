@@ -8,15 +8,17 @@ them. Nothing in K and M says what bending does to second order: such a body has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
+from bellcrank.quoting import refused
 from bellcrank.structures.beam import Array
-from bellcrank.structures.modes import Moments, cross_matrix
+from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
 from bellcrank.structures.reduction import Reduction, reduced, sparse
 from bellcrank.structures.supports import supports as standing
 
@@ -48,15 +50,19 @@ def flexible(
     supports, {interface: directions held}, six in all, and loads, {interface: kg}: modes are then chosen, and `below`
     counted, as of the structure on these supports with these masses on it, which fewer of them describe.
     """
-    places = np.asarray(nodes, dtype=float)
+    places = real_array("nodes", nodes)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
         raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the places of nodes, (n, 3).")
-    K, M = (A if sparse(A) else np.asarray(A, dtype=float) for A in (K, M))
-    each = K.shape[0] / max(1, len(places))
-    if K.shape != M.shape or K.ndim != 2 or each not in (3.0, 6.0):
+    K, M = (A if sparse(A) else real_array(name, A) for name, A in (("K", K), ("M", M)))
+    each = K.shape[0] / max(1, len(places)) if K.ndim == 2 else 0.0
+    if K.shape != M.shape or each not in (3.0, 6.0):
         raise ModelError(
             f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows a node."
         )
+    if isinstance(modes, bool) or not isinstance(modes, (int, np.integer)):
+        raise ModelError(f"flexible: modes is {brief(modes)}; expected a whole number.")
+    if not isinstance(below, (int, float, np.number)):
+        raise ModelError(f"flexible: below is {brief(below)}; expected a frequency in Hz.")
     pieces = _pieces(places, interfaces, int(each))
     T = _tied(places, pieces, int(each), sparse(K))
     kept = _kept(directions, len(pieces), int(each), T.shape[1])
@@ -82,19 +88,49 @@ def flexible(
     return _moments(M, places, int(each), shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
 
 
+def real_array(name: str, given: Any) -> Array:
+    """Real numbers, or an error that says what was given."""
+    try:
+        if np.iscomplexobj(given):
+            raise TypeError
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"flexible: {name} is {brief(given)}; expected an array of real numbers.") from None
+
+
+def of_nodes(places: Array, masses: Array, found: Reduction, at: Mapping[str, int]) -> Moments:
+    """From shapes of nodes with masses of their own, n x 6: what another program has reduced. at: the interfaces."""
+    shapes = found.shapes.reshape(len(places), 6, -1)
+    size = float(np.linalg.norm(np.ptp(places, axis=0)))
+    turned = np.abs(shapes[list(at.values()), 3:]).max(axis=(0, 1)) * size
+    scale = np.maximum(np.abs(shapes[:, :3]).max(axis=(0, 1)), turned)
+    M = np.diag(masses.ravel())
+    ends, middle = ({name: x[n] for name, n in at.items()} for x in (shapes / scale, places))
+    made = _moments(M, places, 6, found.shapes / scale, ends, middle, found)
+    # and what its own reduction says of how modes feel each other
+    exact = np.diag(1 / scale**2)
+    D = made.D + (exact - np.einsum("klii->kl", made.D))[:, :, None, None] * np.eye(3) / 3
+    return replace(made, D=D)
+
+
 def _pieces(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
-    if not interfaces:
-        raise ModelError("flexible: no interfaces; expected {name: node, or several}, the reference first.")
+    if not isinstance(interfaces, Mapping) or not interfaces:
+        raise ModelError(
+            f"flexible: interfaces is {brief(interfaces)}, no interfaces; expected {{name: node, or several}}, the "
+            "reference first."
+        )
     pieces: dict[str, tuple[int, ...]] = {}
     for name, given in interfaces.items():
-        own = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+        if why := "has an empty name" if name == "" else refused(name):
+            raise ModelError(f"flexible: the interface {why}.")
+        own = tuple(given) if isinstance(given, Iterable) else (given,)
         lost = [n for n in own if not isinstance(n, (int, np.integer)) or not 0 <= n < len(places)]
         if lost or not own:
             raise ModelError(
                 f'flexible: interface "{name}" is at {brief(given)}; expected nodes, 0 to {len(places) - 1}.'
             )
         spread = np.linalg.svd(places[list(own)] - places[list(own)].mean(axis=0), compute_uv=False)
-        if each == 3 and (len(own) < 3 or spread[1] < SPREAD * np.ptp(places)):
+        if each == 3 and (len(own) < 3 or spread[1] <= SPREAD * np.ptp(places)):
             raise ModelError(
                 f'flexible: interface "{name}" has {len(own)} nodes in a line; nodes without turns need three or more '
                 "that span a plane, to say how it turns."
@@ -176,7 +212,8 @@ def _moments(
     D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
     nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}
     E, F = np.zeros((m, m, 3)), np.zeros((m, m, 3, 3))
-    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found, places, phi)
+    grid = places, *split(shapes, each), lumped(M, each)
+    return Moments(mass, com, rigid[3:, 3:], found.omega, A, B, D, E, F, nodes, middle, found, *grid)
 
 
 def _weighed(M: Any, phi: Array, each: int) -> Array:

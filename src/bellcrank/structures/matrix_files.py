@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
+from bellcrank.atomic_file import path_of
 from bellcrank.errors import ReadError
 from bellcrank.structures.abaqus_matrix import abaqus_matrix
 from bellcrank.structures.matrix_market import Array, matrix_market
@@ -18,9 +18,12 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     name: which of the matrices of an OUTPUT4 file; not needed where there is one. Abaqus' nodes are in the order of
     their labels, with three or six displacements each.
     """
-    where = f'matrix file "{path}"'
+    file = path_of(path, ReadError)
+    where = f'matrix file "{file}"'
     try:
-        raw = Path(path).read_bytes()
+        if file.exists() and not file.is_file():  # a pipe may never end
+            raise ReadError(f"{where}: is no plain file; expected one.")
+        raw = file.read_bytes()
     except OSError as error:
         raise ReadError(f"{where}: {error.strerror or error}.") from None
     if b"\0" in raw:
@@ -29,7 +32,7 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%"):
         return matrix_market(where, lines)
-    if Path(path).suffix.lower() == ".op4":
+    if file.suffix.lower() == ".op4":
         return op4(where, lines, name)
     if first.startswith("*") or "," in first:
         return abaqus_matrix(where, lines)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ReadError
+from bellcrank.errors import ReadError, brief
 
 Array = np.ndarray[Any, Any]
 LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")
@@ -19,37 +19,55 @@ MOST = 2e8
 
 def matrix_market(where: str, lines: Sequence[str]) -> Array:
     """The matrix, dense."""
+    layout, symmetry = _head(where, lines)
+    numbers = numbers_of(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
+    width = 3 if layout == "coordinate" else 2
+    if len(numbers) < width or not all(0 < x < np.inf and x == np.floor(x) for x in numbers[:2]):
+        raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
+    if float(numbers[0]) * float(numbers[1]) > MOST:
+        raise ReadError(f"{where}: is {numbers[0]:g} x {numbers[1]:g}, too large to be made dense. Condense it first.")
+    rest = numbers[width:]
+    if not np.isfinite(rest).all():
+        raise ReadError(f"{where}: holds what is not finite; expected numbers.")
+    if width == 3:
+        complete(where, 3 * numbers[2], len(rest))
+    sizes = [int(x) for x in numbers[:width]]
+    if symmetry == "symmetric" and sizes[0] != sizes[1]:
+        raise ReadError(f"{where}: is {sizes[0]} x {sizes[1]} and symmetric; expected a square.")
+    return _coordinates(where, sizes, rest, symmetry) if width == 3 else _array(where, sizes, rest, symmetry)
+
+
+def _head(where: str, lines: Sequence[str]) -> tuple[str, str]:
+    """Layout and symmetry, as the first line says."""
     head = lines[0].lower().split() if lines else []
     if len(head) != 5 or head[0] != "%%matrixmarket" or head[1] != "matrix":
-        raise ReadError(f'{where}: begins with {list(lines[:1])}; expected "%%MatrixMarket matrix ...".')
+        raise ReadError(f'{where}: begins with {brief(list(lines[:1]))}; expected "%%MatrixMarket matrix ...".')
     layout, field, symmetry = head[2:]
     for given, known in ((layout, LAYOUTS), (field, FIELDS), (symmetry, SYMMETRIES)):
         if given not in known:
-            raise ReadError(f'{where}: is "{given}"; expected {" or ".join(known)}.')
-    numbers = numbers_of(where, [line for line in lines[1:] if line.strip() and not line.startswith("%")])
-    width = 3 if layout == "coordinate" else 2
-    if len(numbers) < width or any(x != int(x) or x < 0 for x in numbers[:width]):
-        raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
-    sizes, rest = [int(x) for x in numbers[:width]], numbers[width:]
-    if sizes[0] * sizes[1] > MOST:
-        raise ReadError(f"{where}: is {sizes[0]} x {sizes[1]}, too large to be made dense. Condense it first.")
-    return _coordinates(where, sizes, rest, symmetry) if width == 3 else _array(where, sizes, rest, symmetry)
+            raise ReadError(f"{where}: is {brief(given)}; expected {' or '.join(known)}.")
+    return layout, symmetry
 
 
 def numbers_of(where: str, lines: list[str]) -> Array:
     try:
         return np.array(" ".join(lines).split(), dtype=float)
     except ValueError as error:
-        raise ReadError(f"{where}: holds what is no number: {error}.") from None
+        raise ReadError(f"{where}: holds what is no number: {str(error)[:200]}.") from None
 
 
 def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
     rows, columns, entries = sizes
-    complete(where, 3 * entries, len(rest))
     i, j, x = rest.reshape(entries, 3).T
-    i, j = i.astype(int) - 1, j.astype(int) - 1
-    if entries and (min(i.min(), j.min()) < 0 or i.max() >= rows or j.max() >= columns):
+    whole = (i == np.floor(i)) & (j == np.floor(j))
+    if not (whole & (i >= 1) & (j >= 1) & (i <= rows) & (j <= columns)).all():
         raise ReadError(f"{where}: an entry lies outside of {rows} x {columns}. Its numbers count from one.")
+    i, j = i.astype(int) - 1, j.astype(int) - 1
+    if symmetry == "symmetric" and (i < j).any() and (i > j).any():
+        raise ReadError(
+            f"{where}: is symmetric and has entries on both sides of the diagonal, which would count twice; expected "
+            'one half, or "general".'
+        )
     A = np.zeros((rows, columns))
     np.add.at(A, (i, j), x)
     if symmetry == "symmetric":
@@ -70,7 +88,7 @@ def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
     return np.asarray(A + np.tril(A, -1).T)
 
 
-def complete(where: str, expected: int, found: int) -> None:
+def complete(where: str, expected: float, found: int) -> None:
     if found != expected:
         what = "it was cut short" if found < expected else "its sizes are wrong"
-        raise ReadError(f"{where}: {found} numbers where its sizes say {expected}: {what}. Write it again.")
+        raise ReadError(f"{where}: {found} numbers where its sizes say {expected:.15g}: {what}. Write it again.")

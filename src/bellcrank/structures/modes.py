@@ -43,6 +43,8 @@ class Moments:
     reduction: Reduction
     grid: Array  # places of all nodes of the finite elements, n x 3
     shapes: Array  # how they move with the modes, n x 3 x modes
+    turns: Array  # and turn
+    lumped: Array  # the mass of each along x y z and its inertia about them, n x 6
 
     def __str__(self) -> str:
         return str(self.reduction)
@@ -74,6 +76,10 @@ def _node(beam: Beam, name: str, s: float) -> int:
 def _kept(
     beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
 ) -> Reduction:
+    if isinstance(modes, bool) or not isinstance(modes, (int, np.integer)) or modes < 0:
+        raise ModelError(f"beam: modes is {modes!r}; expected a whole number from 0.")
+    if not isinstance(below, (int, float, np.number)):
+        raise ModelError(f"beam: below is {below!r}; expected a frequency in Hz.")
     found = _parts(beam, groups, at, modes, attached)
     if not found:
         raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
@@ -147,22 +153,25 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
         nodes[name] = shapes[6 * n : 6 * n + 3].T, shapes[6 * n + 3 : 6 * n + 6].T, second
     I = np.trace(S2) * np.eye(3) - S2
     places = {name: beam.nodes[n] for name, n in at.items()}
-    return Moments(
-        mass,
-        h / mass,
-        I,
-        reduction.omega,
-        A,
-        B,
-        D,
-        E,
-        F,
-        nodes,
-        places,
-        reduction,
-        beam.nodes,
-        shapes.reshape(-1, 6, m)[:, :3],
-    )
+    grid = beam.nodes, *split(shapes, 6), lumped(beam.matrices[1], 6)
+    return Moments(mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction, *grid)
+
+
+def split(shapes: Array, each: int) -> tuple[Array, Array]:
+    """Displacements and turns of the nodes, n x 3 x modes, from rows of three or six."""
+    of = shapes.reshape(-1, each, shapes.shape[1])
+    return of[:, :3], of[:, 3:] if each == 6 else np.zeros_like(of)
+
+
+def lumped(M: Any, each: int) -> Array:
+    """Masses of the nodes: sums of the rows along x, y and z; of turns what stands on the diagonal."""
+    n = M.shape[0] // each
+    found = np.zeros((n, 6))
+    for d in range(3):
+        found[:, d] = np.asarray(M[d::each, :][:, d::each].sum(axis=1)).ravel()
+    if each == 6:
+        found[:, 3:] = np.asarray(M.diagonal()).reshape(n, 6)[:, 3:]
+    return found
 
 
 def _after(beam: Beam) -> Array:

@@ -55,7 +55,7 @@ class Reduction:
 def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:
     """Natural frequencies (rad/s) with these displacements held; nought for motions that bend nothing."""
     free = np.setdiff1d(np.arange(len(K)), list(held))
-    return np.sqrt(_modes(K[np.ix_(free, free)], M[np.ix_(free, free)])[0])
+    return np.sqrt(modes_of(K[np.ix_(free, free)], M[np.ix_(free, free)])[0])
 
 
 def reduced(
@@ -94,7 +94,7 @@ def reduced(
         raise ModelError("nothing is left to bend: no other interface and no modes. Ask for modes.")
     T = np.hstack(columns)
     T = T @ _worth(T.T @ (K @ T), T.T @ (M @ T) if seen is None else seen.mass(T), below)
-    square, mixed = _modes(T.T @ (K @ T), T.T @ (M @ T))
+    square, mixed = modes_of(T.T @ (K @ T), T.T @ (M @ T))
     if square[0] <= RIGID * square[-1]:
         raise ModelError(
             f"{np.sum(square <= RIGID * square[-1])} of the modes bend nothing although the reference is held: part "
@@ -111,7 +111,7 @@ def reduced(
 
 def _worth(K: Array, M: Array, below: float) -> Array:
     """Of the shapes, those mixtures whose frequencies are below that many Hz."""
-    square, mixed = _modes(K, M)
+    square, mixed = modes_of(K, M)
     keep = np.sqrt(square) <= 2 * np.pi * below
     if not keep.any():
         raise ModelError(f"the lowest frequency is {np.sqrt(square[0]) / (2 * np.pi):.4g} Hz, and below is {below:g}.")
@@ -146,7 +146,7 @@ def _part(A: Any, rows: Array, columns: Array) -> Any:
 def _lowest(K: Any, M: Any, modes: int) -> Array:
     """Eigenvectors of the lowest eigenvalues; of a sparse pair about zero, by Lanczos' method."""
     if not sparse(K) or modes > K.shape[0] // 2:
-        return _modes(dense(K), dense(M))[1][:, :modes]
+        return modes_of(dense(K), dense(M))[1][:, :modes]
     linear = extra("scipy.sparse.linalg", "flexible", "a sparse structure")
     try:
         square, X = linear.eigsh(K, k=modes, M=M, sigma=0.0)
@@ -155,7 +155,7 @@ def _lowest(K: Any, M: Any, modes: int) -> Array:
     return np.asarray(X[:, np.argsort(square)])
 
 
-def _modes(K: Array, M: Array) -> tuple[Array, Array]:
+def modes_of(K: Array, M: Array) -> tuple[Array, Array]:
     """Eigenvalues omega^2 and eigenvectors, orthonormal in M."""
     try:
         L = np.linalg.cholesky(M)

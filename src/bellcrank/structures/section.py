@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, brief, unknown
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Material:
     def __post_init__(self) -> None:
         for what in ("E", "density"):
             _positive("material", what, getattr(self, what))
-        if not -1.0 < self.nu <= 0.5:
+        if not isinstance(self.nu, (int, float)) or not -1.0 < self.nu <= 0.5:
             raise ModelError(f"material: nu is {self.nu!r}; expected Poisson's ratio, above -1 and at most 0.5.")
 
     @property
@@ -108,10 +108,21 @@ class Section:
     dimensions: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if self.shape not in SHAPES:
+        if not isinstance(self.shape, str) or self.shape not in SHAPES:
             raise ModelError(f"section: {unknown('shape', self.shape, SHAPES)}")
+        where = f"section ({self.shape})"
+        if not isinstance(self.dimensions, tuple):
+            raise ModelError(f"{where}: its dimensions are {self.dimensions!r}; expected a tuple of lengths.")
         for size in self.dimensions:
-            _positive(f"section ({self.shape})", "a dimension", size)
+            _positive(where, "a dimension", size)
+        try:
+            sizes = astuple(self.numbers)
+        except (TypeError, ArithmeticError):
+            raise ModelError(
+                f"{where}: there is none of the dimensions {self.dimensions}. Section.{self.shape} says what it takes."
+            ) from None
+        for size in sizes:
+            _positive(where, "what follows from its dimensions", size)
 
     @classmethod
     def rectangle(cls, width: float, height: float) -> Section:
@@ -145,6 +156,8 @@ class Section:
 
     def towards(self, other: Section, s: float) -> Section:
         """The section at the part s of the way to another one of the same shape: dimensions change evenly."""
+        if not isinstance(other, Section):
+            raise ModelError(f"section: a beam cannot run from a {self.shape} to {brief(other)}; expected a Section.")
         if self.shape != other.shape:
             raise ModelError(f"section: a beam cannot run from a {self.shape} to a {other.shape}. Use one shape.")
         pairs = zip(self.dimensions, other.dimensions, strict=True)

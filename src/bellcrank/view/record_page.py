@@ -110,6 +110,7 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
                 "t": packed(run.t[lane][frames], "<f8"),
                 "poses": packed(scene.poses(m, q[frames]), "<f4"),
             }
+            data["warnings"] += data["replay"].pop("notes")
     return data
 
 

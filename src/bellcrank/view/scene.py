@@ -1,6 +1,7 @@
 """What the replay shows: simple shapes on the bodies, and where the bodies are at each moment.
 
-A mechanism has no pictures of its parts, only joints, centres of mass and inertias. So a body is a bar from its joint
+A robot whose file says what its links look like is drawn so (looks.py). Any other mechanism has no pictures of its
+parts, only joints, centres of mass and inertias. There a body is a bar from its joint
 to each joint that it carries (and to the user's own frames on it); one that carries nothing is the box of its mass
 and inertia. Joints are discs about their axis, slides boxes along it on a rod, balls
 balls.
@@ -16,6 +17,7 @@ from bellcrank.dynamics.kinematics import poses as link_poses
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Array
+from bellcrank.view.looks import looks
 
 Shape = dict[str, Any]
 SLENDER = 0.085  # radius of a bar against the typical length of one
@@ -23,8 +25,10 @@ SLIDES = ("prismatic", "cylindrical")
 WIDEST_MOTION = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
 
 
-def scene(m: Mechanism, q: Array) -> dict[str, Any]:
-    """Everything but the movement; q (rows, nq) says how much room it takes."""
+def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
+    """Everything but the movement; q (rows, nq) says how much room it takes. triangles: of all meshes together."""
+    meshes, notes = looks(m, triangles)
+    seen = {s["body"] for s in meshes}
     unit = typical_length(m)
     placed = poses(m, q)
     spots = _spots(m, placed)
@@ -37,7 +41,12 @@ def scene(m: Mechanism, q: Array) -> dict[str, Any]:
         centre, radius = (around, reach) if reach < WIDEST_MOTION * radius else (centre, WIDEST_MOTION * radius)
     return {
         "bodies": [b.name for b in m.bodies],
-        "shapes": [s for i in range(len(m.bodies)) for s in shapes(m, i, unit)] + _ground(m, unit),
+        "shapes": [
+            *(s for i in range(len(m.bodies)) if i not in seen for s in shapes(m, i, unit)),
+            *(_ground(m, unit) if -1 not in seen else ()),
+            *meshes,
+        ],
+        "notes": notes,
         "frames": _frames(m),
         "up": up.round(6).tolist(),
         "unit": unit,

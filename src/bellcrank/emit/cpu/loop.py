@@ -24,7 +24,7 @@ from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.llvm import library
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import Routines, routines
+from bellcrank.emit.cpu.routine import CHUNK, Routines, routines
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Program
 from bellcrank.graph.inline import opened
@@ -47,11 +47,16 @@ def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64"
 
 
 def functions(
-    program: Program, lanes: int, trig_width: int, dtype: str, more: Mapping[str, Graph] | None = None
+    program: Program,
+    lanes: int,
+    trig_width: int,
+    dtype: str,
+    more: Mapping[str, Graph] | None = None,
+    chunk: int = CHUNK,
 ) -> Routines:
     """The loop and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
     w = Writer(lanes, dtype)
-    made = routines({**program.graphs, "tick": opened(program.tick), **(more or {})}, lanes, trig_width, dtype)
+    made = routines({**program.graphs, "tick": opened(program.tick), **(more or {})}, lanes, trig_width, dtype, chunk)
     text = "\n".join([*library(w), made.text, _begin(program), _run(program, w), _sweep(program, w)])
     return replace(made, text=text)
 

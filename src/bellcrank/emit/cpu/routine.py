@@ -29,7 +29,7 @@ class Routines:
     names: Mapping[str, str]  # of the functions asked for, by what they were asked as
 
 
-def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str) -> Routines:
+def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str, chunk: int = CHUNK) -> Routines:
     """The functions asked for and all that they call."""
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
@@ -40,7 +40,7 @@ def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str
     ]
     for name, graph in wanted:
         if id(graph) not in called:
-            pieces = chunks(items(graph, order(graph)), CHUNK)
+            pieces = chunks(items(graph, order(graph)), chunk)
             speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
             parts.append(f"; {comment(graph.name)}\n{speller.function(name)}")
             called = {**called, id(graph): (name, speller.size)}

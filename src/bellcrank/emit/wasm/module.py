@@ -21,6 +21,7 @@ from bellcrank.emit.wasm.compiling import compiled
 from bellcrank.emit.wasm.linking import linked
 from bellcrank.graph import Graph, Program
 
+CHUNK = 3000  # items in a function: what lives in locals need not go to memory and back, a quarter of the size
 SINCOS = """
 declare double @sin(double)
 declare double @cos(double)
@@ -58,9 +59,9 @@ class Wasm:
 def module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> Wasm:
     """graphs: by the names that their functions are to have. heap: bytes for the caller's arrays and the workspace."""
     if program is not None:
-        made = loop.functions(program, 1, 1, "float64", graphs)
+        made = loop.functions(program, 1, 1, "float64", graphs, CHUNK)
     else:
-        made = routines(graphs, 1, 1, "float64")
+        made = routines(graphs, 1, 1, "float64", CHUNK)
         made = replace(made, text="\n".join([*library(Writer(1, "float64")), made.text]))
     loops = {"begin": "begin", "run": "run"} if program is not None else {}
     whole = (SINCOS + made.text).replace("@llvm.fma.", "@llvm.fmuladd.")

@@ -10,6 +10,7 @@ const STALL = 600; // ms without a word from the page, after which its hands are
 const MOST = 100; // steps in one go; what is late beyond that is skipped
 const RUNNING = 1, NEUTRAL = 2, DRIVEN = 4, HEADER = 32;
 const STATUS = { 2: "a number is not finite", 6: "the loops cannot be closed", 4: "an event stopped it" };
+const HAND = 0.02; // s, of one step by hand
 const WARM = 600; // ms
 const KEPT = 512; // costs of steps for the report
 
@@ -32,6 +33,7 @@ const neutral = (values) => welcome.levers.map((lever, k) => lever.neutral ?? va
 
 function placed() {
   machine.reset();
+  for (const [name, x] of Object.entries(now.tuned ?? {})) machine.set(name, x);
   machine.now.set(start, 1);
   moved(levers);
   machine.start();
@@ -119,6 +121,8 @@ const OBEYED = {
   pause() { now.running = false; told_settings(); },
   resume() { now.running = true; aligned(); told_settings(); },
   slow({ factor }) { now.slow = factor; aligned(); told_settings(); },
+  step() { now.running = false; if (!status) { const n = Math.round(HAND * now.rate); status = machine.step(n); steps += n; } told_settings(); },
+  tune({ name, value }) { machine.set(name, value); now.tuned = { ...now.tuned, [name]: value }; told_settings(); },
   reset() {
     levers = welcome.levers.map((lever, k) => (lever.name === welcome.mode ? levers[k] : welcome.first[k]));
     placed();

@@ -72,7 +72,15 @@ function boxed(s) {
   return { corners, faces };
 }
 
-const MAKERS = { bar, disc, ball, slide, box: boxed };
+// Triangles of the robot's own file.
+function mesh(s) {
+  const x = unpacked(s.corners, Float32Array), f = unpacked(s.faces, Uint32Array), corners = [], faces = [];
+  for (let i = 0; i < x.length; i += 3) corners.push([x[i], x[i + 1], x[i + 2]]);
+  for (let i = 0; i < f.length; i += 3) faces.push([f[i], f[i + 1], f[i + 2]]);
+  return { corners, faces };
+}
+
+const MAKERS = { bar, disc, ball, slide, box: boxed, mesh };
 
 // All shapes of the replay with the normals of their faces: fewer sides where there are many.
 function meshes() {
@@ -83,7 +91,9 @@ function meshes() {
 function meshOf(s, sides) {
   const { corners, faces } = MAKERS[s.kind](s, sides);
   const normals = faces.map((f) => unit(cross(add(corners[f[1]], corners[f[0]], -1), add(corners[f[2]], corners[f[0]], -1))));
-  return { body: s.body, joint: Boolean(s.joint), corners, faces, normals };
+  // Neither white nor black: both papers are one of them.
+  const colour = s.colour ? `#${s.colour.map((x) => Math.round(255 * (0.05 + 0.78 * x)).toString(16).padStart(2, "0")).join("")}` : null;
+  return { body: s.body, joint: Boolean(s.joint), corners, faces, normals, colour };
 }
 
 // Rods of slides: their length changes, so they are made anew, in the world.

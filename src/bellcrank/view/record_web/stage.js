@@ -18,8 +18,11 @@ function shadesOf(hex) {
   });
 }
 
+let painted = {}; // shades of meshes that have colours of their own
+
 function restage() {
   if (!D.replay) return;
+  painted = {};
   shades = [...ink.bodies.map(shadesOf), shadesOf(ink.dark ? "#7c8694" : "#6f7884")]; // joints and ground are grey
 }
 
@@ -101,7 +104,7 @@ function drawFaces(g, camera, meshes, world, poses) {
     // A joint's hub holds the ends of the bars that meet in it: it is drawn as if it were a little nearer.
     const nearer = m.joint ? 0.11 * D.replay.unit : 0;
     const corners = world[k], seen = corners.map(camera.project), R = m.body < 0 ? null : poses[m.body].R;
-    const palette = shades[m.joint || m.body < 0 ? shades.length - 1 : m.body % (shades.length - 1)];
+    const palette = m.colour ? (painted[m.colour] ??= shadesOf(m.colour)) : shades[m.joint || m.body < 0 ? shades.length - 1 : m.body % (shades.length - 1)];
     m.faces.forEach((face, f) => {
       const n0 = m.normals[f], n = R ? placed({ R, p: [0, 0, 0] }, n0) : n0;
       if (dot(n, add(camera.at, corners[face[0]], -1)) <= 0) return;

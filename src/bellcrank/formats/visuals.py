@@ -1,0 +1,150 @@
+"""What a URDF says its links look like: meshes and simple shapes, placed on the bodies that the links became.
+
+They are read when somebody draws, from the file that the mechanism came from, and decide nothing: what is missing
+or cannot be read is said, and the body is drawn from its joints instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bellcrank.errors import BellcrankError, ReadError
+from bellcrank.formats.markup import Element, parse
+from bellcrank.formats.numbers import Angles
+from bellcrank.meshes import Mesh, read_mesh
+from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.parts import Array
+
+SIDES = 24  # of round shapes
+ABOVE = 6  # folders above a file in which a package is looked for
+MOST = 400  # visuals of one robot
+GREY = (0.75, 0.76, 0.78)
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    body: int  # of the mechanism; -1: the ground
+    mesh: Mesh  # in the body's frame
+    colour: tuple[float, float, float]
+
+
+def visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
+    """Of all links, and what could not be had: nothing of a mechanism that came from no URDF."""
+    source = Path(m.report.source)
+    if source.suffix.lower() not in (".urdf", ".xml") or not source.is_file():
+        return [], []
+    try:
+        robot = parse(source.read_bytes(), str(source))
+    except BellcrankError:
+        return [], []
+    if robot.tag != "robot":
+        return [], []
+    colours = {e.get("name"): _rgba(e) for e in robot.each("material")}
+    found, notes, known = list[Visual](), list[str](), dict[str, Mesh]()
+    for link in robot.each("link"):
+        place = _placed(m, link.get("name") or "")
+        if place is None:
+            continue
+        for e in list(link.each("visual"))[: MOST - len(found)]:
+            try:
+                found.append(_visual(e, source.parent, *place, colours, known))
+            except BellcrankError as error:
+                notes.append(str(error))
+    return found, notes
+
+
+def _placed(m: Mechanism, link: str) -> tuple[int, Array] | None:
+    """The body that a link became a part of, and its frame there."""
+    names = [b.name for b in m.bodies]
+    if link in names:
+        return names.index(link), np.eye(4)
+    if link == m.ground:
+        return -1, np.eye(4)
+    if link not in m.frames:
+        return None
+    f = m.frames[link]
+    X = np.eye(4)
+    X[:3, :3], X[:3, 3] = np.array(f.rotation, float), np.array(f.point, float)
+    return (names.index(f.body) if f.body in names else -1), X
+
+
+def _visual(
+    e: Element, folder: Path, body: int, frame: Array, colours: dict[str | None, Colour | None], known: dict[str, Mesh]
+) -> Visual:
+    geometry = e.require("geometry")
+    X = np.eye(4)
+    if (o := e.only("origin")) is not None:
+        X[:3, :3], X[:3, 3] = Angles(0.0).rpy(*o.vector("rpy", (0.0, 0.0, 0.0))), o.vector("xyz", (0.0, 0.0, 0.0))
+    mesh = _shape(geometry, folder, known).moved(frame @ X)
+    material = e.only("material")
+    own = (_rgba(material) or colours.get(material.get("name"))) if material is not None else None
+    return Visual(body, mesh, own or mesh.colour or GREY)
+
+
+def _shape(e: Element, folder: Path, known: dict[str, Mesh]) -> Mesh:
+    if (b := e.only("box")) is not None:
+        return _box(np.array(b.vector("size", (0.0, 0.0, 0.0))) / 2)
+    if (c := e.only("cylinder")) is not None:
+        r, h = c.number("radius"), c.number("length") / 2
+        return _turned([(-h, 0.0), (-h, r), (h, r), (h, 0.0)])
+    if (s := e.only("sphere")) is not None:
+        r = s.number("radius")
+        return _turned([(-r * math.cos(a), r * math.sin(a)) for a in np.linspace(0.0, math.pi, SIDES)])
+    given = e.require("mesh")
+    file = _found(given.need("filename", "the file of a mesh"), folder, given.where)
+    if str(file) not in known:
+        known[str(file)] = read_mesh(file)
+    scale = np.eye(4)
+    scale[:3, :3] = np.diag(given.vector("scale", (1.0, 1.0, 1.0)))
+    return known[str(file)].moved(scale)
+
+
+def _found(name: str, folder: Path, where: str) -> Path:
+    """package://... is looked for in the folders above the file, as a workspace has it."""
+    if name.startswith("package://"):
+        rest = name.removeprefix("package://")
+        for above in (folder, *list(folder.resolve().parents)[:ABOVE]):
+            if (above / rest).is_file():
+                return above / rest
+            inner = rest.partition("/")[2]
+            if above.name == rest.partition("/")[0] and (above / inner).is_file():
+                return above / inner
+        raise ReadError(f'{where}: "{name}" is in no folder above the file; put the package beside it.')
+    return folder / name.removeprefix("file://")
+
+
+def _rgba(e: Element) -> tuple[float, float, float] | None:
+    colour = e.only("color")
+    numbers = (colour.get("rgba") or "").split() if colour is not None else []
+    try:
+        r, g, b = (min(max(float(x), 0.0), 1.0) for x in numbers[:3])
+    except ValueError:
+        return None
+    return r, g, b
+
+
+def _box(half: Array) -> Mesh:
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
+    faces = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    return Mesh(corners, np.array([t for a, b, c, d in faces for t in ((a, b, c), (a, c, d))]))
+
+
+def _turned(outline: list[tuple[float, float]]) -> Mesh:
+    """Round z: rings of (height, radius)."""
+    angles = 2 * math.pi * np.arange(SIDES) / SIDES
+    corners = np.array([[r * math.cos(a), r * math.sin(a), z] for z, r in outline for a in angles])
+    return Mesh(corners, np.array(list(_rings(len(outline)))))
+
+
+def _rings(n: int) -> Iterator[tuple[int, int, int]]:
+    for k in range(n - 1):
+        for i in range(SIDES):
+            a, b = k * SIDES + i, k * SIDES + (i + 1) % SIDES
+            yield a, b, b + SIDES
+            yield a, b + SIDES, a + SIDES

@@ -1,0 +1,54 @@
+"""What a user wrote, called on symbols: where it fails, the error says that it was being traced, and at which line."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import bellcrank.errors
+from bellcrank.errors import InputError, TraceError
+
+OURS = str(Path(bellcrank.errors.__file__).resolve().parent) + os.sep
+ONCE = "This function runs once, on symbols, and is compiled."
+ADVICE = (
+    f"{ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, sqrt, "
+    "tanh, ...) for what depends on a state; if and for may depend on the model only."
+)
+PUZZLING = (TypeError, ValueError, AttributeError, IndexError, KeyError)  # what a symbol raises that is no number
+LONG = 100  # characters of a line of the user's that a message shows
+
+
+@contextmanager
+def while_traced(what: str) -> Iterator[None]:
+    """Errors of what is called inside, in these words."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{what}, while it was traced: {_where(error)}{error}") from error
+    except Exception as error:  # the user's function may raise anything
+        raise TraceError(f"{what}, while it was traced: {_where(error)}{_said(error)}") from error
+
+
+def _where(error: BaseException) -> str:
+    """The last line outside of bellcrank and numpy."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
+    frames = [f for f in frames if "numpy" not in Path(f.filename).parts] or frames
+    if not frames:
+        return ""
+    last = frames[-1]
+    text = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
+    text = text if len(text) <= LONG else f"{text[:LONG]} ..."
+    return f"{last.filename}, line {last.lineno}: {text}\n  " if text else f"{last.filename}, line {last.lineno}: "
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, TraceError):
+        return f"{error} {ONCE}"
+    if isinstance(error, RecursionError):
+        return f"RecursionError: {error}. {ONCE} Nothing that depends on a state can end a recursion: write a loop."
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{said}. {ADVICE if isinstance(error, PUZZLING) else ONCE}"

@@ -1,0 +1,188 @@
+"""bc.minimize: numbers of a design, such as a link's length or a spring, that make a summary of its runs least.
+
+Points are tried in batches: Sobol's sequence over the ranges first, then scipy's SLSQP from the best of them, whose
+slopes are differences of runs that go through the lanes together.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.extras import extra
+from bellcrank.identify.model_runs import start_names, with_free
+from bellcrank.sim import Simulator
+from bellcrank.sim.arguments import many, positive
+from bellcrank.studies.ranges import Range
+
+Array = np.ndarray[Any, Any]
+SMALL = 1e-5  # of a range, for differences
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The numbers found, what the summary is there, and what it was at the plant's own numbers."""
+
+    values: Mapping[str, float]
+    least: float
+    before: float
+    summaries: Mapping[str, float]
+    runs: int
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{n} = {x:.6g}" for n, x in self.values.items())
+        return f"{found}: {self.least:.6g}, from {self.before:.6g}, in {self.runs} runs"
+
+
+def minimize(
+    plant: Any,
+    least: str,
+    over: Mapping[str, Range],
+    *,
+    seconds: float,
+    within: Mapping[str, tuple[float | None, float | None]] | None = None,
+    tries: int = 32,
+    seed: int = 0,
+    integrator: str | None = None,
+    step: float | None = None,
+    tolerance: float | None = None,
+    **given: Any,
+) -> Minimum:
+    """Finds the numbers within their ranges that make a summary least.
+
+        bc.minimize(arm, "max(elbow.tau)", {"spring.stiffness": bc.uniform(100, 900)}, seconds=2.0)
+
+    least: a summary as in bc.simulate, "max(elbow.tau)"; "-min(tip.z)" makes it greatest. over: bc.uniform ranges of
+    free numbers, of any that mechanism.free knows, or of elements of the start. within: (lowest, highest) of further
+    summaries, None for either. tries: points of Sobol's sequence before the search. given: q0, v0, x0, inputs,
+    input_step, parameters, target, threads as in bc.simulate.
+    """
+    if not over:
+        raise InputError("over is empty; expected ranges by name.")
+    for n, r in over.items():
+        if not isinstance(r, Range) or r.kind != "uniform":
+            raise InputError(f'over: "{n}" is {r!r}; expected bellcrank.uniform(low, high).')
+    sign, word = (-1.0, least[1:]) if least.startswith("-") else (1.0, least)
+    names = tuple(over)
+    asked = list(dict.fromkeys([word, *(within or {})]))
+    problem = _Design(plant, names, asked, integrator, seconds, {"step": step, "tolerance": tolerance}, given)
+    low, high = (np.array([getattr(r, k) for r in over.values()]) for k in ("a", "b"))
+    return _searched(problem, sign, word, low, high, within or {}, many("tries", tries), seed)
+
+
+class _Design:
+    def __init__(
+        self, plant: Any, names: Sequence[str], asked: list[str], integrator: str | None, seconds: float,
+        settings: Mapping[str, Any], given: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self.system = with_free(plant, names)
+        self.names, self.asked, self.given = tuple(names), asked, dict(given)
+        self.seconds = positive("seconds", seconds)
+        self.settings = {k: x for k, x in settings.items() if x is not None}
+        self.sim = Simulator(self.system, integrator, summary=asked)
+        if len(self.sim.saving.summary) != len(asked):
+            raise InputError("a * in a summary stands for several; expected one column each.")
+        self.runs = 0
+
+    def values(self, x: Array) -> dict[str, Array]:
+        """Summaries at points (points, names); NaN where a run failed or cannot be."""
+        try:
+            return self._ran(x)
+        except InputError:
+            if len(x) == 1:
+                return {k: np.full(1, np.nan) for k in self.asked}
+        halves = [self.values(part) for part in np.array_split(x, 2)]
+        return {k: np.concatenate([h[k] for h in halves]) for k in self.asked}
+
+    def _ran(self, x: Array) -> dict[str, Array]:
+        given = dict(self.given)
+        starts = start_names(self.system)
+        for k, n in enumerate(self.names):
+            vector, element = starts.get(n, ("parameters", n))
+            given[vector] = {**(given.get(vector) or {}), element: x[:, k]}
+        self.runs += len(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = self.sim.run(self.seconds, batch=len(x), progress=False, keep="final", **given, **self.settings)
+        good = np.array([stop.reason != "not finite" for stop in run.stops])
+        return {k: np.where(good, np.asarray(run[k])[..., 0], np.nan) for k in self.asked}
+
+    @property
+    def nominal(self) -> Array:
+        starts, m = start_names(self.system), self.system.mechanism
+        usual = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {
+            z.name: z.initial for z in self.system.states
+        }
+        return np.array([usual.get(n, 0.0) if n in starts else self.system.parameters[n] for n in self.names])
+
+
+def _searched(
+    of: _Design, sign: float, word: str, low: Array, high: Array, within: Mapping[str, Any], tries: int, seed: int
+) -> Minimum:
+    optimize, qmc = (extra(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
+    before = float(of._ran(of.nominal[None])[word][0])  # what cannot be at all is said here
+    for n in within:
+        if n not in of.asked:
+            raise InputError(f"within: {unknown('summary', n, of.asked)}")
+    points = low + (high - low) * qmc.Sobol(len(low), rng=np.random.default_rng(seed)).random_base2(
+        int(np.ceil(np.log2(tries)))
+    )
+    found = of.values(points)
+    value = np.where(_broken(found, within) <= 0, sign * found[word], np.inf)
+    if not np.isfinite(value).any():
+        value = _broken(found, within)
+        if not np.isfinite(value).any():
+            raise InputError("no run within these ranges gives a number; look at one of them: bellcrank.simulate(...).")
+    begin = points[int(np.nanargmin(np.where(np.isfinite(value), value, np.inf)))]
+    scale = max(float(np.nanmax(np.abs(found[word]))), 1e-300)
+    kept: dict[bytes, dict[str, tuple[float, Array]]] = {}
+
+    def at(z: Array) -> dict[str, tuple[float, Array]]:
+        """Summaries and their slopes at a point of the unit cube, from one batch."""
+        key = z.tobytes()
+        if key not in kept:
+            up, down = (np.minimum(SMALL, room) for room in (1.0 - z, z))  # central, but for the faces of the cube
+            y = of.values(low + (high - low) * np.vstack([z[None], z + np.diag(up), z - np.diag(down)]))
+            n, kept[key] = len(z), {}
+            gap = up + down
+            for k, v in y.items():
+                kept[key][k] = float(v[0]), (v[1 : n + 1] - v[n + 1 :]) / gap
+        return kept[key]
+
+    rules = []
+    for n, (lo, hi) in within.items():
+        size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
+        for bound, way in ((lo, 1.0), (hi, -1.0)):
+            if bound is not None:
+                rules.append({
+                    "type": "ineq",
+                    "fun": lambda z, n=n, b=bound, w=way, s=size: w * (at(z)[n][0] - b) / s,
+                    "jac": lambda z, n=n, w=way, s=size: w * at(z)[n][1] / s,
+                })  # fmt: skip
+    done = optimize.minimize(
+        lambda z: sign * at(z)[word][0] / scale, (begin - low) / (high - low),
+        jac=lambda z: sign * at(z)[word][1] / scale, method="SLSQP", bounds=[(0.0, 1.0)] * len(low),
+        constraints=rules, options={"maxiter": 100, "ftol": 1e-10},
+    )  # fmt: skip
+    ends = np.vstack([np.clip(done.x, 0.0, 1.0) * (high - low) + low, begin])
+    last = of.values(ends)
+    cost = np.where(_broken(last, within) <= 1e-6, sign * last[word], np.inf)
+    best = int(np.argmin(cost)) if np.isfinite(cost).any() else 0
+    told = {k: float(v[best]) for k, v in last.items()}
+    return Minimum(dict(zip(of.names, ends[best].tolist(), strict=True)), told[word], before, told, of.runs)
+
+
+def _broken(found: Mapping[str, Array], within: Mapping[str, Any]) -> Array:
+    """By how much rules are broken, in parts of their bounds; infinite where there is no number."""
+    total = np.zeros(len(next(iter(found.values()))))
+    for n, (lo, hi) in within.items():
+        size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
+        x = found[n]
+        total += np.maximum(0.0, (lo - x) / size if lo is not None else 0.0)
+        total += np.maximum(0.0, (x - hi) / size if hi is not None else 0.0)
+    return np.where(np.isfinite(total), total, np.inf)

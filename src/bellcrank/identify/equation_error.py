@@ -1,0 +1,95 @@
+"""Equation error: measured rates less those that the plant has in the measured state. No run, and no start to find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.identify.experiments import Experiment
+from bellcrank.sim import Simulator, System
+
+Array = np.ndarray[Any, Any]
+
+
+def equation_error(
+    s: System, names: Sequence[str], measured: Sequence[Experiment], parameters: Mapping[str, float] | None
+) -> Rates:
+    m = s.mechanism
+    if m.loops or m.nq != m.nv or s.sampled:
+        raise InputError('error="equation" is for trees of plain joints without samples; take error="output".')
+    for n in names:
+        if n not in s.parameters:
+            raise InputError(f'free: "{n}" belongs to the start, which rates do not ask for; take error="output".')
+    for e in measured:
+        for n in (*(f"{j}.q" for j in m.columns[0]), *(z.name for z in s.states)):
+            if n not in e.seen:
+                raise InputError(f'{e.where}: error="equation" needs all states, and there is no column "{n}".')
+    return Rates(s, tuple(names), list(measured), dict(parameters or {}))
+
+
+@dataclass(eq=False)
+class Rates:
+    """Residuals of accelerations and of the rates of further states, by column."""
+
+    system: System
+    names: tuple[str, ...]
+    measured: list[Experiment]
+    parameters: dict[str, float]
+    runs: int = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        s = self.system
+        return (*(f"{n}.a" for n in s.mechanism.columns[1]), *(f"d({z.name})/dt" for z in s.states))
+
+    @cached_property
+    def _graphs(self) -> tuple[Any, Any]:
+        rate = Simulator(self.system).program().ports.rate
+        return rate, rate.jacobian(next(iter(rate.outputs)), "p")
+
+    @cached_property
+    def _states(self) -> tuple[Array, Array, Array, Array]:
+        """t, y, u and dy of all samples."""
+        s, m = self.system, self.system.mechanism
+        parts = []
+        for e in self.measured:
+            q = np.stack([e.seen[f"{n}.q"] for n in m.columns[0]], axis=1)
+            has = all(f"{n}.v" in e.seen for n in m.columns[1])
+            v = np.stack([e.seen[f"{n}.v"] for n in m.columns[1]], axis=1) if has else _rate(q, e.t)
+            x = np.stack([e.seen[z.name] for z in s.states], axis=1) if s.states else np.zeros((len(q), 0))
+            u = np.zeros((len(q), len(s.inputs)))
+            for k, n in enumerate(s.inputs):
+                u[:, k] = e.inputs.get(n, s.defaults.get(n, 0.0))
+            u[1:] = 0.5 * (u[1:] + u[:-1])  # a line of inputs holds from its time on, and differences see both sides
+            dy = np.concatenate([_rate(v, e.t), _rate(x, e.t)], axis=1)
+            cut = slice(2, -2)  # differences are worse at the ends
+            parts.append([a[cut] for a in (e.t, np.concatenate([q, v, x], axis=1), u, dy)])
+        t, y, u, dy = (np.concatenate(p) for p in zip(*parts, strict=True))
+        return t, y, u, dy
+
+    def off(self, x: Array) -> tuple[Array, Array]:
+        rate, slope = self._graphs
+        t, y, u, dy = self._states
+        p = self.system.parameters.vector({**self.parameters, **dict(zip(self.names, x.tolist(), strict=True))})
+        given = {"t": t, "y": y, "u": u, "p": np.broadcast_to(p, (len(t), p.size))}
+        fed = {k: given[k] for k in rate.inputs}
+        nv = self.system.mechanism.nv
+        found = next(iter(rate.evaluate(**fed).values()))[:, nv:]
+        places = [list(self.system.parameters).index(n) for n in self.names]
+        J = next(iter(slope.evaluate(**{k: given[k] for k in slope.inputs}).values()))[:, nv:, places]
+        return (found - dy).T, np.moveaxis(np.asarray(J), 0, 1)
+
+    def sizes(self) -> Array:
+        return np.asarray(self._states[3].std(axis=0))
+
+    def costs(self, x: Array, noise: Array) -> Array:
+        return np.array([float(((self.off(one)[0] / noise[:, None]) ** 2).sum()) for one in x])
+
+
+def _rate(x: Array, t: Array) -> Array:
+    return np.asarray(np.gradient(x, t, axis=0, edge_order=2)) if x.shape[1] else x

@@ -1,0 +1,102 @@
+"""What was measured: columns over equal steps of time, from records, files or mappings, checked before any run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.identify.measured import checked_table
+from bellcrank.record import Record, load_record
+from bellcrank.sim import System
+from bellcrank.sim.columns import units
+from bellcrank.studies.points import read_table
+
+Array = np.ndarray[Any, Any]
+HEAD = re.compile(r"(.*?)\s*\[([^\]]*)\]")  # "boom.p [Pa]"
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One run of the real thing."""
+
+    where: str
+    t: Array  # from 0, in equal steps
+    seen: Mapping[str, Array]  # what the model is to explain
+    inputs: Mapping[str, Array]
+
+    @property
+    def gap(self) -> float:
+        return float(self.t[1] - self.t[0])
+
+
+def experiments(s: System, data: Any, observe: Sequence[str] | None) -> list[Experiment]:
+    """data: a Record, a file (.csv, .parquet, .mcap, .npz), a mapping of columns with "t", or a list of these. A column
+    that the plant has is observed, one with the name of an input is fed; observe: only those of them.
+    """
+    many = data if isinstance(data, (list, tuple)) else [data]
+    if not many:
+        raise InputError("data is empty; expected a record, a file or a mapping of columns.")
+    return [_experiment(s, one, f"data[{k}]" if len(many) > 1 else "data", observe) for k, one in enumerate(many)]
+
+
+def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None) -> Experiment:
+    table, given = _columns(data, where)
+    table = checked_table(table, where)
+    known = units(s)
+    for name, unit in given.items():
+        if unit and known.get(name) and unit != known[name]:
+            raise InputError(f'{where}: column "{name}" is in {unit}, and the plant has it in {known[name]}.')
+    names = [n for n in table if n in known] if observe is None else list(observe)
+    for n in names:
+        if n not in table:
+            raise InputError(f"{where}: {unknown('column', n, table)}")
+        if n not in known:
+            raise InputError(f"observe: {unknown('column', n, known)}")
+    if not names:
+        raise InputError(f"{where}: none of the columns {', '.join(table)} is one of the plant's.")
+    for name in s.inputs:
+        if name not in table and name not in s.defaults:
+            raise InputError(f'{where}: there is no column for the input "{name}".')
+    t = table["t"] - table["t"][0]
+    gap = (t[-1] - t[0]) / (len(t) - 1)
+    worst = np.abs(t - gap * np.arange(len(t))).max()
+    if worst > 1e-3 * gap:
+        raise InputError(f"{where}: the steps of the time are not equal (off by {worst:g} s); resample it first.")
+    fed = {n: table[n] for n in s.inputs if n in table}
+    return Experiment(where, gap * np.arange(len(t)), {n: table[n] for n in names}, fed)
+
+
+def _columns(data: Any, where: str) -> tuple[Mapping[str, Any], dict[str, str]]:
+    """Columns, and their units where they are said."""
+    if isinstance(data, Record):
+        if data.batch:
+            raise InputError(f"{where} is a record of {data.runs} runs; expected one. Give a list of records.")
+        given = {n: data.column(n).unit for n in data.columns}
+        return {n.removeprefix("input."): data[n] for n in data.columns}, given
+    if isinstance(data, Mapping):
+        return _headed(data)
+    if isinstance(data, (str, Path)):
+        path = Path(data)
+        if path.suffix.lower() in (".mcap", ".npz"):
+            return _columns(load_record(path), where)
+        try:
+            return _headed(read_table(path))
+        except ReadError as error:
+            raise InputError(str(error)) from None
+    raise InputError(f"{where} is {data!r}; expected a Record, a file, or a mapping of columns.")
+
+
+def _headed(table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    found, given = {}, {}
+    for head, x in table.items():
+        shape = HEAD.fullmatch(str(head))
+        name = shape[1] if shape else str(head)
+        found[name] = x
+        given[name] = shape[2].strip() if shape else ""
+    return found, given

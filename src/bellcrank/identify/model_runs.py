@@ -1,0 +1,105 @@
+"""What the model says of experiments, and how that changes with the numbers that are to be found.
+
+Trees follow their sensitivities along the run; with closed loops, samples and events there are none, and differences of
+runs take their place, all of them lanes of one batch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.identify.experiments import Experiment
+from bellcrank.sim import Simulator, System, system
+
+Array = np.ndarray[Any, Any]
+SMALL = 1e-6  # of a number's size, for differences
+
+
+def with_free(plant: Any, free: Sequence[str]) -> System:
+    """The plant, with those numbers freed that are neither free nor of the start."""
+    s = system(plant)
+    starts = start_names(s)
+    missing = [n for n in free if n not in s.parameters and n not in starts]
+    try:
+        return replace(s, mechanism=s.mechanism.free(*missing)) if missing else s
+    except InputError as error:
+        raise InputError(f"free: {unknown('number', missing[0], [*s.parameters, *starts])} ({error})") from None
+
+
+def start_names(s: System) -> dict[str, tuple[str, str]]:
+    """Elements of the start by the name of their column: which vector, and their name in it."""
+    q, v = s.mechanism.columns
+    found = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
+    return found | {z.name: ("x0", z.name) for z in s.states}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A plant whose numbers `free` are asked for, run as experiments were."""
+
+    system: System
+    free: tuple[str, ...]
+    step: float
+    integrator: str | None
+    given: Mapping[str, Any]  # q0, v0, x0 and parameters of all experiments
+    columns: tuple[str, ...]
+    where: Mapping[str, Any]  # target, threads
+
+    @property
+    def differences(self) -> bool:
+        return bool(self.system.mechanism.loops or self.system.sampled)
+
+    @cached_property
+    def _plain(self) -> Simulator:
+        return Simulator(self.system, self.integrator)
+
+    @cached_property
+    def _varied(self) -> Simulator:
+        return Simulator(self.system, self.integrator, sensitivities=self.free)
+
+    def seen(self, x: Array, e: Experiment) -> Array:
+        """(points, columns, times) at values x (points, free); NaN where a run failed."""
+        run = self._run(self._plain, np.atleast_2d(x), e)
+        return np.stack([run[n] for n in self.columns], axis=1)
+
+    def slopes(self, x: Array, e: Experiment) -> tuple[Array, Array]:
+        """(columns, times), and (columns, times, free)."""
+        if self.differences:
+            h = SMALL * np.maximum(np.abs(x), 1e-3)
+            found = self.seen(np.vstack([x[None], x + np.diag(h), x - np.diag(h)]), e)
+            n = len(x)
+            J = (found[1 : n + 1] - found[n + 1 :]) / (2.0 * h[:, None, None])
+            return found[0], np.moveaxis(J, 0, -1)
+        run = self._run(self._varied, x[None], e)
+        y = np.stack([run[n][0] for n in self.columns])
+        J = np.stack([[run[f"d({n})/d({k})"][0] for k in self.free] for n in self.columns])
+        return y, np.moveaxis(J, 1, -1)
+
+    def _run(self, sim: Simulator, x: Array, e: Experiment) -> Any:
+        given: dict[str, Any] = {k: dict(self.given.get(k) or {}) for k in ("q0", "v0", "x0", "parameters")}
+        starts = start_names(self.system)
+        for k, name in enumerate(self.free):
+            if name in starts:
+                vector, element = starts[name]
+                given[vector][element] = x[:, k]
+            else:
+                given["parameters"][name] = x[:, k]
+        fed = {n: np.broadcast_to(u, (len(x), len(u))) for n, u in e.inputs.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return sim.run(
+                float(e.t[-1]), inputs=fed or None, input_step=e.gap if fed else None, step=self._step(e),
+                every=e.gap, batch=len(x), progress=False, **given, **self.where,
+            )  # fmt: skip
+
+    def _step(self, e: Experiment) -> float | None:
+        if self._plain.integrator.adaptive:
+            return None
+        return e.gap / max(1, round(e.gap / self.step))

@@ -1,0 +1,147 @@
+"""bc.fit: numbers of a plant from records of it, through its runs, with standard errors and what the data cannot tell.
+
+Output error: what a run says less what was measured, in units of the noise. The least squares are scipy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.identify.equation_error import equation_error
+from bellcrank.identify.experiments import Experiment, experiments
+from bellcrank.identify.model_runs import Model, start_names, with_free
+from bellcrank.identify.search import FAR, Fit, Problem
+from bellcrank.sim import System
+from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.sim.settings import Solver
+
+Array = np.ndarray[Any, Any]
+LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+
+
+def fit(
+    plant: Any,
+    data: Any,
+    free: Sequence[str],
+    *,
+    error: str = "output",
+    observe: Sequence[str] | None = None,
+    begin: Mapping[str, float] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Mapping[str, tuple[float, float]] | None = None,
+    noise: Mapping[str, float] | None = None,
+    loss: str = "linear",
+    starts: int = 1,
+    seed: int = 0,
+    q0: Mapping[str, float] | None = None,
+    v0: Mapping[str, float] | None = None,
+    x0: Mapping[str, float] | None = None,
+    parameters: Mapping[str, float] | None = None,
+    integrator: str | None = None,
+    step: float = 1e-3,
+    target: str | None = None,
+    threads: int | None = None,
+) -> Fit:
+    """Finds numbers of a plant from what was measured of it.
+
+        bc.fit(plant, "measured.csv", free=["bob.mass", "hinge.damping", "hinge.q"], q0={"hinge": 0.5})
+
+    data: a Record, a CSV, Parquet or MCAP file, a mapping of columns with "t", or a list of these, one for each
+    experiment. Columns with names of the plant's are observed (or those of observe=), those with names of inputs are
+    fed. free: free numbers, any that mechanism.free knows, or elements of the start ("hinge.q"). begin: where the
+    search begins; the plant's own numbers where nothing is said. bounds: (lowest, highest) by name. priors: (value,
+    standard deviation) by name. noise: of columns, where it is known; else it is taken from what is left. loss: linear,
+    or robust against outliers: "soft_l1", "huber", "cauchy", "arctan". starts: searches from as many points within the
+    bounds, the best of many that are tried in one batch.
+    error="equation" compares rates instead of runs (all states must be measured): there is no start to be found, but
+    noise of the measured states biases it.
+    """
+    names = tuple(listed("free", free, "names"))
+    s = with_free(plant, names)
+    if error not in ("output", "equation"):
+        raise InputError(f"error: {unknown('kind', error, ('output', 'equation'))}")
+    if loss not in LOSSES:
+        raise InputError(f"loss: {unknown('loss', loss, LOSSES)}")
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"free is {list(names)}; expected names of numbers, each once.")
+    measured = experiments(s, data, observe)
+    given = {"q0": q0, "v0": v0, "x0": x0, "parameters": parameters}
+    nominal = _nominal(s, names, given, begin)
+    problem = Problem(names, nominal, bounds, priors, loss, noise)
+    if error == "equation":
+        return problem.found(equation_error(s, names, measured, parameters), 1, seed)
+    columns = tuple(measured[0].seen)
+    for e in measured:
+        if tuple(e.seen) != columns:
+            raise InputError(f"{e.where} observes {', '.join(e.seen)}, and the first {', '.join(columns)}.")
+    where = {k: x for k, x in {"target": target, "threads": threads}.items() if x is not None}
+    model = Model(s, names, positive("step", step), integrator or Solver().integrator, given, columns, where)
+    return problem.found(_Outputs(model, measured), many("starts", starts), seed)
+
+
+@dataclass(eq=False)
+class _Outputs:
+    """Experiments as residuals by column."""
+
+    model: Model
+    measured: list[Experiment]
+    runs: int = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.model.columns
+
+    def off(self, x: Array) -> tuple[Array, Array]:
+        """(columns, times of all experiments), and its slopes (columns, times, free)."""
+        try:
+            parts = [self.model.slopes(x, e) for e in self.measured]
+        except InputError:
+            if not self.runs:  # where the search begins, everything must be as it can be
+                raise
+            parts = [self._nowhere(e) for e in self.measured]
+        self.runs += len(parts)
+        seen = [np.stack(list(e.seen.values())) for e in self.measured]
+        r = np.concatenate([y - z for (y, _), z in zip(parts, seen, strict=True)], axis=1)
+        return r, np.concatenate([J for _, J in parts], axis=1)
+
+    def _nowhere(self, e: Experiment) -> tuple[Array, Array]:
+        """Of values that nothing can have, as a search may try them."""
+        shape = (len(self.columns), len(e.t))
+        return np.full(shape, np.nan), np.zeros((*shape, len(self.model.free)))
+
+    def sizes(self) -> Array:
+        return np.array([np.concatenate([e.seen[c] for e in self.measured]).std() for c in self.columns])
+
+    def costs(self, x: Array, noise: Array) -> Array:
+        total = np.zeros(len(x))
+        for e in self.measured:
+            z = np.stack(list(e.seen.values()))
+            r = (self.model.seen(x, e) - z) / noise[:, None]
+            total += np.where(np.isfinite(r), r * r, FAR).sum(axis=(1, 2))
+        self.runs += len(x) * len(self.measured)
+        return total
+
+
+def _nominal(s: System, names: Sequence[str], given: Mapping[str, Any], begin: Mapping[str, float] | None) -> Array:
+    """Where the search begins."""
+    m, starts = s.mechanism, start_names(s)
+    for n in begin or {}:
+        if n not in names:
+            raise InputError(f"begin: {unknown('free number', n, names)}")
+    usual = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {z.name: z.initial for z in s.states}
+    found = []
+    for n in names:
+        if n in starts:
+            vector, element = starts[n]
+            value = (given[vector] or {}).get(element, usual.get(n, 0.0))
+        else:
+            value = (given["parameters"] or {}).get(n, s.parameters[n])
+        found.append(float((begin or {}).get(n, value)))
+    if not np.isfinite(found).all():
+        raise InputError("begin: expected finite numbers.")
+    return np.array(found)

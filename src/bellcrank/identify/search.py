@@ -1,0 +1,200 @@
+"""The search behind bc.fit: residuals in units of the noise, scipy's least squares over what data tell, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.extras import extra
+from bellcrank.identify.least_squares import in_words
+from bellcrank.text import table
+
+Array = np.ndarray[Any, Any]
+UNTOLD = 1.0  # standard errors above this part of a number's size tell nothing of it
+LEASH = 0.1  # of a number's size, in units of the noise: next to nothing where the data tell anything
+TRIED = 16  # random points for each start, all in one batch
+FAR = 1e6  # in units of the noise: what a run says that failed
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Numbers found. errors: standard deviations, infinite for what the data do not tell, which stays as it was."""
+
+    names: tuple[str, ...]
+    values: Array
+    errors: Array
+    covariance: Array
+    correlations: Array
+    noise: Mapping[str, float]  # standard deviation of each observed column
+    untold: tuple[str, ...]  # directions that the data do not tell, in words
+    held: tuple[str, ...]  # numbers that were left as they were, because of that
+    misfit: float  # root mean square of what is left, in units of the noise
+    runs: int  # that the search took
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self.names:
+            raise InputError(f"the fit: {unknown('number', name, self.names)}")
+        return float(self.values[self.names.index(name)])
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """By name, as parameters= takes them."""
+        return dict(zip(self.names, self.values.tolist(), strict=True))
+
+    def __str__(self) -> str:
+        rows = [
+            (n, f"{x:.6g}", f"{e:.2g}", "not told" if n in self.held else "")
+            for n, x, e in zip(self.names, self.values, self.errors)
+        ]
+        lines = [table(("number", "found", "error", ""), rows, right=(1, 2))]
+        lines += [f"the data do not tell {words}" for words in self.untold]
+        C = np.abs(np.triu(self.correlations, 1))
+        lines += [
+            f"{self.names[i]} and {self.names[j]} go together: correlation {self.correlations[i, j]:.3f}"
+            for i, j in zip(*np.where(C > 0.95))
+        ]
+        return "\n".join(lines)
+
+
+class Problem:
+    """Numbers with their sizes, bounds and priors."""
+
+    def __init__(self, names: tuple[str, ...], nominal: Array, bounds: Any, priors: Any, loss: str, noise: Any) -> None:
+        self.names, self.nominal, self.loss, self.noise = names, nominal, loss, dict(noise or {})
+        limits, believed = _pairs(names, "bounds", bounds), _pairs(names, "priors", priors)
+        pairs = [limits.get(n, (-np.inf, np.inf)) for n in names]
+        self.low, self.high = (np.array([float(p[k]) for p in pairs]) for k in (0, 1))
+        for n, lo, hi, x in zip(names, self.low, self.high, nominal):
+            if not lo < hi:
+                raise InputError(f'bounds: "{n}" is ({lo:g}, {hi:g}), an empty range; expected the lower number first.')
+            if not lo <= x <= hi:
+                raise InputError(
+                    f'"{n}" begins at {x:g}, outside its bounds ({lo:g}, {hi:g}); give begin={{"{n}": ...}}.'
+                )
+        width = np.where(np.isfinite(self.high - self.low), (self.high - self.low) / 2, 0.0)
+        self.size = np.where(nominal != 0, np.abs(nominal), np.where(width > 0, width, 1.0))
+        self.priors = {names.index(n): pair for n, pair in believed.items()}
+        if any(not float(p[1]) > 0 for p in self.priors.values()):
+            raise InputError("priors: a standard deviation is to be above zero.")
+
+    def found(self, of: Any, starts: int, seed: int) -> Fit:
+        columns = of.columns
+        noise = np.array([self.noise.get(c, np.nan) for c in columns])
+        known = np.isfinite(noise)
+        scale = np.maximum(of.sizes(), 1e-12)
+        sigma = np.where(known, noise, 0.05 * scale)
+        active = np.ones(len(self.names), bool)
+        x = self._first(of, sigma, starts, seed)
+        for again in range(3):  # with a guess of the noise, with what is left, and without what is not told
+            x = self._searched(of, x, sigma, active, 0.0 if again else LEASH)
+            r, J = of.off(x)
+            left = np.sqrt((r**2).mean(axis=1) * r.size / max(1, r.size - active.sum()))
+            if self.loss != "linear":  # outliers are not the noise
+                left = 1.4826 * np.median(np.abs(r - np.median(r, axis=1)[:, None]), axis=1)
+            sigma = np.where(known, noise, np.maximum(left, 1e-9 * scale))
+            words, held = self._told(J, sigma)
+            if (held == ~active).all() and known.all():
+                break
+            active = ~held
+            x = np.where(held, self.nominal, x)
+        return self._result(of, x, sigma, active, words)
+
+    def _searched(self, of: Any, x: Array, sigma: Array, active: Array, leash: float) -> Array:
+        """scipy's least squares over the numbers that are told; a leash holds what may turn out not to be."""
+        optimize = extra("scipy.optimize", "study", "a fit")
+        if not active.any():
+            return x
+        kept = dict[bytes, tuple[Array, Array]]()
+
+        def full(z: Array) -> Array:
+            y = x.copy()
+            y[active] = z * self.size[active]
+            return y
+
+        def both(z: Array) -> tuple[Array, Array]:
+            key = z.tobytes()
+            if key not in kept:
+                kept.clear()
+                r, J = of.off(full(z))
+                bad = ~np.isfinite(r)
+                r = np.where(bad, FAR * sigma[:, None], r) / sigma[:, None]
+                J = np.where(np.isfinite(J), J, 0.0) / sigma[:, None, None] * self.size
+                extra_r, extra_J = self._prior(full(z), leash)
+                kept[key] = (
+                    np.concatenate([r.reshape(-1), extra_r]),
+                    np.concatenate([J.reshape(-1, J.shape[-1]), extra_J])[:, active],
+                )
+            return kept[key]
+
+        limits = (self.low[active] / self.size[active], self.high[active] / self.size[active])
+        start = np.clip(x[active] / self.size[active], limits[0], limits[1])
+        done = optimize.least_squares(
+            lambda z: both(z)[0], start, lambda z: both(z)[1], bounds=limits, loss=self.loss, x_scale="jac", xtol=1e-10
+        )
+        return full(done.x)
+
+    def _prior(self, x: Array, leash: float = 0.0) -> tuple[Array, Array]:
+        n = len(self.names)
+        r, J = np.zeros(len(self.priors)), np.zeros((len(self.priors), n))
+        for row, (k, (value, deviation)) in enumerate(self.priors.items()):
+            r[row] = (x[k] - value) / deviation
+            J[row, k] = self.size[k] / deviation
+        if leash:
+            r = np.concatenate([r, leash * (x - self.nominal) / self.size])
+            J = np.concatenate([J, leash * np.eye(n)])
+        return r, J
+
+    def _told(self, J: Array, sigma: Array) -> tuple[tuple[str, ...], Array]:
+        """Untold directions in words, and of each of them the number that is held."""
+        A = (np.where(np.isfinite(J), J, 0.0) / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
+        A = np.concatenate([A, self._prior(self.nominal)[1]])
+        _, s, Vt = np.linalg.svd(A, full_matrices=False)
+        weak = s * UNTOLD < 1.0
+        held = np.zeros(len(self.names), bool)
+        for d in Vt[weak]:
+            held[int(np.argmax(np.where(held, 0.0, np.abs(d))))] = True
+        return in_words(self.names, Vt[weak] * self.size), held
+
+    def _first(self, of: Any, sigma: Array, starts: int, seed: int) -> Array:
+        if starts == 1:
+            return self.nominal.copy()
+        if not np.isfinite(self.high - self.low).all():
+            open_ = [n for n, a, b in zip(self.names, self.low, self.high) if not np.isfinite(b - a)]
+            raise InputError(f"starts={starts} needs bounds for {', '.join(open_)}: points are taken between them.")
+        rng = np.random.default_rng(seed)
+        points = rng.uniform(self.low, self.high, (starts * TRIED, len(self.names)))
+        points = np.vstack([self.nominal[None], points])
+        order = np.argsort(of.costs(points, sigma))[:starts]
+        all_ = np.ones(len(self.names), bool)
+        ends = np.array([self._searched(of, points[k], sigma, all_, LEASH) for k in order])
+        return np.asarray(ends[int(np.argmin(of.costs(ends, sigma)))])
+
+    def _result(self, of: Any, x: Array, sigma: Array, active: Array, words: tuple[str, ...]) -> Fit:
+        r, J = of.off(x)
+        A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
+        A = np.concatenate([A, self._prior(x)[1]])[:, active]
+        C = np.zeros((len(self.names), len(self.names)))
+        C[np.ix_(active, active)] = np.linalg.pinv(A.T @ A) * np.outer(self.size[active], self.size[active])
+        errors = np.where(active, np.sqrt(np.diag(C)), np.inf)
+        safe = np.where(active, np.sqrt(np.diag(C)), 1.0)
+        safe = np.where(safe > 0, safe, 1.0)
+        held = tuple(n for n, a in zip(self.names, active) if not a)
+        misfit = float(np.sqrt(((r / sigma[:, None]) ** 2).mean()))
+        told = dict(zip(of.columns, sigma.tolist(), strict=True))
+        return Fit(self.names, x, errors, C, C / np.outer(safe, safe), told, words, held, misfit, of.runs)
+
+
+def _pairs(names: tuple[str, ...], what: str, given: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
+    """What people wrote by name, as pairs of numbers."""
+    found = {}
+    for n, pair in (given or {}).items():
+        if n not in names:
+            raise InputError(f"{what}: {unknown('free number', n, names)}")
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or np.isnan(pair).any():
+            raise InputError(f'{what}: "{n}" is {pair!r}; expected a pair of numbers.')
+        found[n] = float(pair[0]), float(pair[1])
+    return found

@@ -1,0 +1,140 @@
+"""COLLADA (.dae): geometries placed by the nodes of a scene, in the file's unit.
+
+Which way it says is up is not looked at, as other readers of robots do: a mesh is in its link's axes as it stands. Read
+are triangles, polylists and polygons of <mesh>; of materials the diffuse colour. Animations, skins, textures are left
+out. Parsing is defusedxml's: no DTD, no entities, nothing external.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.meshes.mesh import Array, Mesh, joined
+
+DEEPEST = 60  # nodes in nodes
+
+
+def read_dae(file: Path) -> Mesh:
+    from defusedxml.ElementTree import fromstring
+
+    try:
+        root = fromstring(file.read_bytes())
+    except Exception as error:  # whatever defusedxml and expat say: it is no COLLADA
+        raise ValueError(f"no XML that is read: {error}") from None
+    for e in root.iter():
+        e.tag = e.tag.rpartition("}")[2]
+    ids = {e.get("id"): e for e in root.iter() if e.get("id")}
+    reader = _Reader(ids)
+    shown = root.find("scene/instance_visual_scene")
+    scene = ids.get(_ref(shown.get("url"))) if shown is not None else root.find(".//visual_scene")
+    whole = np.eye(4)
+    unit = root.find("asset/unit")
+    whole[:3, :3] *= float(unit.get("meter", "1") if unit is not None else 1)
+    if scene is not None:
+        for node in scene.findall("node"):
+            reader.node(node, whole, 0)
+    if not reader.parts:
+        for geometry in root.iter("geometry"):
+            reader.geometry(geometry, whole, {})
+    return joined(reader.parts)
+
+
+class _Reader:
+    def __init__(self, ids: dict[Any, Any]) -> None:
+        self.ids, self.parts = ids, list[Mesh]()
+
+    def node(self, e: Any, above: Array, deep: int) -> None:
+        if deep > DEEPEST:
+            raise ValueError("nodes within nodes without end")
+        here = above @ _matrix(e)
+        for instance in e.findall("instance_geometry"):
+            bound = {m.get("symbol"): m.get("target") for m in instance.iter("instance_material")}
+            geometry = self.ids.get(_ref(instance.get("url")))
+            if geometry is not None:
+                self.geometry(geometry, here, bound)
+        for instance in e.findall("instance_node"):
+            other = self.ids.get(_ref(instance.get("url")))
+            if other is not None:
+                self.node(other, here, deep + 1)
+        for child in e.findall("node"):
+            self.node(child, here, deep + 1)
+
+    def geometry(self, e: Any, matrix: Array, bound: dict[Any, Any]) -> None:
+        for mesh in e.findall("mesh"):
+            for kind in ("triangles", "polylist", "polygons"):
+                for faces in mesh.findall(kind):
+                    found = self._faces(faces, kind)
+                    if found is not None:
+                        colour = self._colour(bound.get(faces.get("material"), faces.get("material")))
+                        self.parts.append(Mesh(found[0], found[1], colour).moved(matrix))
+
+    def _faces(self, e: Any, kind: str) -> tuple[Array, Array] | None:
+        inputs = e.findall("input")
+        width = 1 + max((int(i.get("offset", "0")) for i in inputs), default=0)
+        place = next((i for i in inputs if i.get("semantic") == "VERTEX"), None)
+        if place is None:
+            return None
+        source = self.ids[_ref(place.get("source"))]
+        position = next(i for i in source.findall("input") if i.get("semantic") == "POSITION")
+        floats = self.ids[_ref(position.get("source"))].find("float_array")
+        corners = np.array(floats.text.split(), float).reshape(-1, 3)
+        rows = [
+            np.array((p.text or "").split(), int).reshape(-1, width)[:, int(place.get("offset", "0"))]
+            for p in e.findall("p")
+        ]
+        if not rows:
+            return None
+        if kind == "triangles":
+            return corners, np.concatenate(rows).reshape(-1, 3)
+        if kind == "polygons":
+            return corners, np.array([t for r in rows for t in _fan(r)], int).reshape(-1, 3)
+        counts = [int(n) for n in (e.findtext("vcount") or "").split()]
+        ends = np.cumsum(counts)
+        cut = [t for a, b in zip(ends - counts, ends, strict=True) for t in _fan(rows[0][a:b])]
+        return corners, np.array(cut, int).reshape(-1, 3)
+
+    def _colour(self, material: Any) -> tuple[float, float, float] | None:
+        """The diffuse one of a material's effect."""
+        found = self.ids.get(_ref(material)) if material else None
+        link = found.find("instance_effect") if found is not None else None
+        effect = self.ids.get(_ref(link.get("url"))) if link is not None else None
+        text = effect.findtext(".//diffuse/color") if effect is not None else None
+        numbers = [float(x) for x in text.split()] if text else []
+        return (numbers[0], numbers[1], numbers[2]) if len(numbers) >= 3 else None
+
+
+def _fan(corners: Any) -> list[tuple[int, int, int]]:
+    return [(int(corners[0]), int(corners[k]), int(corners[k + 1])) for k in range(1, len(corners) - 1)]
+
+
+def _ref(url: Any) -> str:
+    return str(url or "").removeprefix("#")
+
+
+def _matrix(node: Any) -> Array:
+    """Of all transformations of a node, in their order."""
+    made = np.eye(4)
+    for e in node:
+        x = [float(a) for a in (e.text or "").split()] if e.tag in ("matrix", "translate", "rotate", "scale") else []
+        step = np.eye(4)
+        if e.tag == "matrix":
+            step = np.array(x).reshape(4, 4)
+        elif e.tag == "translate":
+            step[:3, 3] = x
+        elif e.tag == "scale":
+            step[:3, :3] = np.diag(x)
+        elif e.tag == "rotate":
+            step[:3, :3] = turned(x[:3], np.radians(x[3]))
+        made = made @ step
+    return made
+
+
+def turned(axis: Any, angle: float) -> Array:
+    """The rotation about an axis (Rodrigues)."""
+    e = np.asarray(axis, float) / max(float(np.linalg.norm(axis)), 1e-300)
+    K = np.array([[0, -e[2], e[1]], [e[2], 0, -e[0]], [-e[1], e[0], 0]])
+    found: Array = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)
+    return found

@@ -1,0 +1,119 @@
+"""glTF 2.0: .glb, and .gltf with its buffers inside or beside it. Meshes placed by the nodes of the scene.
+
+glTF has y up, but of a robot's mesh URDF says that it is in the link's axes as it stands: it is not turned. Read are
+triangles with float positions, and the base colour. Skins, animations and textures are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.meshes.mesh import Array, Mesh, joined
+
+TYPES = {5121: "<u1", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+TRIANGLES = 4
+DEEPEST = 60
+
+
+def read_gltf(file: Path) -> Mesh:
+    data = file.read_bytes()
+    inside = b""
+    if data[:4] == b"glTF":
+        text, inside = _chunks(data)
+    else:
+        text = data
+    reader = _Reader(json.loads(text), file.parent, inside)
+    scenes = reader.given.get("scenes", [])
+    roots = (
+        scenes[reader.given.get("scene", 0)].get("nodes", []) if scenes else range(len(reader.given.get("nodes", [])))
+    )
+    for k in roots:
+        reader.node(k, np.eye(4), 0)
+    return joined(reader.parts)
+
+
+def _chunks(data: bytes) -> tuple[bytes, bytes]:
+    """JSON and bytes of a .glb."""
+    found, at = dict[int, bytes](), 12
+    while at + 8 <= len(data):
+        size, kind = struct.unpack_from("<II", data, at)
+        found.setdefault(kind, data[at + 8 : at + 8 + size])
+        at += 8 + size
+    return found[0x4E4F534A], found.get(0x004E4942, b"")
+
+
+class _Reader:
+    def __init__(self, given: dict[str, Any], folder: Path, inside: bytes) -> None:
+        self.given, self.folder, self.inside, self.parts = given, folder, inside, list[Mesh]()
+
+    def node(self, k: int, above: Array, deep: int) -> None:
+        if deep > DEEPEST:
+            raise ValueError("nodes within nodes without end")
+        e = self.given["nodes"][k]
+        here = above @ _matrix(e)
+        if "mesh" in e:
+            for part in self.given["meshes"][e["mesh"]]["primitives"]:
+                self._part(part, here)
+        for child in e.get("children", []):
+            self.node(child, here, deep + 1)
+
+    def _part(self, e: dict[str, Any], matrix: Array) -> None:
+        if e.get("mode", TRIANGLES) != TRIANGLES:
+            return
+        corners = self._array(e["attributes"]["POSITION"]).astype(float)
+        index = self._array(e["indices"]).reshape(-1).astype(int) if "indices" in e else np.arange(len(corners))
+        self.parts.append(Mesh(corners, index.reshape(-1, 3), self._colour(e.get("material"))).moved(matrix))
+
+    def _array(self, k: int) -> Array:
+        a = self.given["accessors"][k]
+        view = self.given["bufferViews"][a["bufferView"]]
+        kind, width = np.dtype(TYPES[a["componentType"]]), SIZES[a["type"]]
+        data = self._buffer(view["buffer"])
+        at, stride = view.get("byteOffset", 0) + a.get("byteOffset", 0), view.get("byteStride", kind.itemsize * width)
+        rows = np.lib.stride_tricks.as_strided
+        needed = at + stride * (a["count"] - 1) + kind.itemsize * width
+        if a["count"] < 1 or at < 0 or stride < kind.itemsize * width or needed > len(data):
+            raise ValueError("an accessor beyond its buffer")
+        whole = np.frombuffer(data, np.uint8)[at:needed]
+        found: Array = rows(whole, (a["count"], kind.itemsize * width), (stride, 1)).copy().view(kind)
+        return found
+
+    def _buffer(self, k: int) -> bytes:
+        e = self.given["buffers"][k]
+        uri: str | None = e.get("uri")
+        if uri is None:
+            return self.inside
+        if uri.startswith("data:"):
+            return base64.b64decode(uri.partition(",")[2])
+        file = (self.folder / uri).resolve()
+        if not file.is_relative_to(self.folder.resolve()):
+            raise ValueError(f"a buffer outside of its folder: {uri}")
+        return file.read_bytes()
+
+    def _colour(self, k: int | None) -> tuple[float, float, float] | None:
+        if k is None:
+            return None
+        found = self.given["materials"][k].get("pbrMetallicRoughness", {}).get("baseColorFactor")
+        return (float(found[0]), float(found[1]), float(found[2])) if found else None
+
+
+def _matrix(e: dict[str, Any]) -> Array:
+    if "matrix" in e:
+        return np.array(e["matrix"], float).reshape(4, 4).T
+    made = np.eye(4)
+    x, y, z, w = e.get("rotation", (0.0, 0.0, 0.0, 1.0))
+    made[:3, :3] = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    made[:3, :3] = made[:3, :3] @ np.diag(e.get("scale", (1.0, 1.0, 1.0)))
+    made[:3, 3] = e.get("translation", (0.0, 0.0, 0.0))
+    return made

@@ -1,0 +1,24 @@
+"""Wavefront OBJ: lines of corners (v) and faces (f), which are cut into triangles. Materials are left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bellcrank.meshes.mesh import Mesh
+
+
+def read_obj(file: Path) -> Mesh:
+    corners: list[list[float]] = []
+    triangles: list[tuple[int, int, int]] = []
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            word, *rest = line.split() or [""]
+            if word == "v":
+                corners.append([float(x) for x in rest[:3]])
+            elif word == "f":
+                at = [int(x.split("/")[0]) for x in rest]
+                at = [k - 1 if k > 0 else len(corners) + k for k in at]
+                triangles += [(at[0], at[k], at[k + 1]) for k in range(1, len(at) - 1)]
+    return Mesh(np.array(corners, float).reshape(-1, 3), np.array(triangles, int).reshape(-1, 3))

@@ -1,0 +1,47 @@
+"""Which reader a file takes, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+from bellcrank.meshes.collada import read_dae
+from bellcrank.meshes.gltf import read_gltf
+from bellcrank.meshes.mesh import Mesh
+from bellcrank.meshes.obj import read_obj
+from bellcrank.meshes.stl import read_stl
+
+LARGEST = 100_000_000  # bytes; what is larger takes minutes and memory for a picture
+READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".gltf": read_gltf, ".glb": read_gltf}
+FAR = 1e6  # m
+
+
+def read_mesh(path: str | os.PathLike[str]) -> Mesh:
+    """The triangles in a file; an error names the file and what to do."""
+    file = Path(path)
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ReadError(f"{file}: a mesh of the kind {file.suffix or '(none)'}; readable are {', '.join(READERS)}.")
+    if not file.is_file():
+        raise ReadError(f"{file}: there is no such mesh. Put it there, or read the robot from the folder it came in.")
+    size = file.stat().st_size
+    if size > LARGEST:
+        raise ReadError(
+            f"{file}: a mesh of {size / 1e6:.0f} MB; at most {LARGEST / 1e6:.0f} MB are read for a picture. "
+            "Simplify it, in Blender or MeshLab, say."
+        )
+    try:
+        made = reader(file)
+    except (ValueError, KeyError, IndexError, TypeError, struct.error, UnicodeDecodeError) as error:
+        raise ReadError(f"{file}: not a mesh that can be read ({type(error).__name__}: {error}).") from None
+    if not len(made.triangles):
+        raise ReadError(f"{file}: has no triangles.")
+    if made.triangles.min() < 0 or made.triangles.max() >= len(made.corners):
+        raise ReadError(f"{file}: a triangle has a corner that is not there.")
+    if not np.isfinite(made.corners).all() or np.abs(made.corners).max() > FAR:
+        raise ReadError(f"{file}: has corners that are not finite, or further away than {FAR:g} m.")
+    return made

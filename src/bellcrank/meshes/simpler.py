@@ -1,0 +1,32 @@
+"""A mesh of fewer triangles: corners that share a cell of a grid become one, in their middle.
+
+Source: J. Rossignac, P. Borrel. Multi-resolution 3D approximations for rendering complex scenes. In: Modeling in
+Computer Graphics, Springer, 455-465, 1993. The grid is made coarser until there are few enough.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellcrank.meshes.mesh import Mesh, middles, sorted_out
+
+FINEST = 256  # cells along the longest side
+
+
+def simpler(mesh: Mesh, most: int) -> Mesh:
+    """At most so many triangles; itself where it has no more."""
+    cells = min(FINEST, int(2.0 * most**0.5) + 4)  # a surface goes through about cells^2 of them
+    found = mesh
+    while len(found.triangles) > most and cells >= 4:
+        found = _clustered(mesh, cells)
+        cells = int(cells * 0.75)
+    return found
+
+
+def _clustered(mesh: Mesh, cells: int) -> Mesh:
+    n, index = sorted_out(mesh.corners, cells)
+    t = index[mesh.triangles]
+    t = t[(t[:, 0] != t[:, 1]) & (t[:, 1] != t[:, 2]) & (t[:, 2] != t[:, 0])]
+    a, b, c = np.sort(t, axis=1).T.astype(np.int64)
+    _, first = np.unique((a << 42) | (b << 21) | c, return_index=True)
+    return Mesh(middles(mesh.corners, n, index), t[np.sort(first)], mesh.colour)

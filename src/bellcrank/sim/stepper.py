@@ -1,0 +1,386 @@
+"""Stepper: runs of one system that go on when somebody says so. stepping.py makes them.
+
+The states stay where machine code works on them (emit/cpu/action.py), in lanes; an action is one call without Python
+in it. What is computed is the Program that bc.simulate runs, so that states are equal to its rows to the last bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.compiling import of_graph
+from bellcrank.emit.cpu import action as text
+from bellcrank.emit.cpu import pycall
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.errors import InputError
+from bellcrank.graph.action import DRAWN, GIVEN
+from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
+from bellcrank.sim import stepper_arguments as arguments
+from bellcrank.sim.actions import Stepped, Task
+from bellcrank.sim.arguments import whole
+from bellcrank.sim.chance import seeded
+from bellcrank.sim.initial import part
+from bellcrank.sim.memory import check_room
+from bellcrank.sim.runner import address, aligned
+from bellcrank.sim.sampling import checked as check_samples
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.stepper_arguments import each
+from bellcrank.sim.stepper_code import Code
+
+Array = np.ndarray[Any, Any]
+REASONS = {
+    0: "", FINISHED: "limit", EVENT: "ended", NOT_FINITE: "not finite", NOT_CLOSED: "loops could not be closed"
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that a stepper knows of its runs at one moment."""
+
+    of: tuple[Any, ...]  # whose it is
+    kept: Array
+    reward: Array
+    ended: Array
+    alive: int
+
+
+class Stepper:
+    """Runs of one system that go on when somebody says so. Made by bellcrank.stepper, which see.
+
+    reward, ended and final are written anew by every action. Machine code has their addresses, so they are never other
+    arrays than the first.
+    """
+
+    xp: Any = np  # what makes its arrays
+    dtype = "float64"
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        batch: int | None,
+        every: float,
+        h: float,
+        task: Task,
+        threads: int = 1,
+        seed: int = 0,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.simulator, self.system, self.task = simulator, simulator.system, task
+        self.batch, self.every, self.h, self.threads = batch, every, h, threads
+        self.runs, self._shape = batch or 1, () if batch is None else (batch,)
+        program, ticks = simulator.program(rows=False), whole("every", every, h, "step")
+        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task)
+        self._action = self._stepped.action()
+        check_samples(self.system, h, False)
+        size = 8 * self.runs * (self._action.layout.size + self._action.free + 3 * self._action.row + 2)
+        check_room(f"a stepper of {self.runs} runs", size, "take a smaller batch")
+        self.inputs, self.outputs = self.system.inputs, task.outputs
+        self._lock = threading.Lock()
+        self._enter()
+        self._tell(seed, parameters or {})
+        self.reset()
+
+    # -- what is made once
+
+    def _enter(self) -> None:
+        """Memory for all runs, the module that Python calls, and what it is told."""
+        made, runs = self._action, self.runs
+        self._code = Code(made, 1 if runs == 1 else host().lanes("float64"))
+        lanes, each = self._code.lanes, made.layout.size + made.free
+        self._kept = aligned(-(-runs // lanes) * each, lanes).reshape(-1, each, lanes)
+        self._spaces = [aligned(self._code.workspace, lanes) for _ in range(max(1, self.threads))]
+        self._reward, self._ended = np.zeros(self._shape), np.zeros(self._shape)
+        self._final = np.zeros((*self._shape, made.row)) if self.task.restarts else None
+        shapes = (*self._shape, max(1, made.nu)), (*self._shape, made.row)
+        self._library = Library(compiled(text.entry(*shapes, runs))[0])
+        self._words = (ctypes.c_int64 * len(text.WORDS)).from_address(self._library.address("told"))
+        arrays = {"reward": self._reward, "end": self._ended, "first": self._kept, "ws": self._spaces[0]}
+        arrays |= {"final": self._final} if self._final is not None else {}
+        told = {name: address(x) for name, x in arrays.items()} | {"ticks": made.ticks, "runs": runs}
+        told |= {name: self._code.library.address(name) for name in ("step", "odd")} | {"blocks": len(self._kept)}
+        for name, x in told.items():
+            self._set(name, x)
+        self._one = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)(self._library.address("one"))
+        if made.nu and self.threads == 1:
+            head = f"step(u, *, out=None)\n--\n\n{type(self).step.__doc__}"
+            self.step = pycall.native(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
+
+    def _set(self, word: str, x: int) -> None:
+        self._words[text.WORDS.index(word)] = x
+
+    def _get(self, word: str) -> int:
+        return int(self._words[text.WORDS.index(word)])
+
+    def _tell(self, seed: int, parameters: Mapping[str, Any]) -> None:
+        """What is said of every run before its first start."""
+        places, everyone = self._action.layout.places, np.ones(self.runs, bool)
+        self._kept[:, places["status"]] = FINISHED  # also of lanes that nobody asked for, which stay so
+        words = seeded(seed)
+        if self.task.start:
+            self._write(places["run"], everyone, np.arange(self.runs))
+            self._write(places["seed"], everyone, words)
+        self._write(self._free, everyone, self._numbers(parameters))
+
+    @property
+    def _lanes(self) -> int:
+        return int(self._kept.shape[0] * self._kept.shape[2])
+
+    def _read(self, place: int | slice) -> Array:
+        """An element of c and p of all runs, (runs,), or several, (runs, elements)."""
+        x = self.xp.moveaxis(self._kept[:, place], 1, -1) if isinstance(place, slice) else self._kept[:, place]
+        return x.reshape(self._lanes, *x.shape[2:])[: self.runs]
+
+    def _write(self, place: int | slice, which: Array, values: Any) -> None:
+        """The same of some runs."""
+        at, lane = (self.xp.asarray(k) for k in np.divmod(np.flatnonzero(which), self._kept.shape[2]))
+        values = self.xp.asarray(values)
+        if isinstance(place, slice):
+            self._kept[at[:, None], self.xp.arange(place.start, place.stop), lane[:, None]] = values
+        else:
+            self._kept[at, place, lane] = values
+
+    @property
+    def _free(self) -> slice:
+        """Where the free numbers are."""
+        return slice(self._action.layout.size, self._kept.shape[1])
+
+    def _numbers(self, parameters: Mapping[str, Any]) -> Array:
+        return each("parameters", self.system.parameters.vector(parameters, "stepper"), self._shape, self.runs)
+
+    # -- what users do
+
+    def step(self, u: Any = None, *, out: Array | None = None) -> Array:
+        """One action: the inputs u (batch, nu) hold for `every` seconds. Gives what is observed then, (batch, outputs),
+        in `out` where that is given. reward, ended and final tell the rest. Runs that have ended stay as they are.
+        """
+        given = self._inputs(u)
+        y = self._room() if out is None else self._output(out)
+        apart = y if y.flags.c_contiguous and not np.may_share_memory(y, given) else np.empty(y.shape)
+        why = self._shared(given, apart) if self.threads > 1 else int(self._one(address(given), address(apart)))
+        if why == text.BUSY:
+            raise InputError("step: another thread is inside this stepper; make one for each, or wait for it.")
+        if why == text.ODD:
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+            raise InputError(f"step: u{list(bad)} ({self.inputs[bad[-1]]}) is {given[bad]}; expected finite numbers.")
+        if why == text.ENDED:
+            raise InputError("step: every run has ended; reset() begins them anew, and restart=True does so by itself.")
+        if apart is not y:
+            y[...] = apart
+        return y
+
+    def reset(
+        self,
+        mask: Any = None,
+        start: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Begins runs anew, all of them or those of the mask (batch,), and gives what is observed.
+
+        start: all elements of the state (..., n), or some of them by name ({"elbow.q": 0.1}) on top of rest; without
+        one, every run has a start of its own where the stepper was made with one, or begins at rest. parameters: other
+        values of free numbers, for each of the batch or one for all. seed: of random starts from now on.
+        """
+        with self._alone("reset"):
+            which = self._masked(mask)
+            if parameters is not None and not self.system.parameters:
+                raise InputError("reset: parameters is given, but no number of this system is free.")
+            p = None if parameters is None else self._numbers(parameters)
+            y = None if start is None else self._started(start, self._here(self._read(self._free)) if p is None else p)
+            words = None if seed is None else seeded(seed)
+            place = self._room() if out is None else self._output(out)
+            places = self._action.layout.places
+            if p is not None:
+                self._write(self._free, which, p[which])
+            if words is not None and self.task.start:
+                self._write(places["seed"], which, words)
+                self._write(places["starts"], which, 0.0)
+            if y is not None:
+                self._write(places["y"], which, y[which])
+            self._write(places["new"], which, DRAWN if y is None else GIVEN)
+            for x in (self.reward, self.ended):
+                x.reshape(-1)[self.xp.asarray(which)] = 0.0
+            self._see(place)
+            return place
+
+    def tune(self, parameters: Mapping[str, Any]) -> None:
+        """Other values of some free numbers from the next action on, while all runs go on; the others stay."""
+        with self._alone("tune"):
+            self.system.parameters.check(parameters, "tune")
+            names, p = list(self.system.parameters), self._here(self._read(self._free)).copy()
+            for name, x in parameters.items():
+                p[:, names.index(name)] = x
+            if not np.isfinite(p).all():
+                raise InputError(f"tune: {dict(parameters)} is not finite.")
+            self._write(self._free, np.ones(self.runs, bool), p)
+
+    def _room(self) -> Array:
+        found: Array = self.xp.empty((*self._shape, self._action.row), self.dtype)
+        return found
+
+    def _see(self, place: Array) -> None:
+        """Begins what is new, and observes all."""
+        seen = place if place.flags.c_contiguous else np.empty(place.shape)
+        told = self._library.address("told")
+        self._code.see(0, len(self._kept), told, None, address(seen), address(self._spaces[0]))
+        on = self._read(self._action.layout.places["status"]) == 0
+        self._set("alive", 1 if self.task.restarts else int(on.any()))
+        if seen is not place:
+            place[...] = seen
+
+    def _here(self, x: Any) -> Any:
+        """An array in ordinary memory."""
+        return x
+
+    @property
+    def reward(self) -> Array:
+        """What the last action was worth to every run, (batch,)."""
+        return self._reward
+
+    @property
+    def ended(self) -> Array:
+        """0 where a run goes on after the last action, else why not, (batch,), which `reasons` has in words."""
+        return self._ended
+
+    @property
+    def final(self) -> Array | None:
+        """Where runs restart by themselves: what was last observed of those that ended, (batch, outputs)."""
+        return self._final
+
+    @property
+    def state(self) -> Array:
+        """Positions, velocities and further states of every run, (batch, n): a copy. `elements` has their names."""
+        return self._shaped(self._read(self._action.layout.places["y"]))
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """Names of the elements of the state."""
+        return tuple(self.simulator.dynamics.ports.elements)
+
+    @property
+    def t(self) -> Array:
+        """Seconds since the start of every run, (batch,)."""
+        found: Array = self._read(self._action.layout.places["n"]).reshape(self._shape) * self.h
+        return found
+
+    @property
+    def parameters(self) -> Array:
+        """The free numbers of every run, (batch, np), in the order of system.parameters."""
+        return self._shaped(self._read(self._free))
+
+    def _shaped(self, x: Array) -> Array:
+        return x.reshape(*self._shape, x.shape[1]).copy()
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why each run has ended, or nothing where it goes on: "ended", "limit", "not finite"."""
+        return [REASONS.get(int(x), "failed") for x in np.atleast_1d(self._here(self.ended))]
+
+    @cached_property
+    def transition(self) -> Kernel:
+        """An action as a kernel, (y, u) -> y after it: no runs, no ends, and derivatives (jvp, vjp), for control, for
+        bellcrank.jax and for bellcrank.torch. It takes t, too, where the system depends on it, and p.
+        """
+        return of_graph(self._stepped.transition(), parameters=self.system.parameters)
+
+    def snapshot(self) -> Snapshot:
+        """All that is to be known of the runs now; `restore` takes it, also of another stepper of the same system."""
+        with self._alone("snapshot"):
+            return Snapshot(self._is, self._kept.copy(), self.reward.copy(), self.ended.copy(), self._get("alive"))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """The runs as they were."""
+        if not isinstance(snapshot, Snapshot):
+            raise InputError(f"restore: {type(snapshot).__name__} is no snapshot; stepper.snapshot() makes one.")
+        if snapshot.of != self._is:
+            differ = [
+                f"{name}: {b}, not {a}" for (name, a), (_, b) in zip(self._is, snapshot.of, strict=True) if a != b
+            ]
+            raise InputError(f"restore: the snapshot is of another stepper ({'; '.join(differ)}).")
+        with self._alone("restore"):
+            self._kept[...], self.reward[...], self.ended[...] = snapshot.kept, snapshot.reward, snapshot.ended
+            self._set("alive", snapshot.alive)
+
+    @cached_property
+    def _is(self) -> tuple[Any, ...]:
+        """What a snapshot must agree with."""
+        m = self.system.mechanism
+        return (
+            ("mechanism", m.name), ("fingerprint", m.fingerprint), ("elements", self.elements), ("batch", self.batch),
+            ("integrator", self.simulator.integrator.name), ("step", self.h), ("shape", self._kept.shape),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        many_runs = "one run" if self.batch is None else f"{self.batch} runs"
+        return f"<Stepper {self.system.mechanism.name}, {many_runs}, {self.every:g} s an action>"
+
+    def __reduce__(self) -> str:
+        raise InputError("a Stepper is machine code of this process and cannot be pickled; send its .system.")
+
+    # -- what they give
+
+    def _alone(self, what: str) -> _Alone:
+        return _Alone(self, what)
+
+    def _inputs(self, u: Any) -> Array:
+        return arguments.inputs(u, self._shape, self.inputs, self._action.nu)
+
+    def _output(self, out: Any) -> Array:
+        return arguments.output(out, (*self._shape, self._action.row))
+
+    def _masked(self, mask: Any) -> Array:
+        if mask is None:
+            return np.ones(self.runs, bool)
+        return arguments.masked(np.asarray(self._here(mask)), self._shape).reshape(self.runs)
+
+    def _started(self, start: Any, p: Array) -> Array:
+        dynamics = self.simulator.dynamics
+        y = part("start", start, self.elements, dynamics.ports.rest)
+        return dynamics.closure.checked(each("start", y, self._shape, self.runs), p)
+
+    def _shared(self, u: Array, y: Array) -> int:
+        """An action by several threads."""
+        if not self._lock.acquire(blocking=False):
+            return text.BUSY
+        try:
+            if not np.isfinite(u).all():
+                return text.ODD
+            if not self._get("alive"):
+                return text.ENDED
+            told = self._library.address("told")
+            self._set("alive", self._code.shared(len(self._kept), self.threads, told, u, y, self._spaces))
+            return 0
+        finally:
+            self._lock.release()
+
+
+class _Alone:
+    """Nobody else is inside the stepper meanwhile."""
+
+    def __init__(self, of: Stepper, what: str) -> None:
+        self.of, self.what = of, what
+
+    def __enter__(self) -> None:
+        if not self.of._lock.acquire(blocking=False):
+            self._refuse()
+        if self.of._get("busy"):
+            self.of._lock.release()
+            self._refuse()
+        self.of._set("busy", 1)
+
+    def _refuse(self) -> None:
+        raise InputError(f"{self.what}: another thread is inside this stepper; make one for each, or wait for it.")
+
+    def __exit__(self, *_: object) -> None:
+        self.of._set("busy", 0)
+        self.of._lock.release()

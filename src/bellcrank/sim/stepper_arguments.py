@@ -1,0 +1,58 @@
+"""What people hand to a stepper, checked before anything moves: inputs, arrays to write to, masks, starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+def inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
+    """shape: of the batch, without the inputs themselves."""
+    expected = (*shape, nu)
+    if not nu:
+        if u is not None:
+            raise InputError("step: this system has no inputs; call step() alone.")
+        return np.zeros((*shape, 1))
+    if u is None:
+        raise InputError(f"step: u is missing; expected an array {expected}: {', '.join(names)}.")
+    try:
+        found = np.asarray(u)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"step: u is no array in this computer's memory: {error}") from None
+    if found.dtype.kind not in "fiub":
+        raise InputError(f"step: u has dtype {found.dtype}; expected real numbers.")
+    if found.shape != expected:
+        raise InputError(f"step: u has the shape {found.shape}; expected {expected}: {', '.join(names)}.")
+    return np.ascontiguousarray(found, float)
+
+
+def output(out: Any, expected: Shape) -> Array:
+    fits = isinstance(out, np.ndarray) and out.shape == expected and out.dtype == float and out.flags.writeable
+    if not fits:
+        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InputError(f"out must be a writable float64 array of shape {expected}; got {got}.")
+    found: Array = out
+    return found
+
+
+def masked(mask: Array, shape: Shape) -> Array:
+    if mask.dtype != bool or mask.shape != shape:
+        raise InputError(
+            f"reset: mask has the shape {mask.shape} of {mask.dtype}; expected {shape} of bool: which runs begin anew."
+        )
+    return mask
+
+
+def each(what: str, x: Array, shape: tuple[int, ...], runs: int) -> Array:
+    """One row for every run."""
+    try:
+        return np.broadcast_to(x, (*shape, x.shape[-1])).reshape(runs, x.shape[-1])
+    except ValueError:
+        raise InputError(f"{what} has the shape {x.shape}; expected {(*shape, x.shape[-1])}, or one for all.") from None

@@ -1,0 +1,33 @@
+"""Meshes of a robot's file as shapes of a scene: few enough triangles for who draws them, packed as text."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from bellcrank.formats.visuals import visuals
+from bellcrank.meshes import Mesh, simpler
+from bellcrank.model import Mechanism
+
+LEAST = 60  # triangles that a part gets, however many there are
+
+
+def looks(m: Mechanism, triangles: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Shapes of the kind "mesh", of so many triangles together, and what could not be had."""
+    found, notes = visuals(m)
+    whole = sum(len(v.mesh.triangles) for v in found)
+    made = []
+    for v in found:
+        share = max(LEAST, int(triangles * len(v.mesh.triangles) / max(whole, 1)))
+        few = simpler(v.mesh, share) if whole > triangles else v.mesh
+        if len(few.triangles):
+            made.append({"kind": "mesh", "body": v.body, "colour": [float(x) for x in v.colour], **_packed(few)})
+    return made, notes
+
+
+def _packed(mesh: Mesh) -> dict[str, str]:
+    """Corners as f32 and which of them as u32, in base64."""
+    pairs = (("corners", mesh.corners, "<f4"), ("faces", mesh.triangles, "<u4"))
+    return {name: base64.b64encode(np.ascontiguousarray(x, kind).tobytes()).decode() for name, x, kind in pairs}

@@ -1,0 +1,83 @@
+"""Free numbers that change while a system runs: steppers and drives go on with them, and the record knows when."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.cockpit.machines import generic
+from bellcrank.cockpit.reach import reached, tool
+
+
+def swinging() -> bc.System:
+    """A pendulum whose gravity is free, and an output that shows it."""
+    b = bc.Builder("pendulum", gravity=(0.0, 0.0, -bc.parameter("gravity", 9.81, "m/s2")))
+    b.body("bob", mass=2.0, com=(1.0, 0.0, 0.0), inertia=0.1 * np.eye(3))
+    b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))
+    return bc.system(b.build(), outputs={"pull": lambda t, q, v, x, u: bc.parameter("gravity", 9.81, "m/s2") * 2.0})
+
+
+def test_a_stepper_goes_on_with_other_numbers() -> None:
+    """As a new run does that begins in the same state with them."""
+    s = swinging()
+    plant = bc.stepper(s, every=0.1, step=1e-3)
+    plant.reset(start={"hinge.q": 0.3})
+    for _ in range(3):
+        plant.step()
+    plant.tune({"gravity": 1.62})
+    other = bc.stepper(s, every=0.1, step=1e-3)
+    other.reset(start=plant.state, parameters={"gravity": 1.62})
+    for _ in range(5):
+        np.testing.assert_allclose(plant.step(), other.step(), rtol=1e-13)
+    with pytest.raises(bc.InputError, match="gravity"):
+        plant.tune({"gravitty": 1.0})
+    with pytest.raises(bc.InputError, match="finite"):
+        plant.tune({"gravity": float("nan")})
+
+
+def test_a_drive_records_what_held_in_each_row() -> None:
+    """In each row the acceleration is that of the gravity that the row says."""
+    drive = bc.Drive(swinging(), rate=500, q0=[0.2])
+    with drive:
+        time.sleep(0.15)
+        drive.tune({"gravity": 3.0})
+        time.sleep(0.15)
+        assert drive.snapshot().outputs["pull"] == pytest.approx(6.0)
+    with pytest.raises(bc.InputError, match="gravity"):
+        drive.tune({"mass": 1.0})
+    with pytest.raises(bc.InputError):
+        drive.tune({"gravity": float("inf")})
+    run = drive.record()
+    g = run["parameter.gravity"]
+    assert g[0] == 9.81
+    assert g[-1] == 3.0
+    assert (np.diff(g) != 0).sum() == 1
+    np.testing.assert_allclose(run["pull"], 2.0 * g)
+    np.testing.assert_allclose(run["hinge.a"], 2.0 * g * np.cos(run["hinge.q"]) / 2.1, rtol=1e-9)
+    # The motion knows it, too: differences of the velocity are that acceleration, but in the row of the change.
+    rate = np.diff(run["hinge.v"]) * 500
+    off = np.abs(rate - 0.5 * (run["hinge.a"][1:] + run["hinge.a"][:-1]))
+    assert np.sort(off)[-3] < 1e-3 * np.abs(rate).max()
+    drive.reset()
+    assert len(np.unique(drive.record()["parameter.gravity"])) <= 1  # what was tuned stays, what was is forgotten
+
+
+def test_sliders_bring_a_tool_to_a_place() -> None:
+    machine = generic(bc.zoo.puma600())
+    m, q = machine.mechanism, np.array(machine.start, float)
+    at = np.asarray(m.pose(q, tool(machine)))[:3, 3]
+    for way in ((0.1, -0.1, 0.1), (-0.2, 0.2, 0.0)):
+        there = np.array(reached(machine, q, at + way))
+        np.testing.assert_allclose(np.asarray(m.pose(there, tool(machine)))[:3, 3], at + way, atol=2e-4)
+    far = np.array(reached(machine, q, (50.0, 0.0, 0.0)))  # as near as it comes
+    assert np.isfinite(far).all()
+    assert np.asarray(m.pose(far, tool(machine)))[0, 3] > at[0]
+    for lever, x in zip(machine.levers, far, strict=True):
+        assert lever.low <= x <= lever.high
+    with pytest.raises(bc.InputError, match="x, y and z"):
+        reached(machine, q, (1.0, 2.0))
+    with pytest.raises(bc.InputError, match="no tool"):
+        reached(generic(bc.zoo.puma600(), "torque"), q, (1.0, 0.0, 0.0))
