@@ -38,7 +38,7 @@ LONG = (
     "test_simulation.py::test_all_methods_give_the_same_run",
     "test_simulation.py::test_every_integrator_step_by_step_on_a_tree_with_quaternions[[]rodas4]",
     "test_docs.py::test_code_runs[[]parallel.md]",
-    "test_site.py::test_the_site_builds",
+    "test_site.py::test_the_site_*",
     "test_docs.py::test_code_runs[[]nikravesh-7.md]",
     "test_docs.py::test_code_runs[[]saha-*.md]",
     "test_cli.py::test_tables_fit_the_terminal[[]count ARM --all-*0]",

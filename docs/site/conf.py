@@ -29,5 +29,6 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses where they are files
 html_theme_options = {"navigation_with_keys": True}
 pygments_style, pygments_dark_style = "tango", "native"

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
+import chromium
 from bellcrank.dynamics import METHODS, QUANTITIES
 from bellcrank.quoting import refused
 from prose import ROOT
@@ -124,16 +125,39 @@ def test_links_of_a_site_are_followed(site: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_the_site_builds(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As `make docs` does it."""
     for name in ("sphinx", "furo", "myst_parser", "latex2mathml", "sphinx_copybutton"):
         pytest.importorskip(name)
+    folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "pages", "html"]
     for command in ([sys.executable, SITE / "stage.py", "pages"], build, [sys.executable, SITE / "follow.py", "html"]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}{done.stderr[-6000:]}"
-    assert (tmp_path / "html/searchindex.js").stat().st_size > 100_000
-    assert "<math" in (tmp_path / "html/methods/aba.html").read_text("utf-8")
+    return folder / "html"
+
+
+def test_the_site_builds(built: Path) -> None:
+    assert (built / "searchindex.js").stat().st_size > 100_000
+    assert "<math" in (built / "methods/aba.html").read_text("utf-8")
+
+
+def test_the_site_on_a_phone_in_the_dark_without_a_network(built: Path) -> None:
+    look(built)
+
+
+def look(built: Path) -> None:
+    """No page is wider than the screen, nothing is asked for from elsewhere, and the search finds."""
+    with chromium.launched() as browser, chromium.opening(browser) as opened:
+        for name in ("index", "methods/aba", "reference/quantities", "terminal", "speed"):
+            page = opened(built / f"{name}.html", 390, 844, "dark")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+            ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert sum(map(int, re.findall(r"\d+", ground)[:3])) < 200, f"{name} is not dark: {ground}"
+        page.goto((built / "search.html").as_uri() + "?q=LQR")
+        page.wait_for_selector("#search-results li a")
+        assert "Linearise, balance, design" in page.locator("#search-results li a").all_inner_texts()
 
 
 # -- what stands beside it

@@ -50,6 +50,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "bellcrank drive excavator_linkage --pilot dig",
         "bellcrank drive robot.urdf --by torque",
     ),
+    "identify": ("bellcrank identify puma600", "bellcrank identify robot.urdf --excite motion.csv --seconds 10"),
     "loads": ("bellcrank loads excavator_linkage", "bellcrank loads excavator_linkage --json"),
     "costs": ("bellcrank costs", "bellcrank costs --again"),
     "cache": ("bellcrank cache", "bellcrank cache --clear"),
