@@ -50,6 +50,34 @@ def flexible(
     supports, {interface: directions held}, six in all, and loads, {interface: kg}: modes are then chosen, and `below`
     counted, as of the structure on these supports with these masses on it, which fewer of them describe.
     """
+    K, M, places, each = _checked(K, M, nodes, modes, below)
+    pieces = _pieces(places, interfaces, each)
+    T = _tied(places, pieces, each, sparse(K))
+    kept = _kept(directions, len(pieces), each, T.shape[1])
+    T = T[:, kept]
+    m = 6 + len(set(directions)) * (len(pieces) - 1)  # the interfaces come first
+    tied_M = T.T @ M @ T
+    translation = T.T @ _translation(places, each)
+    seen = None
+    if supports is not None or loads:
+        rigid = _rigid(places, pieces, each)[kept]
+        at = {name: {int(c) % 6: i for i, c in enumerate(kept[:m]) if c // 6 == k} for k, name in enumerate(pieces)}
+        seen = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL}, loads or {})
+    found = reduced(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, seen, below)
+    shapes = T @ found.shapes
+    tied = np.zeros((6 * len(pieces), shapes.shape[1]))
+    tied[kept[:m]] = found.shapes[:m]
+    ends = {name: tied[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
+    size = float(np.linalg.norm(np.ptp(places, axis=0)))
+    largest = np.abs(shapes.reshape(len(places), each, -1))[:, :3].max(axis=(0, 1))
+    turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
+    scale = np.maximum(largest, turned)
+    middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
+    return _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+
+
+def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, Any, Array, int]:
+    """The matrices, the places of the nodes, and how many displacements each has."""
     places = real_array("nodes", nodes)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
         raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the places of nodes, (n, 3).")
@@ -63,29 +91,7 @@ def flexible(
         raise ModelError(f"flexible: modes is {brief(modes)}; expected a whole number.")
     if not isinstance(below, (int, float, np.number)):
         raise ModelError(f"flexible: below is {brief(below)}; expected a frequency in Hz.")
-    pieces = _pieces(places, interfaces, int(each))
-    T = _tied(places, pieces, int(each), sparse(K))
-    kept = _kept(directions, len(pieces), int(each), T.shape[1])
-    T = T[:, kept]
-    m = 6 + len(set(directions)) * (len(pieces) - 1)  # the interfaces come first
-    tied_M = T.T @ M @ T
-    translation = T.T @ _translation(places, int(each))
-    seen = None
-    if supports is not None or loads:
-        rigid = _rigid(places, pieces, int(each))[kept]
-        at = {name: {int(c) % 6: i for i, c in enumerate(kept[:m]) if c // 6 == k} for k, name in enumerate(pieces)}
-        seen = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL}, loads or {})
-    found = reduced(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, seen, below)
-    shapes = T @ found.shapes
-    tied = np.zeros((6 * len(pieces), shapes.shape[1]))
-    tied[kept[:m]] = found.shapes[:m]
-    ends = {name: tied[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
-    size = float(np.linalg.norm(np.ptp(places, axis=0)))
-    largest = np.abs(shapes.reshape(len(places), int(each), -1))[:, :3].max(axis=(0, 1))
-    turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
-    scale = np.maximum(largest, turned)
-    middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
-    return _moments(M, places, int(each), shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+    return K, M, places, int(each)
 
 
 def real_array(name: str, given: Any) -> Array:

@@ -10,7 +10,7 @@ hold a linkage fast, so what is redundant but for ROUGH counts as redundant; how
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,16 +109,8 @@ def analysis(mechanism: Mechanism, start: Array | None = None) -> Analysis:
 
 def analysed(tree: Tree, start: Array) -> Analysis:
     """From a configuration that the mechanism may start from, or the nearest that closes the loops."""
-    what, rough = names(tree), 0.0
-    q, residual, good = searched(tree, start)
-    if not good:
-        missed, rough = open_ends(what, residual), ROUGH
-        q, residual, good = searched(tree, start, rough=rough)
-        if not good:
-            raise ModelError(
-                f"the loops cannot be closed: in the best of {1 + len(SPREAD)} attempts {missed}. Look at points, axes "
-                "and lengths of these loops; if they do fit, say near which configuration: assemble(q_guess) finds it."
-            )
+    what = names(tree)
+    q, rough = _closed_from(tree, start, what)
     samples = _walked(tree, q, rough)
     if not rough and _inexact(tree, samples):
         rough = ROUGH
@@ -157,6 +149,21 @@ def analysed(tree: Tree, start: Array) -> Analysis:
         SLACK_MARGIN * float(np.abs(at.value).max(initial=0.0)),
         float(s[:, rank - 1].max()) if rank else 0.0,
     )
+
+
+def _closed_from(tree: Tree, start: Array, what: Sequence[str]) -> tuple[Array, float]:
+    """The nearest configuration that closes the loops, and how roughly."""
+    q, residual, good = searched(tree, start)
+    if good:
+        return q, 0.0
+    missed = open_ends(what, residual)
+    q, _, good = searched(tree, start, rough=ROUGH)
+    if not good:
+        raise ModelError(
+            f"the loops cannot be closed: in the best of {1 + len(SPREAD)} attempts {missed}. Look at points, axes "
+            "and lengths of these loops; if they do fit, say near which configuration: assemble(q_guess) finds it."
+        )
+    return q, ROUGH
 
 
 def _walked(tree: Tree, q: Array, rough: float) -> Array:
