@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from bellcrank.cli import JsonOpt, MechanismArg, app, screen
 from bellcrank.cli.screen import Column
@@ -37,15 +38,19 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
     ]
     screen.table([Column("limit"), *(Column(f"by the {f.what}", right=True) for f in forces)], table)
     for side in ("front", "side"):
-        mine = [x for x in lifts if x.side == side]
-        radii = sorted({x.radius for x in mine})
-        screen.line()
-        screen.line(f"lift capacity over the {side}, kg, at the bucket's pin; by radius and height in m")
-        cells = {(x.radius, x.height): f"{x.kilograms:.0f} {LETTERS.get(x.binds, '?')}" for x in mine}
-        heights = sorted({x.height for x in mine}, reverse=True)
-        table = [[f"{z:g}", *(cells.get((r, z), "") for r in radii)] for z in heights]
-        screen.table([Column("height", right=True), *(Column(f"{r:g} m", right=True) for r in radii)], table)
+        _lifts([x for x in lifts if x.side == side], side)
     screen.line(", ".join(f"{letter}: {word}" for word, letter in LETTERS.items()), style="dim")
+
+
+def _lifts(mine: Any, side: str) -> None:
+    """One table: by radius and height."""
+    radii = sorted({x.radius for x in mine})
+    screen.line()
+    screen.line(f"lift capacity over the {side}, kg, at the bucket's pin; by radius and height in m")
+    cells = {(x.radius, x.height): f"{x.kilograms:.0f} {LETTERS.get(x.binds, '?')}" for x in mine}
+    heights = sorted({x.height for x in mine}, reverse=True)
+    table = [[f"{z:g}", *(cells.get((r, z), "") for r in radii)] for z in heights]
+    screen.table([Column("height", right=True), *(Column(f"{r:g} m", right=True) for r in radii)], table)
 
 
 def _shown(x: float, least: float) -> str:

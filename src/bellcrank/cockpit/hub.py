@@ -224,12 +224,8 @@ class Hub:
                 s.fly(message.name)
             case m.Step():
                 await run_in_threadpool(s.step)
-            case m.Tune():
-                s.site.turn(message.name, message.value)
-            case m.Soil():
-                s.site.become(message.name)
-            case m.Task():
-                s.site.take(message.name)
+            case m.Tune() | m.Soil() | m.Task():
+                s.site.obey(message)
             case m.Reach():
                 self.say(viewer, "levers", values=await run_in_threadpool(s.reached, message.point))
             case m.Switch():

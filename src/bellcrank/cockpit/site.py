@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.cockpit import messages
+from bellcrank.cockpit.messages import Soil, Tune
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.soils import SOILS, soil_named
 from bellcrank.ground.tasks import TASKS, Task
@@ -18,6 +20,16 @@ class Site:
         self.session = session
         self.task: Task | None = None
         self._score, self._looks = 0.0, 0
+
+    def obey(self, message: Tune | Soil | messages.Task) -> None:
+        """What a page asks for."""
+        match message:
+            case Tune():
+                self.turn(message.name, message.value)
+            case Soil():
+                self.become(message.name)
+            case _:
+                self.take(message.name)
 
     def turn(self, name: str, value: float) -> None:
         """A parameter of the machine, within its bounds."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bellcrank.meshes.clusters import simpler
 from bellcrank.meshes.mesh import Mesh
 from bellcrank.meshes.reading import LARGEST, read_mesh
-from bellcrank.meshes.simpler import simpler
 
 __all__ = ["LARGEST", "Mesh", "read_mesh", "simpler"]
