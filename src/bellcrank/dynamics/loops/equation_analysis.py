@@ -10,7 +10,7 @@ hold a linkage fast, so what is redundant but for ROUGH counts as redundant; how
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +151,7 @@ def analysed(tree: Tree, start: Array) -> Analysis:
     )
 
 
-def _closed_from(tree: Tree, start: Array, what: Sequence[str]) -> tuple[Array, float]:
+def _closed_from(tree: Tree, start: Array, what: list[str]) -> tuple[Array, float]:
     """The nearest configuration that closes the loops, and how roughly."""
     q, residual, good = searched(tree, start)
     if good:
