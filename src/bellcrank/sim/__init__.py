@@ -8,7 +8,7 @@ from bellcrank.sim.realtime import Drive, drive
 from bellcrank.sim.sampling import Sampled
 from bellcrank.sim.settings import Saving, Solver
 from bellcrank.sim.simulator import Simulator, simulate
-from bellcrank.sim.stepper import Stepper
+from bellcrank.sim.steppers import Stepper
 from bellcrank.sim.stepping import stepper
 from bellcrank.sim.systems import System, system
 

@@ -15,7 +15,7 @@ from bellcrank.build.targets import Where
 from bellcrank.emit.cuda.device import adopted, cupy, on_gpu
 from bellcrank.errors import InputError
 from bellcrank.sim.gpu import GpuProgram
-from bellcrank.sim.stepper import Snapshot, Stepper
+from bellcrank.sim.steppers import Snapshot, Stepper
 
 Array = Any  # of CuPy
 

@@ -16,7 +16,7 @@ from bellcrank.sim.arguments import listed, many, positive
 from bellcrank.sim.plan import STEP, available
 from bellcrank.sim.settings import Solver, grouped
 from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.stepper import Stepper
+from bellcrank.sim.steppers import Stepper
 from bellcrank.sim.systems import System, system
 
 
