@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,7 +122,8 @@ MOST_EXAMPLES = 8  # of a fixed set; `make test-all` looks for more
 
 def few(n: int) -> settings:
     """n examples will do from day to day. A deep run (conftest.py) has as many as its profile says."""
-    return settings() if settings.get_current_profile_name() == "deep" else settings(max_examples=min(n, MOST_EXAMPLES))
+    deep = os.environ.get("BELLCRANK_HYPOTHESIS") == "deep"
+    return settings() if deep else settings(max_examples=min(n, MOST_EXAMPLES))
 
 
 def state(m: Mechanism, seed: int = 0) -> tuple[list[float], list[float], list[float]]:
