@@ -61,7 +61,8 @@ def _slopes(h: np.ndarray, slope: np.ndarray) -> np.ndarray:
     same = slope[1:] * slope[:-1] > 0.0
     left, right = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
     inner = d[1:-1]
-    inner[same] = (left + right)[same] / (left[same] / slope[:-1][same] + right[same] / slope[1:][same])
+    with np.errstate(over="ignore"):  # beside a slope of nothing the mean is nothing
+        inner[same] = (left + right)[same] / (left[same] / slope[:-1][same] + right[same] / slope[1:][same])
     return d
 
 

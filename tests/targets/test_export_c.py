@@ -63,7 +63,8 @@ def agree(s: bc.System, folder: Path, seconds: float, inputs: dict[str, float], 
     bc.export(s, folder, **how)
     x = [run[z.name] for z in s.states]
     rows = np.column_stack([run.q, run.v, *x]) if x else np.column_stack([run.q, run.v])
-    y, status = ran(folder, m.name, rows.shape[1], len(rows) - 1, rows[0], np.array([inputs[k] for k in s.inputs]))
+    u, p = np.array([inputs[k] for k in s.inputs]), np.array(list(s.parameters.values()))
+    y, status = ran(folder, m.name, rows.shape[1], len(rows) - 1, rows[0], u, p)
     assert status == 0
     np.testing.assert_allclose(y, rows[-1], rtol=0, atol=1e-12 * np.abs(rows).max())
 

@@ -28,7 +28,10 @@ def arm() -> bc.Mechanism:
         ({"step": float("nan")}, "step is nan"),
         ({"step": float("inf")}, "step is inf"),
         ({"step": "x"}, "step is 'x'"),
-        ({"solver": bc.Solver(tolerance=1e-6)}, "takes fixed steps; give step="),
+        (
+            {"solver": bc.Solver(tolerance=1e-6)},
+            "so it cannot keep a tolerance; give step=",
+        ),
         ({"form": "projectd"}, 'no form "projectd"'),
         ({"functions": 5}, "functions is 5; expected a list"),
         ({"functions": None}, "functions is None"),

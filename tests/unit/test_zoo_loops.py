@@ -77,7 +77,7 @@ def test_closed_and_as_movable_as_it_should_be(name: str) -> None:
     nv, equations, mobility = MECHANISMS[name]
     q, v = zoo.start(m)
     assert (m.nv, sum(EQUATIONS[loop.kind] for loop in m.loops)) == (nv, equations)
-    assert np.abs(residual(m, q)).max() < 1e-15
+    assert np.abs(residual(m, q)).max() < 4e-15  # some roundings of a metre
     assert np.abs(jacobian(m, q) @ v).max() < 1e-9
     there = along(m, q)
     assert np.linalg.norm(there - q) > 0.05

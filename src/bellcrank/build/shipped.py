@@ -25,7 +25,7 @@ from bellcrank.model import joints, parts
 ROOT = str(Path(__file__).resolve().parents[1]) + os.sep  # the package
 NAME = __name__.partition(".")[0]
 # What a traced function can reach: both towers up to here.
-PARTS = ("build", "dynamics", "graph", "integrate", "model", "nodes", "parameters", "scalar", "spatial")
+PARTS = ("build", "dynamics", "graph", "integrate", "jets", "model", "nodes", "parameters", "scalar", "spatial")
 # The tables that people add to, and what they were when they were made.
 TABLES: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("method", METHODS, METHODS_SHIPPED),

@@ -15,7 +15,9 @@ LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder": "k", 
 
 @app.command()
 def loads(name: MechanismArg, json: JsonOpt = False) -> None:
-    """Tool forces and lift capacities over the working range of an excavator, and what limits each.
+    """What an excavator digs and lifts, and what limits it.
+
+    Tool forces and lift capacities over the working range.
 
     In the manner of ISO 6015 (forces at the teeth, the bucket's or the stick's cylinder at its working pressure) and of
     ISO 10567 (loads that hang at the bucket's pin: 87 % of what the cylinders hold, or 75 % of what tips it).

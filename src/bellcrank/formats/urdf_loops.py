@@ -94,7 +94,8 @@ def _ends(e: Element, links: Sequence[str]) -> Iterator[Element]:
         ends = [*e.each("predecessor"), *e.each("successor")]
         expected = "<predecessor> and <successor>"
     if len(ends) != 2:
-        has = ", ".join(f"<{child.tag}>" for child in e.children) or "nothing"
+        has = ", ".join(f"<{child.tag}>" for child in e.children[:10]) or "nothing"
+        has += f", ... ({len(e.children)} in all)" if len(e.children) > 10 else ""
         raise ReadError(f"{e.where}: expected {expected}, one each; it has {has}.")
     for end in ends:
         link = end.need("link", "the name of a link")

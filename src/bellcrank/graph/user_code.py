@@ -5,9 +5,8 @@ from __future__ import annotations
 import linecache
 import os
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import bellcrank.errors
 from bellcrank.errors import InputError, TraceError
@@ -22,15 +21,22 @@ PUZZLING = (TypeError, ValueError, AttributeError, IndexError, KeyError)  # what
 LONG = 100  # characters of a line of the user's that a message shows
 
 
-@contextmanager
-def while_traced(what: str) -> Iterator[None]:
-    """Errors of what is called inside, in these words."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{what}, while it was traced: {_where(error)}{error}") from error
-    except Exception as error:  # the user's function may raise anything
-        raise TraceError(f"{what}, while it was traced: {_where(error)}{_said(error)}") from error
+class while_traced:
+    """Errors of what is called inside, in these words. A class: of a generator that contextlib wraps nobody could tell
+    that it is ours (build/shipped.py).
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, InputError):
+            raise InputError(f"{self.what}, while it was traced: {_where(error)}{error}") from error
+        if isinstance(error, Exception):  # the user's function may raise anything
+            raise TraceError(f"{self.what}, while it was traced: {_where(error)}{_said(error)}") from error
 
 
 def _where(error: BaseException) -> str:

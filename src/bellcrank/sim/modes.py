@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import InputError
-from bellcrank.record import Record, state_columns
+from bellcrank.record import Column, Record, state_columns
 from bellcrank.sim.operating_point import dependent, displaced, plain
 from bellcrank.text import Table
 
@@ -72,8 +72,11 @@ class Mode:
         growth = t / t[-1] if not rate else np.exp(rate * t - max(0.0, rate.real) * t[-1])
         speed = np.full_like(t, 1.0 / t[-1]) if not rate else rate * growth
         q, v = self._closed(*(amplitude * (x[:, None] * self.shape).real for x in (growth, speed)))
-        m = self.linear.plant.system.mechanism
-        return Record(state_columns(m, t, q=q, v=v), mechanism=m, provenance={"mechanism": m.name, "mode": str(self)})
+        s = self.linear.plant.system
+        m, columns = s.mechanism, state_columns(s.mechanism, t, q=q, v=v)
+        for name, x in zip(s.parameters, self.linear.at["p"], strict=True):
+            columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), np.full_like(t, x))
+        return Record(columns, mechanism=m, provenance={"mechanism": m.name, "mode": str(self)})
 
     def _closed(self, xi: Array, v: Array) -> tuple[Array, Array]:
         """Displacements and velocities, with what depends on others as the loops have it."""
