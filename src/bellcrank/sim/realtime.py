@@ -272,6 +272,12 @@ class Drive:
             self._codes[group.by] = Code(self.simulator.program(by=group.by))
         return self._codes[group.by]
 
+    def _begun(self, patience: float = 10.0) -> None:
+        """Waits until the first period is over, which a busy computer may take its time for."""
+        until = time.monotonic() + patience
+        while self.running and not self.shared.get("steps") and time.monotonic() < until:
+            time.sleep(1e-3)
+
     def _write(self) -> None:
         while self.running:
             time.sleep(0.05)
@@ -290,6 +296,7 @@ def drive(mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | 
     if seconds is None:
         return made
     try:
+        made._begun()
         time.sleep(positive("seconds", seconds))
     finally:
         made.stop()
