@@ -17,6 +17,7 @@ from bellcrank.dynamics.kinematics import poses as link_poses
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Array
+from bellcrank.parameters.walk import nominal
 from bellcrank.view.looks import looks
 
 Shape = dict[str, Any]
@@ -27,6 +28,7 @@ WIDEST_MOTION = 3.0  # a motion so many times wider than the mechanism is not sh
 
 def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
     """Everything but the movement; q (rows, nq) says how much room it takes. triangles: of all meshes together."""
+    m = nominal(m)  # a picture has no free numbers
     meshes, notes = looks(m, triangles)
     seen = {s["body"] for s in meshes}
     unit = typical_length(m)
