@@ -82,7 +82,7 @@ def work(times):
     for i in range(times):
         bc.kernel(m, "forward_dynamics")(*state)
         if i % 20 == 0: gc.collect()
-work(60)
+work(300)
 before = resident()
 work(200)
 print(resident() - before)
