@@ -98,16 +98,17 @@ def interrupt(*_):
     raise Interrupt
 
 k, states = bc.kernel(m, "forward_dynamics", threads=3), m.random(0, (20_000,))
-signal.signal(signal.SIGALRM, interrupt)
 chance, cut = random.Random(1), 0
 for _ in range(150):
     pool.cache_clear()  # so that its threads are started anew, and that is interrupted, too
+    signal.signal(signal.SIGALRM, interrupt)
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-2))
             k(*states)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # one that is on its way comes too late
     except Interrupt:
         cut += 1
     states = tuple(x.copy() for x in states)  # the old ones are gone

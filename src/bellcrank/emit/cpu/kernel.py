@@ -10,21 +10,18 @@ import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bellcrank.emit.cpu import pycall
 from bellcrank.emit.cpu.library import Library
-from bellcrank.emit.cpu.pool import pool, settle
+from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.nodes.node import Node
 from bellcrank.stairs import above
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 Array = np.ndarray[Any, Any]
 
@@ -254,7 +251,7 @@ class Kernel:
             start, count = edges[k], edges[k + 1] - edges[k]
             return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
-        others: list[Future[int]] = []
+        others: list[Task] = []
         try:
             others.extend(pool(self.threads).submit(piece, k) for k in range(1, parts))
             mine = piece(0)  # this thread does its share
