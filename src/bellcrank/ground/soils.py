@@ -1,4 +1,4 @@
-"""Soils by name. Strengths are measured ones; what is assumed is said.
+"""Soils by name. Strengths are measured ones, written down from memory and to be compared with the print.
 
 cohesion, friction: J. Y. Wong. Theory of Ground Vehicles. Wiley, table of terrain values (Bekker's parameters).
 density: as it lies before it is dug (bank density), Caterpillar Performance Handbook, table of weights of materials.
