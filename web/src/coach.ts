@@ -7,16 +7,17 @@ import { by, make } from "./dom";
 export interface Site { height: number; share: number; dug: number; closed: number; bearing: number; reach: number }
 const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
 const DEPTH = 0.35, OUT = 0.3; // m: less deep does not fill the bucket; and above the ground
+const HIGH = 1.6, LOW = 0.2; // m: reaching away lowers the teeth by half a metre, and a bucket that opens on the ground digs
 const ENOUGH = 0.5, SOME = 0.1, EMPTY = 0.05, TURNED = 0.45; // of the bucket, and rad
 const AWAY = 1.0; // m: far in, an open bucket does not look down
-const DUG = 1, SWUNG = 4; // steps
+const DUG = 1, LIFTED = 3, SWUNG = 4; // steps
 
 // What to do in each mode, why, and when it is done. `from`: which way the arm looked while it dug, and how far it reached when it had turned.
 const STEPS: { joint: string; resolved: string; until: string; done: (s: Site, from: { bearing: number; reach: number }) => boolean }[] = [
   { joint: "boom down", resolved: "teeth down", until: "teeth well in", done: (s) => s.height < -DEPTH },
   { joint: "stick in", resolved: "teeth in", until: "until it is half full", done: (s) => s.share > ENOUGH || (s.share > SOME && s.height > OUT) },
   { joint: "bucket curl", resolved: "bucket curl", until: "keep it in", done: (s) => s.closed > 0.85 && s.share > SOME },
-  { joint: "boom up", resolved: "teeth up", until: "out of the hole", done: (s) => s.height > 0.8 },
+  { joint: "boom up", resolved: "teeth up", until: "well out of the hole", done: (s) => s.height > HIGH },
   { joint: "swing left", resolved: "swing left", until: "or right", done: (s, from) => Math.abs(Math.atan2(Math.sin(s.bearing - from.bearing), Math.cos(s.bearing - from.bearing))) > TURNED },
   { joint: "stick out", resolved: "teeth out", until: "reach away", done: (s, from) => s.reach > from.reach + AWAY || s.share < EMPTY },
   { joint: "bucket open", resolved: "bucket open", until: "drop it", done: (s) => s.share < EMPTY },
@@ -71,9 +72,13 @@ export class Coach {
     by("site-dug").textContent = `${s.dug.toFixed(2)} m³`;
     if (replaying) return;
     if (this.step <= DUG) this.from.bearing = s.bearing;
-    if (this.step <= SWUNG) this.from.reach = s.reach;
+    if (this.step <= SWUNG) this.from.reach = this.step <= DUG ? s.reach : Math.min(this.from.reach, s.reach);
     // Empty again before it was dumped: it has to be filled anew.
     if (this.step > DUG && this.step <= SWUNG && s.share < 0.02) { this.step = 0; this.mark(); }
+    // Out of the ground with nothing in it: down again.
+    if (this.step === DUG && s.height > OUT && s.share <= SOME) { this.step = 0; this.mark(); }
+    // On the ground it digs instead of dropping what it has.
+    if (this.step > SWUNG && this.step < STEPS.length && s.height < LOW && s.share > EMPTY) { this.step = LIFTED; this.mark(); }
     if (this.step < STEPS.length && STEPS[this.step]!.done(s, this.from)) { this.step++; this.mark(); }
   }
 
