@@ -8,6 +8,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 LONG = (
+    "test_adjoint_loops.py::test_random_loops",
+    "test_adjoint_loops.py::test_the_hydraulic_excavator",
     "test_docs.py::test_code_runs[[]terminal.md]",
     "test_docs.py::test_code_runs[[]simulink.md]",
     "test_pilots.py::test_the_program_digs",
