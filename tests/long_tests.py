@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 LONG = (
     "test_schedule_page_live.py::test_thousands_of_tasks",
     "test_record_page_live.py::test_every_joint_type[[][!fr]*",
+    "test_adjoint_loops.py::test_random_loops",
+    "test_adjoint_loops.py::test_the_hydraulic_excavator",
     "test_docs.py::test_code_runs[[]terminal.md]",
     "test_docs.py::test_code_runs[[]simulink.md]",
     "test_pilots.py::test_the_program_digs",
