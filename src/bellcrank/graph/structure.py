@@ -14,7 +14,7 @@ def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, .
     if id(graph) not in known:
         nodes = tuple((n.serial, n.op, *(_told(a, known) for a in n.args)) for n in graph.nodes)
         outputs = tuple((key, x.shape, *(_told(a, known) for a in x.flat)) for key, x in graph.outputs.items())
-        known[id(graph)] = tuple(graph.inputs.items()), outputs, nodes
+        known[id(graph)] = graph.only, tuple(graph.inputs.items()), outputs, nodes
     found: tuple[Any, ...] = known[id(graph)]
     return found
 
