@@ -15,6 +15,8 @@ import bellcrank as bc
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.studies import folder as folder_module
 from bellcrank.studies.chunk import worked
+from bellcrank.studies.replays import _bones, _centres
+from bellcrank.view.scene import poses
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -130,6 +132,13 @@ def test_the_end_of_a_start_that_varies_is_not_its_start(cluster: Any, tmp_path:
     done = bc.study(pendulum(), {"hinge.q": [0.5]}, to=tmp_path / "s", cluster=cluster, seconds=0.3, step=0.01)
     assert done["hinge.q"].tolist() == [0.5]
     assert done["final(hinge.q)"][0] == bc.simulate(pendulum(), 0.3, q0=[0.5], step=0.01).q[-1, 0]
+
+
+def test_a_replay_shows_where_the_mass_at_the_end_is() -> None:
+    m = pendulum()
+    posed = poses(m, np.array([[0.3], [-1.0]]))
+    assert _bones(m) == [-1, 0]
+    np.testing.assert_allclose(_centres(m, posed)[:, 0], [[-np.sin(q), 0, -np.cos(q)] for q in (0.3, -1.0)], atol=1e-15)
 
 
 def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> None:
