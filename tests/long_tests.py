@@ -289,6 +289,7 @@ LONG = (
     "test_wong1991_mesh.py::test_table_4_8[[]7]",
     "test_wong1991_mesh.py::test_the_mesh_computes_the_accelerations[[]chain(7)-False-False]",
     "test_elements_everywhere.py::test_fmus*",
+    "test_cockpit_extras.py::test_plots_are_looked_into",
     "test_tracks.py::test_it_*",
     "test_tracks.py::test_the_gauge_*",
     "test_export_wasm.py::test_excavators[[]excavator_tracked]",
