@@ -291,6 +291,7 @@ LONG = (
     "test_elements_everywhere.py::test_fmus*",
     "test_cockpit_extras.py::test_plots_are_looked_into",
     "test_tracks.py::test_it_*",
+    "test_ground.py::test_a_period_of_all_of_it_is_short",
     "test_tracks.py::test_the_gauge_*",
     "test_export_wasm.py::test_excavators[[]excavator_tracked]",
     "test_export_c.py::test_excavators_with_hydraulics_and_control[[]excavator_tracked]",
