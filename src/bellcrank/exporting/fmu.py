@@ -9,13 +9,13 @@ import hashlib
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
 from bellcrank.atomic_file import write_whole
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
 from bellcrank.exporting import fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
@@ -75,10 +75,10 @@ def contents(
         return code
 
     tell(f"compiling for {', '.join(left)}")
-    with ThreadPoolExecutor(max(1, min(len(targets), os.cpu_count() or 1))) as pool:
-        for target, code in zip(targets, pool.map(binary, targets), strict=True):
-            _, old, suffix = PLATFORMS[target]
-            made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = code
+    codes = shared(lambda k: binary(targets[k]), len(targets), os.cpu_count() or 1)
+    for target, code in zip(targets, codes, strict=True):
+        _, old, suffix = PLATFORMS[target]
+        made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = code
     return made
 
 
