@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns
+from bellcrank.record.terrain import terrain
 from chromium import launched, opening, settled
 from page_measures import contrasts
 from runs import rk4
@@ -333,3 +334,49 @@ def test_names_stay_names(shown: Any) -> None:
     assert bad in page.inner_text("#notices")
     assert page.query_selector("img") is None
     assert page.title() == bad
+
+
+def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> None:
+    """The hole of the time that is shown: there at the end, gone at the beginning, there again."""
+    first = np.zeros((21, 21))
+    hole = terrain(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
+    page = shown(run.noting({"ground": hole.plain}))
+    page.evaluate("seek(END)")
+    until(page, "drawn.ground > 8")
+    lowest = "Math.min(...groundAt(now.t))"
+    assert page.evaluate(lowest) == pytest.approx(-0.8)
+    deep = page.evaluate("stage.toDataURL()")
+    page.evaluate("seek(0.5)")
+    until(page, f"{lowest} === 0")
+    page.evaluate("seek(1.2)")
+    until(page, f"{lowest} < -0.7")
+    assert page.evaluate("Math.max(...groundAt(now.t))") == 0
+    page.evaluate("seek(END)")
+    settled(page)
+    assert page.evaluate("stage.toDataURL()") == deep
+
+
+def test_beams_bend_as_much_as_is_asked_for(shown: Any) -> None:
+    b = bc.Builder("cantilever")
+    beam = {"length": 2.0, "section": bc.Section.box(0.1, 0.15, 0.01), "material": bc.Material.steel(), "elements": 6}
+    b.beam("boom", **beam, modes=0, below=200.0, sections={"root": 0.0})
+    b.joint("clamp", "fixed", "ground", "boom")
+    b.body("load", 20.0, (2, 0, -0.5), (1, 1, 1))
+    b.joint("hook", "revolute", "boom.end", "load", point=(2, 0, 0), axis=(0, 1, 0))
+    m = b.build()
+    q = np.zeros((3, m.nq))
+    q[:, 0] = 0.0, 0.004, 0.008
+    run = Record(state_columns(m, [0.0, 0.5, 1.0], q=q, v=np.zeros((3, m.nv))), mechanism=m)
+    page = shown(run)
+    where = "(() => { const n = bentAt(1), p = scaled(D.replay.bodies.map((_, i) => poseAt(i, 1)), n); "
+    tips = where + "return [p[1].p, beamMeshes(p, n)[0].corners.at(-1), D.replay.nodes[0].point]; })()"
+    load, end, still = np.array(page.evaluate(tips))
+    page.select_option("#scale", "20")
+    more, tip, _ = np.array(page.evaluate(tips))
+    assert more - still == pytest.approx(20 * (load - still), rel=0.02, abs=1e-3)  # what hangs on it goes with it
+    assert np.linalg.norm(tip - end) > 10 * np.linalg.norm(load - still)
+    assert "MPa" in page.inner_text("#legend")
+    assert (
+        page.evaluate("new Set(beamMeshes(D.replay.bodies.map((_, i) => poseAt(i, 1)), bentAt(1))[0].colours).size") > 4
+    )
+    assert "Stresses at sections" in page.inner_text("#plots")

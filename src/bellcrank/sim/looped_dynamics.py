@@ -174,6 +174,11 @@ class LoopedDynamics(Dynamics):
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
+    @cached_property
+    def anywhere(self) -> LoopedDynamics:
+        """The same by a form that has no partition, for states that may be far from where this one is good."""
+        return replace(self, form="projected", others={}) if self.form == "minimal" else self
+
     @property
     def measured(self) -> tuple[str, ...]:
         """The worst that loops were open, a bound for E, and how large rounding errors are."""

@@ -32,7 +32,7 @@ from bellcrank.studies.ranges import log_uniform, normal, uniform
 MADE = {"uniform": uniform, "log_uniform": log_uniform, "normal": normal}
 PLAIN = (
     "seconds", "runs", "summary", "to", "points", "seed", "step", "integrator", "tolerance", "method", "form", "keep",
-    "chunk", "workers", "cluster", "threads", "target", "input_step", "max_steps",
+    "every", "chunk", "workers", "cluster", "threads", "target", "input_step", "max_steps",
 )  # fmt: skip
 TABLES = ("over", "start", "inputs", "parameters")
 

@@ -132,7 +132,8 @@ class Speller:
         before = [] if apart else range(len(self.pieces) - 1)
         calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in before)
         if self.packed:
-            return "\n".join([*out, self._defined(name, parameters, calls + self._body())])
+            body = calls + self._body()
+            return "\n".join([*out, self._defined(name, parameters, self._needed() + body)])
         bits = f"i{w.lanes}"
         out.append(f"""define internal i64 @{name}({parameters}) nounwind{self._aligned} {{
 {calls}{self._body()}{done}  %sum = load {w.type}, ptr %ws, align {w.align}
@@ -153,6 +154,18 @@ class Speller:
     def _defined(self, name: str, parameters: str, body: str) -> str:
         """A function that gives nothing back."""
         return f"define internal void @{name}({parameters}) noinline nounwind{self._aligned} {{\n{body}  ret void\n}}"
+
+    def _needed(self) -> str:
+        """Returns at once where no lane needs the results."""
+        if not self.graph.only:
+            return ""
+        w = self.w
+        w.lines = []
+        is_needed = w.let(f"fcmp ogt {w.type} {w.load(f'%in_{symbol(self.graph.only)}')}, {w.immediate(0.0)}")
+        if w.lanes > 1:
+            bits = w.let(f"bitcast {w.mask} {is_needed} to i{w.lanes}")
+            is_needed = w.let(f"icmp ne i{w.lanes} {bits}, 0")
+        return f"{self._body()}  br i1 {is_needed}, label %needed, label %idle\nidle:\n  ret void\nneeded:\n"
 
     def _piece(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> None:
         """The lines of chunk k. last: of each node, the chunk that reads it last."""

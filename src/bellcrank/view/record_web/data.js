@@ -15,6 +15,12 @@ for (const column of D.columns) column.values = unpacked(column.values, Float64A
 if (D.replay) {
   D.replay.t = unpacked(D.replay.t, Float64Array);
   D.replay.poses = unpacked(D.replay.poses, Float32Array);
+  D.replay.bends = unpacked(D.replay.bends, Float32Array);
+}
+if (D.ground) {
+  D.ground.t = unpacked(D.ground.t, Float64Array);
+  D.ground.cells = unpacked(D.ground.cells, Uint32Array);
+  for (const key of ["first", "heights"]) D.ground[key] = unpacked(D.ground[key], Float32Array);
 }
 const START = D.t[0], END = D.t[D.t.length - 1];
 

@@ -1,7 +1,7 @@
 // The replay on a canvas: ground, shadow, trace, and the faces of all shapes from far to near.
 
 const stage = $("stage");
-const drawn = { faces: 0, trace: 0 }; // for who checks
+const drawn = { faces: 0, trace: 0, ground: 0 }; // for who checks
 const MESHES = D.replay ? meshes() : [];
 const LIGHT = unit(add(add(UP, EAST, 0.45), NORTH, -0.65));
 const STEPS = 24; // shades of a colour
@@ -39,14 +39,14 @@ function drawStage() {
   const [g, w, h] = sized(stage);
   g.fillStyle = ink.paper;
   g.fillRect(0, 0, w, h);
-  const poses = D.replay.bodies.map((_, i) => poseAt(i, now.t));
+  const bends = REPLAY_BENT ? bentAt(now.t) : [], poses = scaled(D.replay.bodies.map((_, i) => poseAt(i, now.t)), bends);
   if (following) eye.target = add(poses[0].p, offset);
-  const camera = projector(w, h), all = [...MESHES, ...rods(poses)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
+  const camera = projector(w, h), all = [...MESHES, ...rods(poses), ...beamMeshes(poses, bends)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
   const high = dot(camera.at, UP) > 0;
   drawGrid(g, camera);
   if (high) drawShadow(g, camera, all, world);
   drawTrace(g, camera);
-  drawFaces(g, camera, all, world, poses);
+  drawFaces(g, camera, all, world, poses, groundFaces(camera, now.t));
   drawAxes(g, camera, h);
 }
 
@@ -98,8 +98,8 @@ function drawShadow(g, camera, meshes, world) {
   g.fill();
 }
 
-function drawFaces(g, camera, meshes, world, poses) {
-  const all = [];
+function drawFaces(g, camera, meshes, world, poses, more) {
+  const all = more;
   meshes.forEach((m, k) => {
     // A joint's hub holds the ends of the bars that meet in it: it is drawn as if it were a little nearer.
     const nearer = m.joint ? 0.11 * D.replay.unit : 0;
@@ -113,8 +113,8 @@ function drawFaces(g, camera, meshes, world, poses) {
         if (seen[i][2] <= camera.near) return;
         depth += seen[i][2];
       }
-      const light = 0.5 + 0.5 * dot(n, LIGHT);
-      all.push({ depth: depth / face.length - nearer, points: face.map((i) => seen[i]), colour: palette[Math.round(light * (STEPS - 1))] });
+      const light = 0.5 + 0.5 * dot(n, LIGHT), own = m.colours ? (painted[m.colours[f]] ??= shadesOf(m.colours[f])) : palette;
+      all.push({ depth: depth / face.length - nearer, points: face.map((i) => seen[i]), colour: own[Math.round(light * (STEPS - 1))] });
     });
   });
   all.sort((a, b) => b.depth - a.depth);
