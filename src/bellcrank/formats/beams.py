@@ -148,6 +148,8 @@ def bent(name: str, R: Array, start: Array, found: Moments, ratio: float, raylei
     inertia = np.einsum("kkii->k", found.D)
     stiffness = inertia * found.omega**2
     damping = inertia * (2.0 * ratio * found.omega + alpha) + beta * stiffness
+    if len(found.damping):
+        damping = damping + found.damping
     nodes = tuple(
         Node(
             f"{name}.{node}",

@@ -8,7 +8,7 @@ one by one, so that no mode mixes two of them and zeros stay zeros.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class Moments:
     turns: Array  # and turn
     lumped: Array  # the mass of each along x y z and its inertia about them, n x 6
     pieces: tuple[Piece, ...] = ()  # the beams that it is made of, where that is known
+    damping: Array = field(default_factory=lambda: np.zeros(0))  # of each coordinate, where a file says it; N s/m
 
     @property
     def displacements(self) -> Array:
