@@ -80,8 +80,8 @@ def _range(path: Path, name: str, given: Any) -> Any:
     numbers = given.get(kind) if kind else None
     if kind is None or set(given) - {kind, "unit"} or not isinstance(numbers, list) or len(numbers) != 2:
         raise ReadError(
-            f"{path}: over {brief(name)} is {brief(given)}; expected {{ uniform = [low, high] }}, log_uniform or normal, "
-            "with a unit where you like, or a list."
+            f"{path}: over {brief(name)} is {brief(given)}; expected {{ uniform = [low, high] }}, log_uniform or "
+            "normal, with a unit where you like, or a list."
         )
     return MADE[kind](numbers[0], numbers[1], str(given.get("unit", "")))
 
