@@ -90,11 +90,14 @@ class LoopClosure(Closure):
             return [Group(self.by, np.arange(len(y)))]
         alike = _alike(y, parameters)
         found: dict[LoopedDynamics, list[tuple[int, float]]] = {}
-        jacobians = self._jacobians(y[:1] if alike else y, parameters)
-        for k, C in enumerate(jacobians):
-            by = self._suited(C)
-            # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
-            found.setdefault(by, []).append((k, max(BOUND, GROWTH * self._size(C, by.part.order))))
+        known: dict[bytes, tuple[LoopedDynamics, float]] = {}  # many runs differ in velocities alone
+        for k, C in enumerate(self._jacobians(y[:1] if alike else y, parameters)):
+            if C.tobytes() not in known:
+                by = self._suited(C)
+                # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
+                known[C.tobytes()] = by, max(BOUND, GROWTH * self._size(C, by.part.order))
+            by, bound = known[C.tobytes()]
+            found.setdefault(by, []).append((k, bound))
         if alike:
             ((by, ((_, bound),)),) = found.items()
             return [Group(by, np.arange(len(y)), np.broadcast_to(bound, len(y)))]
