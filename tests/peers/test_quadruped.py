@@ -147,6 +147,11 @@ def test_many_trot_in_lanes(trotting: dict[str, Any]) -> None:
     assert np.ptp(many.q[:, -1, 2]) > 1e-5
 
 
+def test_notebooks_draw_it_without_its_meshes(trotting: dict[str, Any]) -> None:
+    """A still picture has bars and boxes where the file has meshes."""
+    assert trotting["robot"]._repr_html_().count("<polygon") > 10
+
+
 def test_a_gait_that_cannot_be() -> None:
     legs = {"one": Leg("a", "b", "c", 0.1, True)}
     with pytest.raises(bc.InputError, match=r"stand between 0 and 0\.392"):

@@ -320,6 +320,15 @@ class Record:
         text = self.html(lane).encode()
         return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
 
+    def animation(self, path: str | Path, frames: int = 60, speed: float = 1.0, lane: int | Sequence[int] = ()) -> Path:
+        """Writes a picture that moves, an SVG that any page shows: so many moments of one run, again and again. speed:
+        of its time against ours.
+        """
+        from bellcrank.atomic_file import path_of, write_whole
+
+        text = str(view("motion").svg(self, lane, frames, speed)).encode()
+        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: what a file would have. Functions that derive columns stay here."""
         kept = {"_stored": dict(self._stored), "provenance": dict(self.provenance), "_derived": None, "_derivable": ()}
