@@ -38,6 +38,8 @@ _HOMES = {
     "structures.matrices": ("flexible",),
     "structures.matrix_files": ("read_matrix",),
     "structures.mbdyn": ("read_fem", "write_fem"),
+    "structures.sid": ("read_sid", "write_sid"),
+    "structures.solid": ("solid",),
     "": ("zoo", "actuators", "forces", "control", "excavators", "identify", "papers"),
     # what is computed of them, and how
     "dynamics": ("methods",),

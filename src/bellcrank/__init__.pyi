@@ -84,6 +84,9 @@ from bellcrank.structures.mbdyn import write_fem as write_fem
 from bellcrank.structures.section import Material as Material
 from bellcrank.structures.section import Profile as Profile
 from bellcrank.structures.section import Section as Section
+from bellcrank.structures.sid import read_sid as read_sid
+from bellcrank.structures.sid import write_sid as write_sid
+from bellcrank.structures.solid import solid as solid
 from bellcrank.studies.ranges import log_uniform as log_uniform
 from bellcrank.studies.ranges import normal as normal
 from bellcrank.studies.ranges import uniform as uniform

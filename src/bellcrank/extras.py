@@ -7,6 +7,8 @@ from typing import Any
 
 from bellcrank.errors import InputError
 
+PACKAGES = {"skfem": "scikit-fem"}  # where the module is called otherwise
+
 
 def extra(module: str, group: str, purpose: str) -> Any:
     """The module, or an error that says how to get it."""
@@ -14,6 +16,7 @@ def extra(module: str, group: str, purpose: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
+        package = PACKAGES.get(package, package)
         raise InputError(
             f"{purpose} needs {package}, which cannot be imported ({error}). "
             f'Install it: pip install "bellcrank[{group}]" (or pip install {package}).'

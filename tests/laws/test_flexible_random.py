@@ -1,4 +1,6 @@
-"""Random trees of rigid bodies and bodies that bend: every method that covers them gives the same."""
+"""Random trees and loops of rigid bodies and bodies that bend: every method that covers them gives the same, and so do
+all forms of the loops.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, able
+from bellcrank.dynamics import METHODS, able, crba, rnea
+from bellcrank.dynamics.loops import forms
+from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.partition import pivots
+from bellcrank.dynamics.loops.rows import equations
+from loops import closed
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "cylindrical")
 TAKES = {
@@ -65,3 +72,32 @@ def test_every_method_gives_the_same(seed: int, quantity: str) -> None:
     assert len(ways) >= (2 if quantity != "inverse_dynamics" else 1)
     for way, found in zip(ways, results, strict=True):
         assert found == pytest.approx(results[0], rel=1e-10, abs=1e-10 * np.abs(results[0]).max()), way
+
+
+@pytest.mark.parametrize(
+    ("seed", "kinds"), [(0, ["spherical"]), (1, ["revolute", "distance"]), (2, ["distance", "distance"])]
+)
+def test_loops_are_the_same_by_every_method_and_in_every_form(seed: int, kinds: list[str]) -> None:
+    """Against M a = Q + C^T lam, C a = gamma, solved as one system."""
+    m, q = closed(random_tree(seed), seed, kinds)
+    nv, found = m.nv, m.loop_analysis
+    rng = np.random.default_rng(seed)
+    tau = rng.uniform(-1, 1, nv)
+    still = found.rank.of(equations(m.tree, q, [0.0] * nv))
+    C = np.array([[e.row.get(k, 0.0) for k in range(nv)] for e in still], float)
+    v = (np.eye(nv) - np.linalg.pinv(C) @ C) @ rng.uniform(-1, 1, nv)
+    gamma = np.array([-e.bias for e in found.rank.of(equations(m.tree, q, v.tolist()))], float)
+    M = np.array(crba.mass_matrix(m.tree, q), float)
+    needed = np.array(rnea.inverse_dynamics(m.tree, q, v.tolist(), [0.0] * nv), float)
+    n = len(C)
+    wanted = np.linalg.solve(np.block([[M, C.T], [C, np.zeros((n, n))]]), np.concatenate([tau - needed, gamma]))[:nv]
+    given = (q, v.tolist(), tau.tolist())
+    size = 1e-10 * np.abs(wanted).max()
+    ways = [METHODS[by.name] for by in able("forward_dynamics", m.tree)]
+    assert {"aba", "crba", "denoc", "joint_coordinates"} <= {by.name for by in ways}
+    for by in ways:
+        a = Layer(by, found.rank).forward_dynamics(graphs.tree(m, "forward_dynamics", by), *given)
+        assert np.array(a, float) == pytest.approx(wanted, rel=1e-10, abs=size), by.name
+    part = forms.Partition(found.rank, tuple(pivots(C)[0]))
+    a = forms.minimal(m.tree, rnea.inverse_dynamics, crba.mass_matrix, part, *given)
+    assert np.array(a, float) == pytest.approx(wanted, rel=1e-10, abs=size)

@@ -141,6 +141,14 @@ def test_energy_stays_and_damping_takes_it() -> None:
     assert np.abs(damped.q[-1]).max() < 0.5 * np.abs(run.q[-1]).max()
 
 
+def test_a_step_that_its_stiffest_joints_do_not_allow() -> None:
+    m = clamped(
+        length=1.0, section=bc.Section.circle(0.02), material=bc.Material.steel(), elements=4, motions=("bend_y",)
+    )
+    with pytest.raises(bc.InputError, match=r'body "beam" has a mode of .* Hz.*step=.*rodas4.*fewer motions'):
+        bc.simulate(m, 0.1, step=1e-3)
+
+
 def test_it_weighs_what_it_is_and_nodes_are_where_they_are() -> None:
     b = bc.Builder("slanted")
     taper = (bc.Section.tube(0.2, 0.01), bc.Section.tube(0.1, 0.01))

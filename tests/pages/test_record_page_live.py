@@ -354,3 +354,29 @@ def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> No
     page.evaluate("seek(END)")
     settled(page)
     assert page.evaluate("stage.toDataURL()") == deep
+
+
+def test_beams_bend_as_much_as_is_asked_for(shown: Any) -> None:
+    b = bc.Builder("cantilever")
+    beam = {"length": 2.0, "section": bc.Section.box(0.1, 0.15, 0.01), "material": bc.Material.steel(), "elements": 6}
+    b.beam("boom", **beam, modes=0, below=200.0, sections={"root": 0.0})
+    b.joint("clamp", "fixed", "ground", "boom")
+    b.body("load", 20.0, (2, 0, -0.5), (1, 1, 1))
+    b.joint("hook", "revolute", "boom.end", "load", point=(2, 0, 0), axis=(0, 1, 0))
+    m = b.build()
+    q = np.zeros((3, m.nq))
+    q[:, 0] = 0.0, 0.004, 0.008
+    run = Record(state_columns(m, [0.0, 0.5, 1.0], q=q, v=np.zeros((3, m.nv))), mechanism=m)
+    page = shown(run)
+    where = "(() => { const n = bentAt(1), p = scaled(D.replay.bodies.map((_, i) => poseAt(i, 1)), n); "
+    tips = where + "return [p[1].p, beamMeshes(p, n)[0].corners.at(-1), D.replay.nodes[0].point]; })()"
+    load, end, still = np.array(page.evaluate(tips))
+    page.select_option("#scale", "20")
+    more, tip, _ = np.array(page.evaluate(tips))
+    assert more - still == pytest.approx(20 * (load - still), rel=0.02, abs=1e-3)  # what hangs on it goes with it
+    assert np.linalg.norm(tip - end) > 10 * np.linalg.norm(load - still)
+    assert "MPa" in page.inner_text("#legend")
+    assert (
+        page.evaluate("new Set(beamMeshes(D.replay.bodies.map((_, i) => poseAt(i, 1)), bentAt(1))[0].colours).size") > 4
+    )
+    assert "Stresses at sections" in page.inner_text("#plots")

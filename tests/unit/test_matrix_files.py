@@ -112,11 +112,57 @@ def test_what_is_wrong_is_named(old: str, new: str, what: str, tmp_path: Path) -
         bc.read_matrix(path)
 
 
-def test_binary_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "k.op4"
-    path.write_bytes(b"\x18\0\0\0\4\0\0\0")
-    with pytest.raises(ReadError, match="is binary"):
+def binary(kind: str, end: str, word: int, name: str = "KAA", values: Any = A) -> bytes:
+    """The same unformatted: records between two counts of their bytes."""
+    out = []
+    double = 8 // word  # words of a number
+
+    def record(*parts: Any) -> None:
+        body = b"".join(np.asarray(p).astype(f"{end}{'f8' if np.asarray(p).dtype == float else f'i{word}'}").tobytes()
+                        if not isinstance(p, bytes) else p for p in parts)  # fmt: skip
+        count = np.array(len(body), f"{end}i4").tobytes()
+        out.append(count + body + count)
+
+    rows, cols = values.shape
+    record([cols, -rows if kind == "bigmat" else rows, 2, 2], name.ljust(2 * word).encode())
+    for j, column in enumerate(values.T, 1):
+        if kind == "dense":
+            record([j, 1, double * rows], column)
+            continue
+        parts: list[Any] = []
+        for i in np.flatnonzero(column):
+            head = [double + 1, i + 1] if kind == "bigmat" else [(double + 1) * 65536 + i + 1]
+            parts += [head, column[i : i + 1]]
+        record([j, 0, sum(len(p) * (1 if isinstance(p, list) else double) for p in parts)], *parts)
+    record([cols + 1, 1, double], [2**0.5])
+    return b"".join(out)
+
+
+@pytest.mark.parametrize("word", [4, 8])
+@pytest.mark.parametrize("end", ["<", ">"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_binary_files(kind: str, end: str, word: int, tmp_path: Path) -> None:
+    path = tmp_path / "both.op4"
+    path.write_bytes(binary(kind, end, word) + binary(kind, end, word, "MAA", 2 * A))
+    assert np.array_equal(bc.read_matrix(path, "kaa"), A)
+    assert np.array_equal(bc.read_matrix(path, "MAA"), 2 * A)
+    with pytest.raises(ReadError, match="KAA, MAA"):
         bc.read_matrix(path)
+    whole = path.read_bytes()
+    for cut in range(8, len(whole), 7):
+        path.write_bytes(whole[:cut])
+        if cut == len(whole) // 2:  # between two matrices: the first is whole
+            continue
+        with pytest.raises(ReadError, match=r"cut short|begins with|numbers of|which"):
+            bc.read_matrix(path, "MAA")
+
+
+def test_what_is_binary_and_no_matrix(tmp_path: Path) -> None:
+    for name, data in (("k.op4", b"\x18\0\0\0\4\0\0\0"), ("k.mtx", b"a\0b"), ("z.op4", bytes(100))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(ReadError, match=r"binary|cut short"):
+            bc.read_matrix(path)
 
 
 def abaqus(A: Any, labels: Any, half: bool) -> str:

@@ -66,6 +66,9 @@ function meet(w: Welcome): void {
   const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
   if (ground) dug(ground);
+  by("bends").hidden = !view.bending;
+  by<HTMLSelectElement>("bending").value = w.look ? "0" : "1";
+  by("bending").onchange = () => view!.bend(Number(by<HTMLSelectElement>("bending").value));
   if (w.scene.notes.length) note(`${w.scene.notes.length} of its meshes could not be had, and simple shapes stand for them. ${w.scene.notes[0]}`, true);
   history = new History(rest.reduce((a, b) => a + b, 0));
   plots = new Plots(by("tab-Plots"), w);
@@ -211,6 +214,7 @@ function frame(): void {
     by("play").textContent = replay.playing ? "❚❚" : "▶";
   } else if (newest && fresh) { view.place(newest.values); fresh = false; }
   view.draw();
+  if (view.bending) by("stress").textContent = view.bending.said;
   for (const s of sticks) s.show(axes, driving() && attentive && !replay);
 }
 requestAnimationFrame(frame);

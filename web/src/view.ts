@@ -2,6 +2,7 @@
 
 import * as THREE from "three";
 import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
+import { Bending } from "./bending";
 import * as excavator from "./excavator";
 import { Site } from "./coach";
 import { Earth } from "./earth";
@@ -31,6 +32,7 @@ export class View {
   private readonly bodies: THREE.Group[];
   private readonly look: Look | null = null; // of a machine that the page knows
   readonly earth: Earth | null = null;
+  readonly bending: Bending | null = null;
   private readonly update: () => void;
   private readonly trace: Trace;
   private readonly home: THREE.Vector3;
@@ -54,7 +56,9 @@ export class View {
     this.bodies = w.scene.bodies.map(() => { const g = new THREE.Group(); g.matrixAutoUpdate = false; this.root.add(g); return g; });
     if (w.look === "excavator") this.look = excavator.build(this.bodies, this.fixed, w.ground ?? -1);
     if (w.look === "linkage") this.look = linkage.build(w.scene, this.bodies, this.fixed);
-    this.update = this.look?.update ?? shapes.build(w.scene, this.bodies, this.fixed);
+    const update = this.look?.update ?? shapes.build(w.scene, this.bodies, this.fixed);
+    if (w.scene.beams.length) this.bending = new Bending(w.scene, this.bodies, this.root, this.look !== null);
+    this.update = () => { update(); this.bending?.update(); };
     this.size = this.look?.reach ?? w.scene.radius;
     this.home = new THREE.Vector3(...(this.look?.heart ?? w.scene.centre)).applyQuaternion(this.root.quaternion);
     const height = w.ground ?? this.home.y - 1.05 * this.size;
@@ -115,6 +119,9 @@ export class View {
   private fence: THREE.LineLoop | null = null;
   private place_of_job: [number, number, number, number] | null = null;
 
+  // How much larger than it is the bending is shown; 0: as the machine looks.
+  bend(scale: number): void { this.bending?.show(scale); this.stale = true; }
+
   // By day or by night.
   shade(): void {
     const colour = new THREE.Color(dark() ? NIGHT : SKY);
@@ -151,6 +158,7 @@ export class View {
       g.matrix.set(v[k]!, v[k + 1]!, v[k + 2]!, v[k + 3]!, v[k + 4]!, v[k + 5]!, v[k + 6]!, v[k + 7]!, v[k + 8]!, v[k + 9]!, v[k + 10]!, v[k + 11]!, 0, 0, 0, 1);
       g.matrixWorldNeedsUpdate = true;
     });
+    this.bending?.place(values, at + 12 * this.bodies.length);
     this.stale = true;
     if (this.w.scene.follow) {
       const now = new THREE.Vector3().setFromMatrixPosition(this.bodies[0]!.matrix).applyQuaternion(this.root.quaternion);

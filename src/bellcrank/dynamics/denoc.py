@@ -15,7 +15,7 @@ joints do not share coordinates. Forward dynamics: work O(n), span O(depth); mas
 
 Departs: a twist is that of the joint's frame instead of the mass centre, which makes d_i = 0 and the c_ij constant, and
 bodies need no mass; there are children instead of a body i+1; armature adds to the diagonal; joints have any number of
-axes.
+axes. Nodes of a body that bends share their coordinates, and each adds what stands on it (bent.py does the rest).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         for k in link.v_index:
             step("I", link.name)
             Mp = M[i] @ N[i][k]
-            I[k] = {j: Bp.dot(Mp) for j, Bp in N[i].items() if j <= k}  # 6
+            for j, Bp in N[i].items():
+                if j <= k:
+                    I[k][j] = I[k][j] + Bp.dot(Mp) if j in I[k] else Bp.dot(Mp)  # 6
             I[k][k] = I[k][k] + link.armature
         if link.parent >= 0:
             step("M~", links[link.parent].name)

@@ -158,7 +158,7 @@ _ROWS = (
     Method("featherstone", featherstone, ("forward_dynamics",), TREES, "featherstone1983"),
     Method("bae_hwang", bae_hwang, M, ANY, "bae1988"),
     # saha2001
-    Method("denoc", denoc, MFU, TREES, "saha2003"),
+    Method("denoc", denoc, MFU, BENT, "saha2003"),
     # nikravesh1989
     Method("joint_coordinates", joint_coordinates, MFB, ANY, "nikravesh1989", regrouped=False),
     Method(

@@ -52,6 +52,17 @@ class Placed:
         """The place x metres along it."""
         return np.asarray(self.start + self.R[:, 0] * x)
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All motions, as the loads of a section stand."""
+        return tuple(MOTIONS)
+
+    def spring(self, i: int, motion: str) -> float:
+        """Stiffness of elastic joint i of a chain, from 1."""
+        n = self.beam.elements
+        stiffness = getattr(self.beam.profile((i - 0.5) / n), MOTIONS[motion][2])
+        return float(stiffness * n / self.beam.length)
+
 
 def placed(
     name: str, beam: Beam, start: Any, axis: Any, side: Any, motions: Sequence[str], nodes: Mapping[str, float] | None
@@ -90,8 +101,10 @@ def placed(
     return Placed(name, beam, np.array(vector(start, where, "start"), dtype=float), R, kept, found)
 
 
-def chain(builder: Any, p: Placed, beta: float) -> None:
-    """Bodies and joints of a beam for large deflections. beta: damping of each joint over its stiffness, in seconds."""
+def chain(builder: Any, p: Placed, beta: float) -> list[str]:
+    """Bodies and joints of a beam for large deflections; the names of its pieces. beta: damping of each joint over its
+    stiffness, in seconds.
+    """
     n = p.beam.elements
     h = p.beam.length / n
     edges = [0.0, *(h * (i + 0.5) for i in range(n)), p.beam.length]
@@ -105,6 +118,7 @@ def chain(builder: Any, p: Placed, beta: float) -> None:
         builder.body(f"{p.name}.{node}")
         i = min(int(np.searchsorted(edges, x, side="left")) - 1, n)
         builder.joint(f"{p.name}.{node}", "fixed", _piece_name(p, i), f"{p.name}.{node}", point=p.at(x))
+    return [_piece_name(p, i) for i in range(n + 1)]
 
 
 def damped(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float, float]:
@@ -134,6 +148,8 @@ def bent(name: str, R: Array, start: Array, found: Moments, ratio: float, raylei
     inertia = np.einsum("kkii->k", found.D)
     stiffness = inertia * found.omega**2
     damping = inertia * (2.0 * ratio * found.omega + alpha) + beta * stiffness
+    if len(found.damping):
+        damping = damping + found.damping
     nodes = tuple(
         Node(
             f"{name}.{node}",
@@ -158,15 +174,14 @@ def _elastic(builder: Any, p: Placed, i: int, x: float, beta: float) -> None:
     Turns one after another twist a little when they bend both ways. Every other element has them in reverse order, so
     that this cancels instead of adding up.
     """
-    profile, h = p.beam.profile(x / p.beam.length), p.beam.length / p.beam.elements
     parent = _piece_name(p, i - 1)
     motions = p.motions if i % 2 else p.motions[::-1]
     for motion in motions:
-        kind, axis, stiffness = MOTIONS[motion]
+        kind, axis, _ = MOTIONS[motion]
         child = _piece_name(p, i) if motion == motions[-1] else f"{p.name}.{i}.{motion}"
         if child != _piece_name(p, i):
             builder.body(child)
-        k = getattr(profile, stiffness) / h
+        k = p.spring(i, motion)
         builder.joint(
             *(f"{p.name}.{i}.{motion}", kind, parent, child),
             point=p.at(x), axis=p.R[:, axis], stiffness=k, damping=beta * k,

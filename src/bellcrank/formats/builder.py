@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
-from bellcrank.formats import beams
+from bellcrank.formats import beams, outlines
 from bellcrank.formats import loop_elements as closing
 from bellcrank.formats.moving_constraints import VERBS, MovingConstraints
 from bellcrank.formats.numbers import inertia as inertia_matrix
@@ -27,6 +27,7 @@ from bellcrank.model.check import level
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.outline import Outline
 from bellcrank.model.parts import (
     COUPLINGS,
     EQUATIONS,
@@ -82,6 +83,7 @@ class Builder(MovingConstraints):
         self._springs: dict[str, Spring] = {}
         self._ends: dict[str, Frame] = {}  # of loops and springs
         self._bent: dict[str, beams.Bent] = {}
+        self._outlines: dict[str, Outline] = {}
 
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
         """com in the world; inertia about it, in world axes: 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3.
@@ -269,6 +271,7 @@ class Builder(MovingConstraints):
         theory: str = "timoshenko",
         motions: Sequence[str] = tuple(beams.MOTIONS),
         nodes: Mapping[str, float] | None = None,
+        sections: Mapping[str, float] | None = None,
         modes: int = 4,
         attached: bool = True,
         below: float = math.inf,
@@ -287,22 +290,28 @@ class Builder(MovingConstraints):
         where `attached`, by the shapes of loads at the nodes; of all these, those with frequencies `below`, in Hz.
         damping: of each mode, as a part of critical. The result is a table of them.
 
+        sections: {name: part of the length}. What passes through there are columns of a record: run["NAME.SECTION.My"],
+        N, Vy, Vz, T and Mz, and run["NAME.SECTION.stress"], the largest of pull and bending.
+
         large: a chain of rigid pieces on elastic joints instead, for deflections of any size; damped by beta only.
         """
         self._new("beam", name, [])
         beam = Beam(length, section, material, elements, theory)
         placed = beams.placed(name, beam, start, axis, side, motions, nodes)
         damping, alpha, beta = beams.damped(f'beam "{name}"', damping, rayleigh)
+        cuts = outlines.named(f'beam "{name}"', sections, placed.nodes)
         if large:
             if alpha or damping:
                 raise ModelError(
                     f'beam "{name}": rayleigh is {(alpha, beta)}, damping {damping:g}; a large beam is damped by beta, '
                     "the second of rayleigh, only."
                 )
-            beams.chain(self, placed, beta)
+            before = set(self._bodies)
+            pieces = beams.chain(self, placed, beta)
+            self._outlines[name] = outlines.of_chain(placed, pieces, [x for x in self._bodies if x not in before], cuts)
             return None
         found = beam_modes(beam, placed.motions, placed.nodes, modes, attached, below)
-        self._bend(name, placed.R, placed.start, found, damping, (alpha, beta))
+        self._bend(name, placed.R, placed.start, found, damping, (alpha, beta), cuts)
         return found.reduction
 
     def flexible(
@@ -313,23 +322,27 @@ class Builder(MovingConstraints):
         rotation: Any = None,
         damping: float = 0.0,
         rayleigh: tuple[float, float] = (0.0, 0.0),
+        sections: Mapping[str, float] | None = None,
     ) -> None:
         """A body of any shape that bends, as bc.flexible(K, M, ...) makes it: the body `name`, whose frame moves with
         the first of its interfaces, and a body NAME.INTERFACE for each of them, where other parts are joined.
 
         point and rotation (3x3): of the origin of the structure's own coordinates, in the world at the zero
-        configuration. damping, rayleigh: as of a beam.
+        configuration. damping, rayleigh: as of a beam; sections, too, where the structure is made of beams.
         """
         where = self._new("body", name, [GROUND, *self._bodies])
         if not isinstance(structure, Moments):
             raise ModelError(f"{where}: {brief(structure)} is no structure; bc.flexible(K, M, ...) makes one.")
         R = np.eye(3) if rotation is None else np.array(rotation_matrix(rotation, where), dtype=float)
         damping, alpha, beta = beams.damped(where, damping, rayleigh)
-        self._bend(name, R, np.array(vector(point, where, "point"), dtype=float), structure, damping, (alpha, beta))
+        cuts = outlines.named(where, sections, structure.nodes)
+        start = np.array(vector(point, where, "point"), dtype=float)
+        self._bend(name, R, start, structure, damping, (alpha, beta), cuts)
 
     def _bend(
-        self, name: str, R: Array, start: Array, found: Moments, damping: float, rayleigh: tuple[float, float]
-    ) -> None:
+        self, name: str, R: Array, start: Array, found: Moments, damping: float, rayleigh: tuple[float, float],
+        sections: Mapping[str, float],
+    ) -> None:  # fmt: skip
         """A body with modes, and a body of no mass for each of its nodes, on joints that share their coordinates."""
         bent = beams.bent(name, R, start, found, damping, rayleigh)
         c = found.com
@@ -343,6 +356,9 @@ class Builder(MovingConstraints):
             mimic = None if node.joint == first else Mimic(first)
             self._joints[node.joint] = Joint(node.joint, kind, name, node.joint, point=point, mimic=mimic)
         self._bent[name] = bent
+        outline = outlines.of_modes(name, found, R, start, first, sections)
+        if outline is not None:
+            self._outlines[name] = outline
 
     def build(self) -> Mechanism:
         """The mechanism; may be called again after adding parts."""
@@ -365,7 +381,8 @@ class Builder(MovingConstraints):
             *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
         flexible = [x.modal.seen_from(name, np.eye(3), x.start - at[name]) for name, x in self._bent.items()]
-        parts = (bodies, joints, frames, loops, springs, flexible)
+        drawn = [x.seen_from({b: (b, np.eye(3), -p) for b, p in at.items()}) for x in self._outlines.values()]
+        parts = (bodies, joints, frames, loops, springs, flexible, drawn)
         return mechanism_of(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
 
     def _new(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.loops import Ends, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.modal import Modal
+from bellcrank.model.outline import Outline
 from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, straight, triple
 from bellcrank.parameters import Parameters, depends, nominal
 
@@ -30,6 +31,7 @@ def mechanism_of(
     loops: Sequence[Loop] = (),
     springs: Sequence[Spring] = (),
     flexible: Sequence[Modal] = (),
+    outlines: Sequence[Outline] = (),
     *,
     ground: str = "ground",
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
@@ -52,7 +54,8 @@ def mechanism_of(
     final = [_merged(welded.lumped[j.child]) for j in welded.moving]
     for b in final:
         check.mass(b)
-    found += _massless(final, welded.moving, checks)
+    inner = {name for outline in outlines for name in outline.bodies}
+    found += _massless(final, welded.moving, checks, inner)
     moving, said = _coupled(welded.moving, {j.name for j in joints}, checks)
     found += said
     placed = {f.name: f for f in _frames(frames, welded.places)}
@@ -69,6 +72,7 @@ def mechanism_of(
         loops=tuple(loops),
         springs=tuple(springs),
         flexible=tuple(body.seen_from(*welded.places[body.body]) for body in flexible),
+        outlines=tuple(outline.seen_from(welded.places) for outline in outlines),
     )
     found += check_energy(made)
     given = Parameters(gravity, bodies, joints, frames, loops, springs)
@@ -210,11 +214,12 @@ def _merged(parts: Sequence[Body]) -> Body:
     )
 
 
-def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str) -> list[Line]:
+def _massless(bodies: Sequence[Body], joints: Sequence[Joint], checks: str, inner: set[str]) -> list[Line]:
+    """inner: parts of beams, which have none by design."""
     bare = []
     for b, j in zip(bodies, joints, strict=True):
         where = f'body "{b.name}"'
-        if nominal(b.mass) > 0.0 or KINDS[j.kind].name == "modal":
+        if nominal(b.mass) > 0.0 or KINDS[j.kind].name == "modal" or b.name in inner:
             continue  # a node of a body that bends has none of its own
         if b.declared and checks == "error" and not depends(b.mass):
             raise ModelError(

@@ -22,6 +22,7 @@ from bellcrank.model.free import freed
 from bellcrank.model.given import possible
 from bellcrank.model.joints import KINDS
 from bellcrank.model.modal import Modal
+from bellcrank.model.outline import Outline, check_outlines
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
 from bellcrank.model.quantities import Quantities
 from bellcrank.model.results import LimitVectors
@@ -56,6 +57,7 @@ class Mechanism(Quantities):
     loops: tuple[Loop, ...] = ()  # what closes loops over the tree of the joints
     springs: tuple[Spring, ...] = ()
     flexible: tuple[Modal, ...] = ()  # what bodies do that bend
+    outlines: tuple[Outline, ...] = ()  # what beams look like and carry; they move nothing
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -72,12 +74,14 @@ class Mechanism(Quantities):
             ("loop", [name for loop in self.loops for name in (loop.name, loop.a, loop.b, *loop.joints)]),
             ("spring", [name for s in self.springs for name in (s.name, s.a, s.b)]),
             ("body", [name for m in self.flexible for name in (m.body, *(node.joint for node in m.nodes))]),
+            ("outline", [name for o in self.outlines for name in (o.name, *(x.name for x in o.sections))]),
         )
         for what, names in named:
             for name in names:
                 if why := refused(name):
                     raise ModelError(f"the {what} {why}.")
         self._check_columns()
+        check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
 
     def _check_columns(self) -> None:
         """What belongs to a joint of several elements is called after it, and nobody else may be."""
@@ -102,6 +106,7 @@ class Mechanism(Quantities):
             self.loops,
             self.springs,
             self.flexible,
+            self.outlines,
         )
 
     @cached_property

@@ -1,5 +1,5 @@
-"""Columns that are not stored but follow from those that are: energies, passive forces, powers, and where the frames of
-the mechanism are.
+"""Columns that are not stored but follow from those that are: energies, passive forces, powers, where the frames of
+the mechanism are, and what beams carry at their named sections.
 
 Computed when first asked for, by the mechanism's compiled kernels, all rows of all runs in one call. Rows that are not
 finite (a run that has stopped) stay NaN: a kernel takes finite numbers only.
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bellcrank.model import Mechanism
+from bellcrank.model.outline import LOADS, STRESS, Slice
 from bellcrank.model.parts import Array
 from bellcrank.record.column import Column, state_columns
 
@@ -40,7 +42,21 @@ def names(run: Record) -> list[str]:
     passive = [f"{name}.passive" for name in m.columns[1]] if moving else []
     powers = [name for name, kind in POWERS.items() if moving and (kind == "passive" or run.has(kind))]
     frames = [f"{frame}.{p}" for frame in m.frames for p in PLACES if moving or p != "speed"]
-    return [*passive, *energies, *powers, *frames]
+    return [*passive, *energies, *powers, *frames, *sections(m)]
+
+
+def sections(m: Mechanism) -> dict[str, tuple[Slice, str]]:
+    """Loads and stresses at named sections of beams."""
+    return {name: found for outline in m.outlines for name, found in outline.columns.items()}
+
+
+def _carried(run: Record, name: str, place: Slice, what: str) -> Column:
+    m = run.mechanism
+    assert m is not None
+    q = run.q[..., [m.columns[0].index(x) for x in place.coordinates]]
+    if what == STRESS:
+        return Column(name, "Pa", place.stress(q))
+    return Column(name, "N" if what in ("N", "Vy", "Vz") else "N m", place.load(q)[..., LOADS.index(what)])
 
 
 def column(run: Record, name: str) -> Column | None:
@@ -59,6 +75,8 @@ def column(run: Record, name: str) -> Column | None:
     if name.endswith(".passive"):
         found = state_columns(m, run.t, passive=over_rows(m.passive_torque, run.q, run.v, *run.free))
         return found[name]
+    if name in (cuts := sections(m)):
+        return _carried(run, name, *cuts[name])
     frame, _, what = name.rpartition(".")
     if what == "speed":
         V = over_rows(lambda q, v, p=None: m.velocity(q, v, frame, p=p), run.q, run.v, *run.free)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ import numpy as np
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.targets import Where
 from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
@@ -165,8 +165,7 @@ class Adjoint:
         if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
             found = list(map(some, shares))
         else:  # the first one makes all that is made once
-            with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-                found = [some(shares[0]), *pool.map(some, shares[1:])]
+            found = [some(shares[0]), *shared(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
         whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
         return Weights(*whole)
 

@@ -1,5 +1,5 @@
-"""Whether fixed steps are short enough for bodies that bend: an explicit step must not be longer than their fastest
-mode allows, however smooth the motion is.
+"""Whether fixed steps are short enough for bodies and large beams that bend: an explicit step must not be longer than
+their fastest mode allows, however smooth the motion is.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ GROWN = 2.0
 
 def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
     """An error that says which frequency is too fast, and which step would do."""
-    if not mechanism.flexible or integrator.stiff:
+    if not (mechanism.flexible or mechanism.outlines) or integrator.stiff:
         return
     omega, name = _fastest(mechanism.at() if mechanism.parameters else mechanism)
+    bends = any(name == body.nodes[0].joint.rpartition(".")[0] for body in mechanism.flexible)
     if not grows(integrator, omega * h):
         return
     best = longest(integrator, omega, h)
@@ -30,7 +31,7 @@ def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
     raise InputError(
         f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz, which {integrator.name} cannot follow with a '
         f"step of {h:g} s: it would run away. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, or leave "
-        f"such modes out (below=...)."
+        f"such modes out ({'below=...' if bends else 'fewer motions or elements'})."
     )
 
 
@@ -52,6 +53,13 @@ def _fastest(mechanism: Mechanism) -> tuple[float, str]:
     for body, given in zip(mechanism.tree.flexible, mechanism.flexible, strict=True):
         K[list(body.v_index)] = body.stiffness
         own |= dict.fromkeys(body.v_index, given.nodes[0].joint.rpartition(".")[0])
+    for link in mechanism.tree.links:  # a large beam is a chain of joints with springs
+        beam = next((o.name for o in mechanism.outlines if link.joint.child in o.bodies[1:]), "")
+        if beam and link.joint.stiffness and len(link.v_index) == 1:
+            K[link.v_index[0]] += link.joint.stiffness
+            own[link.v_index[0]] = beam
+    if not own:
+        return 0.0, ""
     square, vectors = np.linalg.eig(np.linalg.solve(M, np.diag(K)))
     k = int(np.argmax(square.real))
     energy = K * np.abs(vectors[:, k]) ** 2

@@ -61,16 +61,28 @@ class LoopClosure(Closure):
 
     def checked(self, y: Array, parameters: Array) -> Array:
         if _alike(y, parameters):
-            return np.broadcast_to(self._checked(y[:1], parameters), y.shape)
+            return np.broadcast_to(self._checked(y[:1], parameters[:1]), y.shape)
         return self._checked(y, parameters)
 
     def _checked(self, y: Array, parameters: Array) -> Array:
         m, y = self.by.system.mechanism, np.array(y)
-        for k in range(len(y)):
-            tree, run = self._plain_tree(parameters[k]), f" (run {k})" if len(y) > 1 else ""
-            q, v = y[k, : m.nq], y[k, m.nq : m.nq + m.nv]
-            y[k, : m.nq] = closing.started(m, tree, self.by.analysis, q, v, run)
+        for some in self._alike_parameters(parameters):
+            tree, q, v = self._plain_tree(parameters[some[0]]), y[some, : m.nq], y[some, m.nq : m.nq + m.nv]
+            doubtful = np.ones(1, bool) if len(some) == 1 else ~closing.sound(tree, self.by.analysis, q, v)
+            for k in np.flatnonzero(doubtful):  # one after another: it says what is wrong
+                run = f" (run {some[k]})" if len(y) > 1 else ""
+                q[k] = closing.started(m, tree, self.by.analysis, q[k], v[k], run)
+            if self.by.analysis.rank.rank and not doubtful.all():
+                q[~doubtful] = assembled(tree, q[~doubtful], rough=self.by.analysis.rough)[0]
+            y[some, : m.nq] = q
         return y
+
+    def _alike_parameters(self, parameters: Array) -> list[Array]:
+        """Which runs have the same free numbers in the mechanism: its methods take them all at once."""
+        free = parameters if self.by.system.mechanism.parameters else parameters[:, :0]
+        _, which = np.unique(free, axis=0, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1)
 
     def grouped(self, y: Array, parameters: Array) -> list[Group]:
         """In the minimal form, those together whom the same partition suits."""
@@ -78,16 +90,26 @@ class LoopClosure(Closure):
             return [Group(self.by, np.arange(len(y)))]
         alike = _alike(y, parameters)
         found: dict[LoopedDynamics, list[tuple[int, float]]] = {}
-        for k in range(1 if alike else len(y)):
-            tree, q = self._plain_tree(parameters[k]), y[k, : self.by.system.mechanism.nq]
-            C = closed(tree, q).C[list(self.by.rank.rows)]
-            by = self.suited(C)
-            # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
-            found.setdefault(by, []).append((k, max(BOUND, GROWTH * self.size(C, by.part.order))))
+        known: dict[bytes, tuple[LoopedDynamics, float]] = {}  # many runs differ in velocities alone
+        for k, C in enumerate(self._jacobians(y[:1] if alike else y, parameters)):
+            if C.tobytes() not in known:
+                by = self.suited(C)
+                # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
+                known[C.tobytes()] = by, max(BOUND, GROWTH * self.size(C, by.part.order))
+            by, bound = known[C.tobytes()]
+            found.setdefault(by, []).append((k, bound))
         if alike:
             ((by, ((_, bound),)),) = found.items()
             return [Group(by, np.arange(len(y)), np.broadcast_to(bound, len(y)))]
         return [Group(by, np.array([k for k, _ in some]), np.array([b for _, b in some])) for by, some in found.items()]
+
+    def _jacobians(self, y: Array, parameters: Array) -> Array:
+        """C of the equations that say something, in every state: (states, rows, nv)."""
+        m, rows = self.by.system.mechanism, list(self.by.rank.rows)
+        out = np.zeros((len(y), len(rows), m.nv))
+        for some in self._alike_parameters(parameters[: len(y)]):
+            out[some] = closed(self._plain_tree(parameters[some[0]]), y[some, : m.nq]).C[:, rows]
+        return out
 
     def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> LoopedDynamics:
         """By the partition whose largest E is least. Of many states some are asked, which lie apart."""
@@ -129,9 +151,7 @@ class LoopClosure(Closure):
     def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
         """Those with the same free numbers at once."""
         m, y, bad = self.by.system.mechanism, np.array(y), np.zeros(len(y), bool)
-        free = parameters if m.parameters else parameters[:, :0]
-        for p in np.unique(free, axis=0):
-            some = np.flatnonzero((free == p).all(axis=1))
+        for some in self._alike_parameters(parameters):
             y[some, : m.nq], bad[some] = self._surveyed(y[some], parameters[some[0]], some)
         return y, bad
 

@@ -20,6 +20,7 @@ from bellcrank.model.tree import Tree
 
 GAP = 1e-6  # metres, or radians: a start that is open by more is a mistake
 SINGULAR = 1e7  # of the condition number: a start beyond it determines no motion
+STILL = 1e-13  # of the mean inertia: what moves less moves none
 NEAR = 1e3  # beyond this, a failure is one of the configuration
 
 
@@ -73,6 +74,32 @@ def started(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: 
     return assembled(tree, q, rough=loops.rough)[0]
 
 
+def sound(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
+    """Of many states at once (n, nq), those that `started` has nothing against but to close their small gaps."""
+    now, rank = closed(tree, q), loops.rank
+    fastest = np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))
+    speed = np.abs(np.einsum("rmv,rv->rm", now.C, v)).max(axis=1, initial=0.0)
+    good = np.abs(now.value).max(axis=1, initial=0.0) <= max(GAP, loops.slack)
+    good &= speed <= np.maximum(GAP, loops.slack * fastest)
+    if not rank.rank:
+        return np.asarray(good)
+    C = now.C[:, list(rank.rows)]
+    with np.errstate(invalid="ignore"):
+        finite = np.isfinite(C).all(axis=(1, 2)) & good
+    good &= finite
+    C = np.where(finite[:, None, None], C, 0.0)
+    size = np.linalg.svd(C / np.array(rank.scale)[:, None], compute_uv=False)
+    good &= size[:, 0] <= SINGULAR * np.maximum(size[:, rank.rank - 1], 1e-300)
+    N = np.linalg.svd(C)[2][:, rank.rank :]
+    if N.shape[1]:
+        rows = crba.mass_matrix(tree, list(np.moveaxis(q, -1, 0)))
+        M = np.stack([np.stack(np.broadcast_arrays(*row, q[:, 0])[:-1], axis=-1) for row in rows], axis=1)
+        M = np.where(np.isfinite(M), M, 0.0)
+        least = np.linalg.eigvalsh(N @ M @ np.swapaxes(N, 1, 2))[:, 0]
+        good &= least >= STILL * np.maximum(np.trace(M, axis1=1, axis2=2) / M.shape[1], 1e-300)
+    return np.asarray(good)
+
+
 def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
     """Every motion that the loops allow must move some inertia."""
     N = np.linalg.svd(closed(tree, q).C[list(rank.rows)])[2][rank.rank :]
@@ -80,7 +107,7 @@ def _movable(m: Mechanism, tree: Tree, rank: Rank, q: Array) -> None:
         return
     M = np.array(crba.mass_matrix(tree, q.tolist()), float)
     values, vectors = np.linalg.eigh(N @ M @ N.T)
-    if values[0] < 1e-13 * max(np.trace(M) / len(M), 1e-300):
+    if values[0] < STILL * max(np.trace(M) / len(M), 1e-300):
         worst = m.columns[1][int(np.argmax(np.abs(vectors[:, 0] @ N)))]
         raise ModelError(
             f'mechanism "{m.name}": the loops allow a motion, mostly of "{worst}", that moves no inertia, so no force '

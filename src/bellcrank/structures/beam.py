@@ -73,17 +73,22 @@ class Beam:
             raise ModelError(f"beam: {unknown('theory', self.theory, THEORIES)}")
         self.profile(0.0), self.profile(1.0)
 
-    def profile(self, s: float) -> Profile:
-        """What the beam is at the part s of its length."""
+    def at(self, s: float) -> Section | Profile:
+        """Its section at the part s of its length."""
         given = self.section
         if isinstance(given, tuple):
             found: Any = given[0].towards(given[1], s)
         else:
             found = _called(given, s) if callable(given) else given
+        if not isinstance(found, (Section, Profile)):
+            raise ModelError(f"beam: section is {found!r}; expected a Section, two of them, a function or a Profile.")
+        return found
+
+    def profile(self, s: float) -> Profile:
+        """What the beam is at the part s of its length."""
+        found = self.at(s)
         if isinstance(found, Profile):
             return found
-        if not isinstance(found, Section):
-            raise ModelError(f"beam: section is {found!r}; expected a Section, two of them, a function or a Profile.")
         if self.material is None:
             raise ModelError(
                 "beam: no material. Give one, such as Material.steel(), or a Profile instead of a section."
@@ -102,14 +107,31 @@ class Beam:
 
     def _stations(self, e: int) -> Iterator[Station]:
         h = self.length / self.elements
+        for at, weight in zip(*GAUSS, strict=True):
+            s = (at + 1) / 2
+            x = (e + s) * h
+            yield Station(e, x, weight * h / 2, self.profile(x / self.length), *self.functions(e, s))
+
+    def functions(self, e: int, s: float) -> tuple[Array, Array, Array]:
+        """shift, turn and strain, as of a Station, at the part s of element e."""
+        h = self.length / self.elements
         middle = self.profile((e + 0.5) / self.elements)
         slender = self.theory == "euler"
         phi_y = 0.0 if slender else 12 * middle.EIz / (middle.GAy * h**2)  # of bending along y
         phi_z = 0.0 if slender else 12 * middle.EIy / (middle.GAz * h**2)
-        for at, weight in zip(*GAUSS, strict=True):
-            s = (at + 1) / 2
-            x = (e + s) * h
-            yield Station(e, x, weight * h / 2, self.profile(x / self.length), *_functions(s, h, phi_y, phi_z))
+        return _functions(s, h, phi_y, phi_z)
+
+    def stiffness(self, e: int) -> Array:
+        """Of element e, 12 x 12."""
+        K = np.zeros((12, 12))
+        for s in self._stations(e):
+            K += s.length * s.strain.T * self._springs(s.profile) @ s.strain
+        return K
+
+    def _springs(self, p: Profile) -> list[float]:
+        """What the strains of a Station act on."""
+        shear = (0.0, 0.0) if self.theory == "euler" else (p.GAy, p.GAz)  # without shear there is nothing to act on
+        return [p.EA, *shear, p.GJ, p.EIy, p.EIz]
 
     @cached_property
     def matrices(self) -> tuple[Array, Array]:
@@ -119,10 +141,7 @@ class Beam:
         for s in self.stations:
             own = slice(6 * s.element, 6 * s.element + 12)
             p = s.profile
-            stiffness = [p.EA, p.GAy, p.GAz, p.GJ, p.EIy, p.EIz]
-            if self.theory == "euler":
-                stiffness[1:3] = 0.0, 0.0  # there is no shear that they would act on
-            K[own, own] += s.length * s.strain.T * stiffness @ s.strain
+            K[own, own] += s.length * s.strain.T * self._springs(p) @ s.strain
             M[own, own] += s.length * (p.rhoA * s.shift.T @ s.shift + s.turn.T * self.slice_inertia(p) @ s.turn)
         return K, M
 

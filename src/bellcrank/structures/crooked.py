@@ -14,6 +14,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.structures.beam import Array, Beam
 from bellcrank.structures.section import Material, Profile, Section
+from bellcrank.structures.slices import Piece
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Crooked:
     M: Array
     nodes: Array
     corners: tuple[int, ...]
+    pieces: tuple[Piece, ...]
 
 
 def crooked(
@@ -46,7 +48,7 @@ def crooked(
     counts = np.ceil(lengths / longest - 1e-9).astype(int)
     at = np.concatenate([[0.0], np.cumsum(lengths)])
     nodes, n = [places[:1]], 6 * (int(counts.sum()) + 1)
-    K, M, first = np.zeros((n, n)), np.zeros((n, n)), 0
+    K, M, first, pieces = np.zeros((n, n)), np.zeros((n, n)), 0, []
     for i, (length, count) in enumerate(zip(lengths, counts, strict=True)):
         along = _along(section, at[i] / at[-1], length / at[-1])
         piece = Beam(float(length), along, material, int(count), theory)
@@ -56,8 +58,10 @@ def crooked(
         K[own, own] += T @ piece.matrices[0] @ T.T
         M[own, own] += T @ piece.matrices[1] @ T.T
         nodes.append(places[i] + piece.nodes[1:] @ R.T)
+        pieces.append(Piece(piece, R, places[i], first))
         first += int(count)
-    return Crooked(K, M, np.vstack(nodes), tuple(int(c) for c in np.concatenate([[0], np.cumsum(counts)])))
+    at_corners = tuple(int(c) for c in np.concatenate([[0], np.cumsum(counts)]))
+    return Crooked(K, M, np.vstack(nodes), at_corners, tuple(pieces))
 
 
 def _along(section: Callable[[float], Any], start: float, part: float) -> Callable[[float], Any]:

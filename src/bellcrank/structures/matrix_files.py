@@ -8,12 +8,13 @@ from bellcrank.atomic_file import path_of
 from bellcrank.errors import ReadError
 from bellcrank.structures.abaqus_matrix import abaqus_matrix
 from bellcrank.structures.matrix_market import Array, matrix_market
+from bellcrank.structures.nastran_binary import binary_op4
 from bellcrank.structures.nastran_op4 import op4
 
 
 def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
-    """The matrix in a file: Matrix Market (.mtx), Nastran's formatted OUTPUT4 (.op4) or what Abaqus writes (*MATRIX
-    OUTPUT, .mtx), which is told by what is inside.
+    """The matrix in a file: Matrix Market (.mtx), Nastran's OUTPUT4 (.op4, formatted or not) or what Abaqus writes
+    (*MATRIX OUTPUT, .mtx), which is told by what is inside.
 
     name: which of the matrices of an OUTPUT4 file; not needed where there is one. Abaqus' nodes are in the order of
     their labels, with three or six displacements each.
@@ -26,8 +27,10 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
         raw = file.read_bytes()
     except OSError as error:
         raise ReadError(f"{where}: {error.strerror or error}.") from None
+    if file.suffix.lower() == ".op4" and b"\0" in raw:
+        return binary_op4(where, raw, name)
     if b"\0" in raw:
-        raise ReadError(f"{where}: is binary; expected text. Of Nastran's OUTPUT4 ask for the formatted kind.")
+        raise ReadError(f"{where}: is binary; expected text, or Nastran's OUTPUT4 in a file that ends in .op4.")
     lines = raw.decode("ascii", errors="replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%"):

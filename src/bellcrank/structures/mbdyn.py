@@ -61,6 +61,8 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
 def write_fem(path: str | os.PathLike[str], structure: Moments) -> None:
     """The body as MBDyn's modal joint reads it; labels count from 1 in the order of the nodes."""
     n, m = len(structure.grid), len(structure.omega)
+    if not structure.lumped.any():
+        raise ModelError("write_fem: the structure does not say what its nodes weigh, which such a file needs.")
     mass = np.diag(np.einsum("kkii->k", structure.D))
     shapes = np.concatenate([structure.shapes, structure.turns], axis=1)
     groups = {

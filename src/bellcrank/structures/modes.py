@@ -8,7 +8,7 @@ one by one, so that no mode mixes two of them and zeros stay zeros.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.structures.beam import GAUSS, Array, Beam
 from bellcrank.structures.reduction import Reduction, frequencies, reduced
+from bellcrank.structures.slices import Piece, straight
 
 # What a node's displacements belong to, by the motions of formats/beams.py.
 GROUPS = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_y": (2, 4)}
@@ -45,6 +46,13 @@ class Moments:
     shapes: Array  # how they move with the modes, n x 3 x modes
     turns: Array  # and turn
     lumped: Array  # the mass of each along x y z and its inertia about them, n x 6
+    pieces: tuple[Piece, ...] = ()  # the beams that it is made of, where that is known
+    damping: Array = field(default_factory=lambda: np.zeros(0))  # of each coordinate, where a file says it; N s/m
+
+    @property
+    def displacements(self) -> Array:
+        """Of all nodes with the modes, six rows a node."""
+        return np.concatenate([self.shapes, self.turns], axis=1).reshape(6 * len(self.grid), -1)
 
     def __str__(self) -> str:
         return str(self.reduction)
@@ -154,7 +162,9 @@ def _integrated(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Red
     I = np.trace(S2) * np.eye(3) - S2
     places = {name: beam.nodes[n] for name, n in at.items()}
     grid = beam.nodes, *split(shapes, 6), lumped(beam.matrices[1], 6)
-    return Moments(mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction, *grid)
+    return Moments(
+        mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction, *grid, (straight(beam),)
+    )  # fmt: skip
 
 
 def split(shapes: Array, each: int) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ one word (length and row in one) or of two ("bigmat").
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,11 @@ class Lines:
 
 def op4(where: str, lines: Sequence[str], name: str | None = None) -> Array:
     """The matrix of that name, or the only one."""
-    found = dict(_matrices(Lines(where, lines)))
+    return chosen(where, dict(_matrices(Lines(where, lines))), name)
+
+
+def chosen(where: str, found: Mapping[str, Array], name: str | None) -> Array:
+    """Of the matrices of a file."""
     if not found:
         raise ReadError(f"{where}: has no matrix.")
     if name is None and len(found) > 1:

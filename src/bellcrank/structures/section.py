@@ -131,12 +131,12 @@ class Section:
 
     @classmethod
     def circle(cls, diameter: float) -> Section:
-        """A round bar of this radius."""
+        """A round bar of this diameter."""
         return cls("circle", (diameter,))
 
     @classmethod
     def tube(cls, diameter: float, wall: float) -> Section:
-        """A round tube: outer radius, wall."""
+        """A round tube: outer diameter, wall."""
         return cls("tube", (diameter, wall))
 
     @classmethod

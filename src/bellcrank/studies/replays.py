@@ -69,7 +69,7 @@ def _centres(m: Mechanism, posed: Array) -> Array:
     p, u, w = posed[:, ends, :3], posed[:, ends, 3:6], posed[:, ends, 6:]
     com = np.array([[float(x) for x in m.bodies[i].com] for i in ends])
     t = 2.0 * np.cross(u, com)
-    return p + com + w * t + np.cross(u, t)
+    return np.asarray(p + com + w * t + np.cross(u, t))
 
 
 def _packed(places: Array) -> dict[str, Any]:

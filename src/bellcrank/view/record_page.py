@@ -17,24 +17,26 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
 from bellcrank.quoting import script, xml
-from bellcrank.record.derived_columns import ENERGIES
+from bellcrank.record.derived_columns import ENERGIES, sections
 from bellcrank.record.measure import conservative, residuals
 from bellcrank.record.plain_data import plain
 from bellcrank.record.summary import shown
 from bellcrank.version import __version__
 from bellcrank.view import palette, scene
+from bellcrank.view.bent_beams import largest_stress
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 GENERATOR = "bellcrank report"  # how our files are told from others
-SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "stage.js", "plots.js", "page.js")
+SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "plots.js", "page.js")
 ROWS = 2000
 NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
 TITLES = {
     "q": "Positions", "v": "Velocities", "a": "Accelerations",
     "tau": "Forces of drives", "passive": "Passive forces", "external": "Forces from outside",
 }  # fmt: skip
+MOMENTS = ("T", "My", "Mz")
 PREFIXES = {"input": "Inputs", "parameter": "Parameters"}
 BY_UNIT = {
     "rad": "Angles", "deg": "Angles", "m": "Lengths", "rad/s": "Rates", "m/s": "Speeds", "N": "Forces",
@@ -110,7 +112,9 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
             data["replay"] = scene.scene(m, q[frames]) | {
                 "t": packed(run.t[lane][frames], "<f8"),
                 "poses": packed(scene.poses(m, q[frames]), "<f4"),
+                "stress": largest_stress(m, q[frames]),
             }
+            data["replay"]["bends"] = packed(q[frames][:, data["replay"]["bent"]], "<f4")
             data["warnings"] += data["replay"].pop("notes")
     return data
 
@@ -209,6 +213,10 @@ def panels(run: Record) -> list[dict[str, Any]]:
             unit = run.column(name).unit
             found.setdefault((title_of(name, unit), unit), []).append(name)
     out = [{"title": title, "unit": unit, "columns": names} for (title, unit), names in found.items()]
+    cuts = sections(run.mechanism) if run.mechanism is not None and run.has_state("q") else {}
+    for title, unit, what in (("Stresses at sections", "Pa", ("stress",)), ("Moments at sections", "N m", MOMENTS)):
+        names = [name for name in cuts if name.rpartition(".")[2] in what and name not in run.columns]
+        out += [{"title": title, "unit": unit, "columns": names}] if names else []
     if "energy" in run:
         parts = [n for n in reversed(ENERGIES) if n in run]
         out.append({"title": "Energies", "unit": "J", "columns": parts})

@@ -16,8 +16,10 @@ import numpy as np
 from bellcrank.dynamics.kinematics import poses as link_poses
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.frames import tree_of
+from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.parts import Array
 from bellcrank.parameters.walk import nominal
+from bellcrank.view.bent_beams import bent_beams
 from bellcrank.view.looks import looks
 
 Shape = dict[str, Any]
@@ -49,6 +51,7 @@ def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
             *meshes,
         ],
         "notes": notes,
+        **bent_beams(m),
         "frames": _frames(m),
         "up": up.round(6).tolist(),
         "unit": unit,
@@ -112,6 +115,12 @@ def typical_length(m: Mechanism) -> float:
     return float(np.median(spans)) if spans else 1.0
 
 
+def thickness(m: Mechanism, unit: float) -> float:
+    """Half that of a bar; beside beams, whose size is known, not much more than they have."""
+    beams = [float(np.linalg.norm(corner)) for o in m.outlines for s in o.slices for corner in s.corners]
+    return min([SLENDER * unit, *([float(np.median(beams))] if beams else [])])
+
+
 def box(b: Body) -> tuple[Array, Array]:
     """Half edges and axes (columns) of the solid box with the body's mass and inertia."""
     if b.mass <= 0.0:
@@ -124,7 +133,12 @@ def box(b: Body) -> tuple[Array, Array]:
 
 def shapes(m: Mechanism, i: int, unit: float) -> list[Shape]:
     """Of body i and of the joint that moves it, in the body's frame."""
-    b, r = m.bodies[i], SLENDER * unit
+    b, r = m.bodies[i], thickness(m, unit)
+    part = next((o.bodies.index(b.name) for o in m.outlines if b.name in o.bodies), None)
+    if part is not None:  # of a beam, which is drawn as a whole: the joint that carries it, and what is welded to nodes
+        if part == 0:
+            return _joint(m.joints[i], i, m.parent[i], r)
+        return _lump(b, i, r, unit) if m.joints[i].kind.startswith(PREFIX) and b.mass > 0.0 else []
     ends = [j.point for j in m.joints if j.parent == b.name]
     ends += [f.point for f in m.frames.values() if f.body == b.name and f.name not in b.links]
     bars = [e for e in dict.fromkeys(ends) if np.linalg.norm(e) > 0.5 * r]

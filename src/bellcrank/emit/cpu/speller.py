@@ -114,8 +114,10 @@ class Speller:
         after = ["%then", *(f"%next_{n}" for n in self.inputs)] if self.first else []
         return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
 
-    def function(self, name: str) -> str:
-        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own."""
+    def function(self, name: str, apart: bool = False) -> str:
+        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own. apart:
+        whoever calls it has called them, each for several blocks, so that its code is fetched once for all of these.
+        """
         w, parameters, out, done = self.w, self.parameters(), [], ""
         last = {n.serial: k for k, piece in enumerate(self.pieces) for item in piece for n in self.reads(item)}
         if self.first:
@@ -127,7 +129,8 @@ class Speller:
             self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
             if k + 1 < len(self.pieces):
                 out.append(self._defined(f"{name}_{k}", parameters, self._body()))
-        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(self.pieces) - 1))
+        before = [] if apart else range(len(self.pieces) - 1)
+        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in before)
         if self.packed:
             body = calls + self._body()
             return "\n".join([*out, self._defined(name, parameters, self._needed() + body)])

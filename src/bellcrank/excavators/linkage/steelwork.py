@@ -27,10 +27,11 @@ def steelwork(given: Mapping[str, Any], lugs: Mapping[str, int], carried: Mappin
     mass = float(bare.M[1::6, 1::6].sum())
     frame = _frame(given, replace(steel, density=steel.density * given["mass"] / mass))
     places = {name: frame.corners[corner] for name, corner in lugs.items()}
-    return flexible(
+    found = flexible(
         *(frame.K, frame.M, frame.nodes, places),
         modes=MODES, below=below, directions=IN_PLANE, supports=HINGED, loads=carried,
     )  # fmt: skip
+    return replace(found, pieces=frame.pieces)
 
 
 def _frame(given: Mapping[str, Any], material: Material) -> Crooked:

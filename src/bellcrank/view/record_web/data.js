@@ -15,6 +15,7 @@ for (const column of D.columns) column.values = unpacked(column.values, Float64A
 if (D.replay) {
   D.replay.t = unpacked(D.replay.t, Float64Array);
   D.replay.poses = unpacked(D.replay.poses, Float32Array);
+  D.replay.bends = unpacked(D.replay.bends, Float32Array);
 }
 if (D.ground) {
   D.ground.t = unpacked(D.ground.t, Float64Array);

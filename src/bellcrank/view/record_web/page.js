@@ -94,6 +94,7 @@ function listenStage() {
     $("follow").setAttribute("aria-pressed", String(following));
     redraw();
   };
+  listenBending();
   $("trace").append(made("option", "none", { value: -1 }));
   D.replay.frames.forEach((frame, i) => $("trace").append(made("option", frame.name, { value: i })));
   $("trace").value = traceFrame;

@@ -39,9 +39,9 @@ function drawStage() {
   const [g, w, h] = sized(stage);
   g.fillStyle = ink.paper;
   g.fillRect(0, 0, w, h);
-  const poses = D.replay.bodies.map((_, i) => poseAt(i, now.t));
+  const bends = REPLAY_BENT ? bentAt(now.t) : [], poses = scaled(D.replay.bodies.map((_, i) => poseAt(i, now.t)), bends);
   if (following) eye.target = add(poses[0].p, offset);
-  const camera = projector(w, h), all = [...MESHES, ...rods(poses)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
+  const camera = projector(w, h), all = [...MESHES, ...rods(poses), ...beamMeshes(poses, bends)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
   const high = dot(camera.at, UP) > 0;
   drawGrid(g, camera);
   if (high) drawShadow(g, camera, all, world);
@@ -113,8 +113,8 @@ function drawFaces(g, camera, meshes, world, poses, more) {
         if (seen[i][2] <= camera.near) return;
         depth += seen[i][2];
       }
-      const light = 0.5 + 0.5 * dot(n, LIGHT);
-      all.push({ depth: depth / face.length - nearer, points: face.map((i) => seen[i]), colour: palette[Math.round(light * (STEPS - 1))] });
+      const light = 0.5 + 0.5 * dot(n, LIGHT), own = m.colours ? (painted[m.colours[f]] ??= shadesOf(m.colours[f])) : palette;
+      all.push({ depth: depth / face.length - nearer, points: face.map((i) => seen[i]), colour: own[Math.round(light * (STEPS - 1))] });
     });
   });
   all.sort((a, b) => b.depth - a.depth);

@@ -1,0 +1,102 @@
+"""What beams look like and carry (model/outline.py), in the world at the zero configuration: of beams with modes, of
+structures made of beams, and of chains of rigid pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, brief
+from bellcrank.formats.beams import Placed
+from bellcrank.formats.numbers import number
+from bellcrank.model.outline import LOADS, Outline, Section, Slice
+from bellcrank.model.parts import Array, matrix, triple
+from bellcrank.quoting import refused
+from bellcrank.structures.modes import Moments
+from bellcrank.structures.slices import Piece, cut, drawn, section
+
+STILL = (0.0, 0.0, 0.0)
+
+
+def named(where: str, given: Any, nodes: Any) -> dict[str, float]:
+    """Sections as asked for, {name: part of the length}."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{where}: sections is {brief(given)}; expected {{name: part of the length}}.")
+    for name, s in given.items():
+        if not name or refused(name):
+            raise ModelError(f"{where}: the section {refused(name) or 'has an empty name'}.")
+        if name in nodes:
+            raise ModelError(f'{where}: a node is called "{name}" already; give the section another name.')
+        if not 0.0 <= number(s, where, f'section "{name}"') <= 1.0:
+            raise ModelError(f'{where}: section "{name}" is at {s:g}; expected the part of its length, 0 to 1.')
+    return {name: float(s) for name, s in given.items()}
+
+
+def of_modes(
+    name: str, found: Moments, R: Array, start: Array, joint: str, sections: Mapping[str, float]
+) -> Outline | None:
+    """joint: the one that has the modes as its coordinates. None where nothing is known of what the body is made of."""
+    if not found.pieces:
+        if sections:
+            raise ModelError(
+                f'flexible "{name}": sections is {brief(sections)}, and matrices do not say what it is made of; '
+                "expected a structure of beams."
+            )
+        return None
+    modes = len(found.omega)
+    coordinates = (joint,) if modes == 1 else tuple(f"{joint}.mode{k + 1}" for k in range(modes))
+
+    def placed(s: Slice) -> Slice:
+        return replace(s.seen_from(name, R, start), coordinates=coordinates)
+
+    shapes = found.displacements
+    slices = tuple(placed(s) for piece in found.pieces for s in drawn(piece, shapes))
+    asked = tuple(Section(x, placed(cut(*_at(found.pieces, shapes, s)))) for x, s in sections.items())
+    return Outline(name, (name, *(f"{name}.{node}" for node in found.nodes)), slices, asked)
+
+
+def _at(pieces: tuple[Piece, ...], shapes: Array, s: float) -> tuple[Piece, Array, float]:
+    """The piece at the part s of the whole way, and the part of it."""
+    ends = np.cumsum([piece.beam.length for piece in pieces])
+    i = min(int(np.searchsorted(ends, s * ends[-1] - 1e-12)), len(pieces) - 1)
+    length = pieces[i].beam.length
+    return pieces[i], shapes, float(np.clip((s * ends[-1] - ends[i] + length) / length, 0.0, 1.0))
+
+
+def of_chain(p: Placed, pieces: list[str], bodies: list[str], sections: Mapping[str, float]) -> Outline:
+    """pieces: the rigid ones in a row; bodies: all of them."""
+    n = p.beam.elements
+    at = [0.0, *((i + 0.5) / n for i in range(n)), 1.0]
+    bodies_at = [pieces[0], *pieces[1:], pieces[-1]]
+    slices = tuple(_rigid(p, s, body) for s, body in zip(at, bodies_at, strict=True))
+
+    def piece(s: float) -> str:
+        return pieces[min(int(s * n + 0.5), n)]
+
+    asked = tuple(Section(name, _rigid(p, s, piece(s))) for name, s in sections.items())
+    return Outline(p.name, tuple(bodies), slices, asked)
+
+
+def _rigid(p: Placed, s: float, body: str) -> Slice:
+    """Loads between two elastic joints lie on the line through them, and at the ends on that of the nearest two."""
+    n = p.beam.elements
+    i = int(np.clip(np.floor(s * n + 0.5), 1, max(n - 1, 1)))  # the joint before
+    share = (s * n + 0.5 - i) if n > 1 else 0.0
+    names, rows = [], []
+    for joint, weight in ((i, 1.0 - share), (i + 1, share)):
+        for motion in p.motions if weight else ():
+            row = np.zeros(6)
+            row[p.order.index(motion)] = weight * p.spring(joint, motion)
+            names.append(f"{p.name}.{joint}.{motion}")
+            rows.append(tuple(row.tolist()))
+    still = (STILL,) * len(names)
+    assert len(p.order) == len(LOADS)
+    return Slice(
+        body, triple(p.at(s * p.beam.length)), matrix(p.R), *section(p.beam, s), tuple(names), still, still, tuple(rows)
+    )  # fmt: skip

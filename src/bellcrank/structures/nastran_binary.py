@@ -1,0 +1,109 @@
+"""Nastran's OUTPUT4 files, unformatted: the same as in nastran_op4.py as records of Fortran, each between two counts of
+its bytes. Words have four bytes, or eight where the first record has 48; either end may come first.
+
+    NCOL NROW FORM TYPE NAME                 of 24 or 48 bytes
+    ICOL IROW NW, and NW words               dense: numbers from row IROW; sparse: strings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellcrank.errors import ReadError
+from bellcrank.structures.matrix_market import MOST, Array
+from bellcrank.structures.nastran_op4 import SHIFT, chosen
+
+CUT = "it was cut short, or is no OUTPUT4 file. Write it again."
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a file is written: "<" or ">", bytes of a word."""
+
+    end: str
+    word: int
+
+    def integers(self, data: bytes) -> list[int]:
+        return [int(x) for x in np.frombuffer(data, f"{self.end}i{self.word}")]
+
+    def reals(self, data: bytes, words: int) -> Array:
+        return np.frombuffer(data, f"{self.end}f{self.word * words if self.word == 4 else 8}").astype(float)
+
+
+def binary_op4(where: str, data: bytes, name: str | None = None) -> Array:
+    """The matrix of that name, or the only one."""
+    kind = _kind(where, data)
+    return chosen(where, dict(_matrices(where, list(_records(where, data, kind)), kind)), name)
+
+
+def _kind(where: str, data: bytes) -> Kind:
+    for end in "<>":
+        count = int(np.frombuffer(data[:4], f"{end}i4")[0]) if len(data) >= 4 else 0
+        if count in (24, 48):
+            return Kind(end, count // 6)
+    raise ReadError(f"{where}: is binary and does not begin with the head of a matrix: {CUT}")
+
+
+def _records(where: str, data: bytes, kind: Kind) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        count = int(np.frombuffer(data[at : at + 4], f"{kind.end}i4")[0]) if at + 4 <= len(data) else -1
+        end = at + 4 + count
+        if count < 0 or end + 4 > len(data) or data[end : end + 4] != data[at : at + 4]:
+            raise ReadError(f"{where}: a record at byte {at} does not end as it begins: {CUT}")
+        yield data[at + 4 : end]
+        at = end + 4
+
+
+def _matrices(where: str, records: list[bytes], kind: Kind) -> Iterator[tuple[str, Array]]:
+    at = 0
+    while at < len(records):
+        name, A, words, big = _head(where, records[at], kind)
+        at += 1
+        while True:
+            if at == len(records) or len(records[at]) < 3 * kind.word:
+                raise ReadError(f'{where}: ends inside of matrix "{name}": {CUT}')
+            column, row, _ = kind.integers(records[at][: 3 * kind.word])
+            body = records[at][3 * kind.word :]
+            at += 1
+            if column > A.shape[1]:
+                break
+            try:
+                for first, values in [(row, body)] if row else _strings(body, kind, big):
+                    found = kind.reals(values, words)
+                    if not 1 <= first <= len(A) - len(found) + 1 or column < 1:
+                        raise ValueError
+                    A[first - 1 : first - 1 + len(found), column - 1] = found
+            except ValueError:
+                raise ReadError(f'{where}: column {column} of matrix "{name}" does not fit into it: {CUT}') from None
+        yield name, A
+
+
+def _head(where: str, record: bytes, kind: Kind) -> tuple[str, Array, int, bool]:
+    if len(record) != 6 * kind.word:
+        raise ReadError(f"{where}: a matrix begins with {len(record)} bytes; expected {6 * kind.word}: {CUT}")
+    columns, rows, _, what = kind.integers(record[: 4 * kind.word])
+    name = record[4 * kind.word :].decode("ascii", errors="replace").strip().upper()
+    if not name.isprintable():
+        raise ReadError(f"{where}: the name of a matrix is no text: {CUT}")
+    if what not in (1, 2):
+        raise ReadError(f'{where}: matrix "{name}" is of type {what}; expected a real one, of type 1 or 2.')
+    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST:
+        raise ReadError(f'{where}: matrix "{name}" is {abs(rows)} x {columns}; expected one that can be made dense.')
+    return name, np.zeros((abs(rows), columns)), what, rows < 0
+
+
+def _strings(body: bytes, kind: Kind, big: bool) -> Iterator[tuple[int, bytes]]:
+    """(first row, its numbers) of a sparse column."""
+    at, word = 0, kind.word
+    while at < len(body):
+        head = kind.integers(body[at : at + word * (2 if big else 1)])
+        length, row = (head[0] - 1, head[1]) if big else (head[0] // SHIFT - 1, head[0] % SHIFT)
+        at += word * len(head)
+        if length < 1 or at + word * length > len(body):
+            raise ValueError
+        yield row, body[at : at + word * length]
+        at += word * length

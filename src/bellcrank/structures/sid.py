@@ -1,0 +1,227 @@
+"""Bodies that bend from Wallrapp's standard input data, and back: what SIMPACK, NEWEUL-M2 and others exchange.
+
+They have the numbers of our kinetic energy (docs/flexible.md) under other names, so nothing is lost on the way:
+
+    mdCM  h + A_k n_k           Ct  A_k + E_kl n_l          Me  M_kl           Gr_k   2 (tr B_k 1 - B_k^T)
+    J     I + I1_k n_k          Cr  C0_k + C1_kl n_l        Ke, De             Oe_k   -I1_k / 2 - I2_kl n_l
+    phi   shift_k + second_kl n_l, psi  turn_k, of every node
+
+J has the elements 11 22 33 12 13 23, Oe those of w1^2 w2^2 w3^2 w1w2 w2w3 w1w3. Stiffening by a preload (ksigma) is not
+ours, and terms of a higher order are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bellcrank.atomic_file import write_text
+from bellcrank.errors import ModelError, ReadError, brief
+from bellcrank.structures.beam import Array
+from bellcrank.structures.modes import Moments, cross_matrix
+from bellcrank.structures.reduction import Reduction, modes_of
+from bellcrank.structures.sid_text import Block, Taylor, blocks, fortran, number, taylor, whole, written
+
+J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+OE_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))
+OE_TWICE = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])  # a product of two different speeds stands there once
+ROUNDING = 1e-9  # of what two modes feel of themselves
+COUPLED = 1e-6  # of the damping of modes: what is more is no modal damping
+
+
+def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
+    """A body that bends from a file of standard input data (.SID_FEM); Builder.flexible places it. interfaces: {name:
+    number of a node}.
+    """
+    where = f'SID file "{path}"'
+    try:
+        lines = Path(path).read_text("ascii", errors="replace").splitlines()
+    except OSError as error:
+        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    modal = blocks(where, lines).find(where, "part").find(where, "modal")
+    head = modal.find(where, "refmod")
+    mass = number(f"{where}: mass", head.words.get("mass", "nothing"))
+    m = whole(where, head, "nelastq")
+    if mass <= 0.0 or m < 1:
+        raise ReadError(f"{where}: has a mass of {mass:g} kg and {m} modes; expected more than nought of both.")
+    shapes = {"mdCM": (3, 1), "J": (6, 1), "Ct": (m, 3), "Cr": (m, 3), "Me": (m, m), "Gr": (3, 3 * m), "Oe": (m, 6)}
+    given = {name: taylor(where, modal.find(where, name), shape, m) for name, shape in shapes.items()}
+    given |= {name: taylor(where, modal.find(where, name), (m, m), m) for name in ("Ke", "De", "ksigma")}
+    if given["ksigma"].m0.any():
+        raise ReadError(f"{where}: ksigma is not nought: it stands under a preload, which a body here does not have.")
+    nodes = _nodes(where, modal.find(where, "frame"), m, interfaces)
+    return _made(where, mass, given, nodes)
+
+
+def _nodes(where: str, frame: Block, m: int, interfaces: Mapping[str, int]) -> dict[str, tuple[Taylor, Taylor, Taylor]]:
+    """origin, phi and psi of each interface."""
+    if not isinstance(interfaces, Mapping) or not interfaces:
+        raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: number of a node}}.")
+    known = {b.value: b for b in frame.blocks if b.name.lower() == "node"}
+    away = {name: n for name, n in interfaces.items() if str(n) not in known}
+    if away:
+        raise ModelError(f"{where}: has no node {brief(away)}; it has {brief(list(known))}.")
+    found = {}
+    for name, n in interfaces.items():
+        node = known[str(n)]
+        parts = (taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m)))
+        found[name] = tuple(parts)
+    return found  # type: ignore[return-value]
+
+
+def _made(where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[str, tuple[Taylor, ...]]) -> Moments:
+    m = len(given["Me"].m0)
+    omega, X = _modes(where, given["Ke"].m0, given["Me"].m0)
+    M = X.T @ given["Me"].m0 @ X
+    damping = X.T @ given["De"].m0 @ X
+    if np.abs(damping - np.diag(np.diag(damping))).max() > COUPLED * max(np.abs(damping).max(), 1e-300):
+        raise ReadError(f"{where}: its damping couples modes; expected modal damping, or Rayleigh's.")
+    A, C0 = X.T @ given["Ct"].m0, X.T @ given["Cr"].m0
+    E = _twice(X, given["Ct"].m1)
+    E = (E + np.swapaxes(E, 0, 1)) / 2
+    B = np.einsum("kij,kl->lij", _first(given["Gr"].m0, m), X)
+    # what Gr leaves to rounding, angular momentum says exactly
+    B = B + np.stack([-cross_matrix(x / 2) for x in C0 - _vee(B)])
+    S = _second_moments(_twice(X, -given["Oe"].m1 / OE_TWICE))
+    C1 = _twice(X, given["Cr"].m1)
+    odd, even = (C1 - np.swapaxes(C1, 0, 1)) / 2, (C1 + np.swapaxes(C1, 0, 1)) / 2
+    D = M[:, :, None, None] * np.eye(3) / 3 + _antisymmetric(-odd)
+    F = S - M[:, :, None, None] * np.eye(3) / 3 + _antisymmetric(even)
+    places = {name: origin.m0[:, 0] for name, (origin, _, _) in nodes.items()}
+    ends = {
+        name: (X.T @ phi.m0.T, X.T @ psi.m0.T, np.einsum("ikj,kl,jm->lmi", phi.m1, X, X))
+        for name, (_, phi, psi) in nodes.items()
+    }
+    grid = np.array(list(places.values()))
+    shift, turn = (np.stack([end[i].T for end in ends.values()]) for i in (0, 1))
+    rows = np.concatenate([shift, turn], axis=1).reshape(6 * len(grid), m)
+    found = Reduction(rows / np.sqrt(np.diag(M)), omega, np.zeros(m), A**2 / mass / np.diag(M)[:, None])
+    inertia = _symmetric(given["J"].m0[:, 0], _order(given["J"], B, X))
+    com = given["mdCM"].m0[:, 0] / mass
+    blank = np.zeros((len(grid), 6))
+    own = np.diag(damping)
+    return Moments(mass, com, inertia, omega, A, B, D, E, F, ends, places, found, grid, shift, turn, blank, (), own)
+
+
+def _modes(where: str, K: Array, M: Array) -> tuple[Array, Array]:
+    """Frequencies, and the mixture of modes that has them: as they are where they do not feel each other."""
+    K, M = (K + K.T) / 2, (M + M.T) / 2
+    if np.any(np.diag(M) <= 0.0) or not (_diagonal(K) and _diagonal(M)):
+        square, X = modes_of(K, M)
+    else:
+        square, X = np.diag(K) / np.diag(M), np.eye(len(K))
+    if square.min() <= 0.0:
+        raise ReadError(f"{where}: a mode has no stiffness. Rigid motions are the joint's: leave them out.")
+    return np.sqrt(square), X
+
+
+def _diagonal(X: Array) -> bool:
+    """But for rounding."""
+    size = np.sqrt(np.abs(np.diag(X)))
+    return bool(np.all(np.abs(X - np.diag(np.diag(X))) <= ROUNDING * np.outer(size, size)))
+
+
+def _twice(X: Array, terms: Array) -> Array:
+    """Of terms (k, l, ...) of two modes, those of mixed ones."""
+    return np.asarray(np.einsum("kl...,km,ln->mn...", terms, X, X))
+
+
+def _first(Gr: Array, m: int) -> Array:
+    """B_k from 2 (tr B 1 - B^T)."""
+    found = []
+    for k in range(m):
+        G = Gr[:, 3 * k : 3 * k + 3]
+        found.append(np.trace(G) / 4 * np.eye(3) - G.T / 2)
+    return np.array(found)
+
+
+def _vee(X: Array) -> Array:
+    rows = [X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0]]
+    return np.stack(rows, axis=-1)
+
+
+def _antisymmetric(v: Array) -> Array:
+    """Matrices X with _vee(X) = v."""
+    X = np.zeros((*v.shape[:-1], 3, 3))
+    for i, (a, b) in enumerate(((1, 2), (2, 0), (0, 1))):
+        X[..., a, b], X[..., b, a] = v[..., i] / 2, -v[..., i] / 2
+    return X
+
+
+def _second_moments(I2: Array) -> Array:
+    """S of tr(S) 1 - S, from its six elements in the order of Oe; of two modes both ways."""
+    I = np.zeros((*I2.shape[:2], 3, 3))
+    for e, (a, b) in enumerate(OE_ORDER):
+        I[..., a, b] = I[..., b, a] = I2[..., e]
+    I = (I + np.swapaxes(I, 0, 1)) / 2
+    return np.asarray(np.trace(I, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) / 2 - I)
+
+
+def _order(J: Taylor, B: Array, X: Array) -> tuple[tuple[int, int], ...]:
+    """Some write the elements 23 and 13 of J in the other order: how J changes with the modes tells."""
+    S = B + np.swapaxes(B, -1, -2)
+    slopes = np.trace(S, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - S
+    given = X.T @ J.m1[:, :, 0].T
+    off = [float(np.abs(given - np.stack([slopes[:, a, b] for a, b in o], axis=-1)).max()) for o in (J_ORDER, OE_ORDER)]
+    return J_ORDER if off[0] <= off[1] else OE_ORDER
+
+
+def _symmetric(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
+    I = np.zeros((3, 3))
+    for x, (a, b) in zip(six, order, strict=True):
+        I[a, b] = I[b, a] = x
+    return I
+
+
+def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float = 0.0) -> None:
+    """The body as standard input data; its nodes count from 1 in the order of its interfaces. damping: of each mode, as
+    a part of critical.
+    """
+    s, m = structure, len(structure.omega)
+    M = np.einsum("klii->kl", s.D)
+    S1, S2 = s.B + np.swapaxes(s.B, -1, -2), s.D + (s.F + np.swapaxes(s.F, -1, -2)) / 2
+    I1, I2 = (np.trace(x, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - x for x in (S1, S2))
+    I2 = (I2 + np.swapaxes(I2, 0, 1)) / 2
+    C1 = _vee(np.swapaxes(s.D, 0, 1)) + _vee(s.F)
+    Gr = np.hstack([2 * (np.trace(B) * np.eye(3) - B.T) for B in s.B])
+    Ge = np.hstack([C1[:, k] - C1[k] for k in range(m)])
+    none = np.zeros((m, m, m))
+    own = np.diag(M) * 2 * damping * s.omega + (s.damping if len(s.damping) else 0.0)
+    lines = [f"{len(s.nodes):5d}{m:5d}    :No. nodes, No. modes: written by Bellcrank", " part", "      new modal ="]
+    lines += ["           refmod", f"                mass = {fortran(s.mass)}", f"                nelastq = {m}"]
+    lines += [
+        f"                ielastq ({k + 1:4d}) = mode {k + 1}: {f:.6g} Hz" for k, f in enumerate(s.omega / 2 / np.pi)
+    ]
+    lines += ["           end refmod", "           frame"]
+    for n, (place, (shift, turn, second)) in enumerate(zip(s.places.values(), s.nodes.values(), strict=True), 1):
+        lines += [f"                new node = {n}", "                     rframe = body ref"]
+        turns = np.stack([cross_matrix(t) for t in turn], axis=1)
+        for name, m0, m1 in (
+            ("origin", place[:, None], shift.T[:, :, None]),
+            ("phi", shift.T, np.einsum("kli->ikl", second)),
+            ("psi", turn.T, np.zeros((3, m, m))),
+            ("AP", np.eye(3), turns),
+        ):
+            lines += written(name, m0, m1, 21)
+        lines.append("                end node")
+    lines.append("           end frame")
+    six = np.stack([I1[:, a, b] for a, b in J_ORDER])[:, :, None]
+    for name, m0, m1 in (
+        ("mdCM", s.mass * s.com[:, None], s.A.T[:, :, None]),
+        ("J", np.array([[s.inertia[a, b]] for a, b in J_ORDER]), six),
+        ("Ct", s.A, s.E),
+        ("Cr", _vee(s.B), C1),
+        ("Me", M, none),
+        ("Gr", Gr, np.zeros((3, m, 3 * m))),
+        ("Ge", Ge, np.zeros((m, m, 3 * m))),
+        ("Oe", -np.stack([I1[:, a, b] for a, b in OE_ORDER], -1) * OE_TWICE / 2,
+         -np.stack([I2[..., a, b] for a, b in OE_ORDER], -1) * OE_TWICE),
+        ("ksigma", np.zeros((m, m)), none),
+        ("Ke", np.diag(np.diag(M) * s.omega**2), none),
+        ("De", np.diag(own), none),
+    ):  # fmt: skip
+        lines += written(name, m0, m1, 11)
+    write_text(Path(path), "\n".join([*lines, "      end modal", " end part", ""]), "Call write_sid()")

@@ -1,0 +1,130 @@
+"""Wallrapp's standard input data as text: blocks "NAME ... end NAME" of polynomials of the modal coordinates.
+
+    order nrow ncol nq nqn structure         structure: 0 nothing, 1 diagonal, 2 symmetric, 3 any, 4 ones
+    m0(i, j)  m1(i, k, j)                    M(q) = m0 + sum q_k m1[:, k, :]; what is not written is nought
+
+O. Wallrapp, Standardization of flexible body modeling in multibody system codes, Mech. Struct. Mach. 22 (3), 1994.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bellcrank.errors import ReadError, brief
+from bellcrank.structures.beam import Array
+
+HEADS = ("order", "nrow", "ncol", "nq", "nqn", "structure")
+ENTRY = re.compile(r"(m[01n])\s*\(([\s\d,]+)\)$", re.IGNORECASE)
+LARGEST = 100_000  # entries of a polynomial
+
+
+@dataclass(frozen=True)
+class Taylor:
+    m0: Array  # rows x columns
+    m1: Array  # rows x coordinates x columns
+
+
+@dataclass
+class Block:
+    name: str
+    value: str = ""
+    words: dict[str, str] = field(default_factory=dict)  # KEY = VALUE
+    blocks: list[Block] = field(default_factory=list)
+
+    def find(self, where: str, name: str) -> Block:
+        found = [b for b in self.blocks if b.name.lower() == name.lower()]
+        if not found:
+            raise ReadError(f'{where}: block "{self.name}" has no "{name}": it was cut short, or is no SID file.')
+        return found[0]
+
+
+def blocks(where: str, lines: Sequence[str]) -> Block:
+    """All blocks of a file; the first line is a title."""
+    top = Block("file")
+    stack = [top]
+    for i, line in enumerate(lines[1:], 2):
+        key, _, value = (x.strip() for x in line.partition("="))
+        if not key:
+            continue
+        if key.lower().startswith("end "):
+            name = key[4:].strip()
+            if len(stack) == 1 or stack[-1].name.lower() != name.lower():
+                raise ReadError(f'{where}: line {i} is "{brief(key)}"; expected "end {stack[-1].name}".')
+            stack.pop()
+        elif key.lower().startswith("new ") or not line.count("="):
+            made = Block(key.removeprefix("new ").strip(), value)
+            stack[-1].blocks.append(made)
+            stack.append(made)
+        else:
+            stack[-1].words[" ".join(key.split())] = value
+    if len(stack) > 1:
+        raise ReadError(f'{where}: ends inside of "{stack[-1].name}": it was cut short. Write it again.')
+    return top
+
+
+def number(where: str, text: str) -> float:
+    try:
+        found = float(text.replace("D", "E").replace("d", "e"))
+    except ValueError:
+        raise ReadError(f"{where}: {brief(text)} is no number.") from None
+    if not np.isfinite(found):
+        raise ReadError(f"{where}: {brief(text)} is not finite.")
+    return found
+
+
+def whole(where: str, block: Block, key: str) -> int:
+    words = {k.lower(): v for k, v in block.words.items()}
+    found = number(f'{where}: "{key}" of "{block.name}"', words.get(key.lower(), "nothing"))
+    if found != int(found) or not 0 <= found <= LARGEST:
+        raise ReadError(f'{where}: "{key}" of "{block.name}" is {found:g}; expected a whole number.')
+    return int(found)
+
+
+def taylor(where: str, block: Block, shape: tuple[int, int], modes: int) -> Taylor:
+    """The polynomial in a block, which must have that shape."""
+    _, rows, columns, q, _, structure = (whole(where, block, key) for key in HEADS)
+    if (rows, columns) != shape or q != modes:
+        raise ReadError(
+            f'{where}: "{block.name}" is {rows} x {columns} with {q} coordinates; expected {shape[0]} x {shape[1]} '
+            f"with {modes}."
+        )
+    m0, m1 = np.zeros(shape), np.zeros((rows, modes, columns))
+    if structure == 4:
+        m0 = np.eye(rows, columns)
+    for key, value in block.words.items():
+        entry = ENTRY.match(key)
+        if entry is None:
+            continue
+        at = tuple(int(x) - 1 for x in entry[2].split(","))
+        into = {"m0": m0, "m1": m1}.get(entry[1].lower())
+        if into is None:
+            raise ReadError(f'{where}: "{block.name}" has terms of a higher order ({key}); expected m0 and m1.')
+        if len(at) != into.ndim or any(not 0 <= i < n for i, n in zip(at, into.shape, strict=True)):
+            raise ReadError(f'{where}: {key} of "{block.name}" is outside of {into.shape}.')
+        into[at] = number(f'{where}: {key} of "{block.name}"', value)
+    if structure == 2 and not np.array_equal(m0, m0.T):
+        m0 = np.where(m0 == 0.0, m0.T, m0)  # half of it was written
+    return Taylor(m0, m1)
+
+
+def written(name: str, m0: Array, m1: Array, indent: int) -> list[str]:
+    """A block; m1 is rows x coordinates x columns."""
+    pad, inner = " " * indent, " " * (indent + 4)
+    rows, q, columns = m1.shape
+    structure = 3 if m0.any() or m1.any() else 0
+    order = 1 if m1.any() else 0
+    values: Mapping[str, int] = dict(zip(HEADS, (order, rows, columns, q, 0, structure), strict=True))
+    lines = [f"{pad}{name}", *(f"{inner}{key:<22}= {value:4d}" for key, value in values.items())]
+    for i, j in np.argwhere(m0):
+        lines.append(f"{inner}{f'm0({i + 1:3d},{j + 1:3d})':<22}= {fortran(m0[i, j])}")
+    for i, k, j in np.argwhere(m1):
+        lines.append(f"{inner}{f'm1({i + 1:3d},{k + 1:3d},{j + 1:3d})':<22}= {fortran(m1[i, k, j])}")
+    return [*lines, f"{pad}end {name}"]
+
+
+def fortran(x: float) -> str:
+    return f"{x:.16E}".replace("E", "D")

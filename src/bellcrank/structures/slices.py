@@ -1,0 +1,96 @@
+"""Sections along a beam: how each moves with the modes, and what it carries.
+
+Loads through a section come from the nodal forces of the element that ends there (or that it lies in), K_e d: for loads
+at the nodes these are in equilibrium to the last digit, however the beam tapers. Between the nodes they change evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bellcrank.model.outline import Slice
+from bellcrank.model.parts import matrix, triple
+from bellcrank.structures.beam import Array, Beam
+from bellcrank.structures.section import Profile, Section
+
+SIDES = 12  # of what is round
+MOST = 40  # slices of a piece that are drawn
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A beam in a structure: where it starts, its x, y and z as columns of R, and which node is its first."""
+
+    beam: Beam
+    R: Array
+    start: Array
+    first: int = 0
+
+
+def straight(beam: Beam) -> Piece:
+    return Piece(beam, np.eye(3), np.zeros(3))
+
+
+def drawn(piece: Piece, shapes: Array) -> list[Slice]:
+    """Slices from its start to its end. shapes: six displacements a node x modes, of the whole structure."""
+    n = piece.beam.elements
+    return [cut(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MOST))] + (
+        [cut(piece, shapes, 1.0)] if n % -(-n // MOST) else []
+    )
+
+
+def cut(piece: Piece, shapes: Array, s: float) -> Slice:
+    """The section at the part s of the piece's length; its body and coordinates are for the caller to say."""
+    beam, R = piece.beam, piece.R
+    e = min(max(math.ceil(s * beam.elements - 1e-9) - 1, 0), beam.elements - 1)
+    node = piece.first + e
+    along = np.kron(np.eye(4), R.T)
+    d = along @ shapes[6 * node : 6 * node + 12]
+    inside = s * beam.elements - e
+    shift, turn, _ = beam.functions(e, inside)
+    forces = beam.stiffness(e) @ d
+    loads = (1 - inside) * -forces[:6] + inside * forces[6:]
+    point = piece.start + R[:, 0] * s * beam.length
+    return Slice(
+        "", triple(point), matrix(R), *section(beam, s), (),
+        tuple(map(triple, (R @ shift @ d).T)), tuple(map(triple, (R @ turn @ d).T)),
+        tuple(tuple(map(float, row)) for row in loads.T),
+    )  # fmt: skip
+
+
+def section(
+    beam: Beam, s: float
+) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float, float], ...], bool]:
+    """Corners, fibres and whether it is round, for a Slice."""
+    found = beam.at(s)
+    if isinstance(found, Section) and found.shape in ("circle", "tube"):
+        angles = [2 * math.pi * (k + 0.5) / SIDES for k in range(SIDES)]
+        r = found.dimensions[0] / 2
+        corners = [(r * math.cos(a), r * math.sin(a)) for a in angles]
+        I = found.numbers.Iy
+        return _pairs(corners), tuple((1 / found.numbers.area, z / I, -y / I) for y, z in corners), True
+    if isinstance(found, Section) and found.shape in ("rectangle", "box"):
+        w, h = found.dimensions[0] / 2, found.dimensions[1] / 2
+        corners, n = _rectangle(w, h), found.numbers
+        return _pairs(corners), tuple((1 / n.area, z / n.Iy, -y / n.Iz) for y, z in corners), False
+    # Known by its numbers only: a rectangle with the same radii of gyration, or a slender one.
+    area, Iy, Iz = (found.rhoA, found.rhoIy, found.rhoIz) if isinstance(found, Profile) else _numbers(found)
+    w, h = (math.sqrt(3 * I / area) if I > 0.0 else beam.length / 100 for I in (Iz, Iy))
+    return _pairs(_rectangle(w, h)), (), False
+
+
+def _rectangle(w: float, h: float) -> list[tuple[float, float]]:
+    """From half its width and height, with the middles of its sides: colours change there."""
+    return [(-w, -h), (0.0, -h), (w, -h), (w, 0.0), (w, h), (0.0, h), (-w, h), (-w, 0.0)]
+
+
+def _numbers(found: Section) -> tuple[float, float, float]:
+    n = found.numbers
+    return n.area, n.Iy, n.Iz
+
+
+def _pairs(corners: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    return tuple((float(y), float(z)) for y, z in corners)

@@ -1,0 +1,104 @@
+"""Bodies that bend from a mesh of tetrahedra: scikit-fem assembles stiffness and mass, and bc.flexible reduces them.
+
+Displacements are quadratic in every tetrahedron: linear ones are far too stiff against bending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, brief
+from bellcrank.extras import extra
+from bellcrank.structures.beam import Array
+from bellcrank.structures.matrices import flexible
+from bellcrank.structures.modes import Moments
+from bellcrank.structures.section import Material
+
+
+def solid(
+    mesh: Any, material: Material, interfaces: Mapping[str, Callable[[Array], Array] | Any], modes: int = 8, **more: Any
+) -> Moments:
+    """A body of tetrahedra; Builder.flexible places it.
+
+    mesh: an skfem.MeshTet, or (points, cells) as meshio has them: (n, 3) in metres, and (m, 4). interfaces: {name:
+    function of the places of all nodes, (n, 3), that says which of them move as one rigid piece}; the first is the
+    reference, which the body's frame moves with. modes and the rest: as of bc.flexible.
+    """
+    fem = extra("skfem", "mesh", "a mesh of tetrahedra")
+    made = _mesh(fem, mesh)
+    if not isinstance(material, Material):
+        raise ModelError(f"solid: material is {brief(material)}; expected a Material, such as Material.steel().")
+    if material.nu == 0.5:
+        raise ModelError("solid: nu is 0.5: what cannot be compressed is infinitely stiff here; expected less.")
+    K, M, nodes = _assembled(fem, made, material)
+    if not isinstance(interfaces, Mapping) or not interfaces:
+        raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
+    return flexible(
+        K, M, nodes, {name: _chosen(name, which, nodes) for name, which in interfaces.items()}, modes, **more
+    )
+
+
+def _mesh(fem: Any, given: Any) -> Any:
+    if isinstance(given, fem.MeshTet):
+        made = given
+    else:
+        try:
+            points, cells = given
+            points, cells = np.asarray(points, dtype=float), np.asarray(cells, dtype=int)
+            if points.ndim != 2 or cells.ndim != 2 or points.shape[1] != 3 or cells.shape[1] != 4:
+                raise ValueError
+            if cells.min(initial=0) < 0 or cells.max(initial=-1) >= len(points):
+                raise ValueError
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"solid: mesh is {brief(given)}; expected an skfem.MeshTet, or points (n, 3) and cells (m, 4)."
+            ) from None
+        made = fem.MeshTet(points.T, cells.T)
+    used = np.unique(made.t)
+    if not len(used) or len(used) < made.p.shape[1]:
+        raise ModelError(f"solid: {made.p.shape[1] - len(used)} points of the mesh belong to no tetrahedron.")
+    a, b, c, d = (made.p[:, corner] for corner in made.t)
+    volume = np.einsum("in,in->n", np.cross(b - a, c - a, axis=0), d - a) / 6
+    flat = np.abs(volume) <= 1e-12 * np.ptp(made.p) ** 3
+    if flat.any():
+        raise ModelError(f"solid: tetrahedron {int(np.argmax(flat))} is flat; expected a volume. Mesh it again.")
+    return made
+
+
+def _assembled(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array]:
+    """K and M with three displacements a node, and the nodes: corners, then the middles of edges."""
+    helpers = extra("skfem.helpers", "mesh", "a mesh of tetrahedra")
+    basis = fem.Basis(mesh, fem.ElementVector(fem.ElementTetP2()))
+    shear = material.G
+    spread = material.E * material.nu / ((1 + material.nu) * (1 - 2 * material.nu))
+
+    def stiffness(u: Any, v: Any, w: Any) -> Any:
+        a, b = helpers.sym_grad(u), helpers.sym_grad(v)
+        return 2 * shear * helpers.ddot(a, b) + spread * np.einsum("ii...", a) * np.einsum("ii...", b)
+
+    def mass(u: Any, v: Any, w: Any) -> Any:
+        return material.density * helpers.dot(u, v)
+
+    dofs = np.hstack([basis.nodal_dofs, basis.edge_dofs]).T.ravel()  # x y z of each node in a row
+    K, M = (fem.BilinearForm(form).assemble(basis).tocsr()[dofs][:, dofs].tocsc() for form in (stiffness, mass))
+    return K, M, np.ascontiguousarray(basis.doflocs[:, dofs[::3]].T)
+
+
+def _chosen(name: Any, which: Any, nodes: Array) -> Any:
+    if not callable(which):
+        return which
+    try:
+        mask = np.asarray(which(nodes))
+    except Exception as error:
+        raise ModelError(f'solid: interface "{name}" failed: {type(error).__name__}: {error}.') from error
+    if mask.shape != (len(nodes),) or mask.dtype != bool:
+        raise ModelError(
+            f'solid: interface "{name}" gives {brief(mask)}; expected for each of the {len(nodes)} places whether it '
+            "belongs to it, such as lambda p: p[:, 0] < 1e-6."
+        )
+    if not mask.any():
+        raise ModelError(f'solid: interface "{name}" has no nodes: the mesh has none there.')
+    return np.flatnonzero(mask).tolist()
