@@ -18,7 +18,7 @@ from bellcrank.cockpit.plant import Snapshot
 from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
-from bellcrank.ground.contact import Array, Contact
+from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Mechanism
 from bellcrank.record.column import RATES, units
@@ -94,7 +94,7 @@ class Machine:
     look: str = ""  # shapes that the page has for it; else they are made from its joints
     ground: float | None = None  # m, height of the ground; None: below everything
     trace: tuple[str, tuple[float, float, float]] | None = None  # body and point that leave a trace
-    contact: Contact | None = None  # what digs, at the trace's point: the ground is felt by its parameters
+    contact: GroundContact | None = None  # what digs, at the trace's point: the ground is felt by its parameters
     pilots: Mapping[str, Callable[[], Pilot]] = field(default_factory=dict)
     integrator: str = "rk4"
     rate: float = 1000.0

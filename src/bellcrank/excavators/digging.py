@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.forces import Block, Post, Together
-from bellcrank.ground.contact import Contact
+from bellcrank.ground.contact import GroundContact
 from bellcrank.model import Frame, Mechanism
 
 BUCKET = "bucket"
@@ -22,7 +22,7 @@ class Footing:
     from the swing axis and the ground.
     """
 
-    contact: Contact
+    contact: GroundContact
     half: float  # of the length of a track
     sides: tuple[float, float]  # from the middle: where a track begins and ends
     top: float  # of the tracks

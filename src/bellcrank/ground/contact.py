@@ -39,7 +39,7 @@ EXTRA = "load.extra"  # kg besides, by whoever drives
 
 
 @dataclass(frozen=True)
-class Contact:
+class GroundContact:
     """The free numbers of one machine, and the forces and the laden bucket that are made of them."""
 
     tool: Tool
@@ -107,7 +107,7 @@ class Contact:
         return float(h[: len(NEAR)].mean()), float(h[len(NEAR) :].mean())
 
 
-def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SOILS["loam"]) -> Contact:
+def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SOILS["loam"]) -> GroundContact:
     """Free numbers whose nominal values are level ground and an empty bucket.
 
     Before the first look only the edge meets it: ground that nobody digs would carry the bucket's back in its own hole.
@@ -121,7 +121,7 @@ def contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSoil = SO
     at = dict(zip(("x", "y", "z"), tool.centre((x, y, z), 0.0), strict=True))
     numbers |= {f"load.{n}": parameter(f"load.{n}", float(at.get(n, 0.0)), unit) for n, unit in LOAD.items()}
     numbers[EXTRA] = parameter(EXTRA, 0.0, "kg")
-    return Contact(tool, (x, y, z), level, numbers)
+    return GroundContact(tool, (x, y, z), level, numbers)
 
 
 def _ahead(velocity: Place, mouth: Place) -> tuple[float, float]:

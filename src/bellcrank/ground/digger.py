@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.ground.contact import Contact
+from bellcrank.ground.contact import GroundContact
 from bellcrank.ground.field import Ground
 from bellcrank.ground.soils import NamedSoil
 
@@ -17,7 +17,7 @@ SOON = 0.2  # s: of two looks that are further apart nobody knows how fast the e
 class Digger:
     """ground: the field it keeps; values: parameters of the machine's step, as they are now."""
 
-    def __init__(self, contact: Contact, soil: NamedSoil | None = None) -> None:
+    def __init__(self, contact: GroundContact, soil: NamedSoil | None = None) -> None:
         self.contact = contact
         self.ground = Ground(contact.tool, contact.level, soil) if soil else Ground(contact.tool, contact.level)
         self._last: tuple[float, Array] | None = None
