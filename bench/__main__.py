@@ -2,14 +2,13 @@
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
     python -m bench batch one   only some groups: batch, one, python, compile, operations, derivatives,
-                                large, simulation, loops, stepping, flexible, size
+                                large, simulation, loops, stepping, legs, flexible, size
     python -m bench --json F    also writes the figures to F
 
 Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
 tried; the promise is against the first, and the second is printed beside it. Its chains and trees have other numbers
 than ours in the zoo, but as many joints; its time does not depend on the numbers.
-In `simulation`, `loops` and `stepping` they have the same numbers: see bench/simulation.py, bench/loops.py and
-bench/stepping.py.
+In `simulation`, `loops`, `stepping` and `legs` they have the same numbers: see the files of these names.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, flexible, gradients, loops, ours, simulation, size, stepping
+from bench import baseline, flexible, gradients, legs, loops, ours, simulation, size, stepping
 from bench.row import CORE, Row, robot
 
 
@@ -136,6 +135,7 @@ GROUPS = {
     "simulation": simulation.rows,
     "loops": loops.rows,
     "stepping": stepping.rows,
+    "legs": legs.rows,
     "flexible": flexible.rows,
     "size": size.rows,
 }

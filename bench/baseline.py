@@ -98,6 +98,7 @@ def robot_path(name: str) -> Path:
         "panda": "panda.urdf",
         "talos": "talos_reduced.urdf",
         "hyq": "hyq_no_sensors.urdf",
+        "a1": "a1.urdf",
     }
     robots = Path(str(prefix())) / "share" / "example-robot-data" / "robots"
     found = sorted(robots.rglob(files[name]))

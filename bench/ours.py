@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import subprocess
 import sys
@@ -69,8 +70,15 @@ def inputs(m: bc.Mechanism, kernel: bc.Kernel, batch: tuple[int, ...]) -> list[A
     return [np.ascontiguousarray(known[name]) for name in kernel.signature.inputs]
 
 
+RESULTS = 2**22  # bytes of results: what is compared is computing, and peers write none of theirs to memory
+
+
 def batch_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 4096, seconds: float = 0.2) -> float:
-    """ns per state of one call from Python with row-major arrays, into an array that is there already."""
+    """ns per state of one call from Python with row-major arrays, into an array that is there already. Fewer rows where
+    results are large (three matrices of Talos are 35 kB): a core would wait for the memory that they are written to.
+    """
+    one = 8 * sum(math.prod(shape) for shape in kernel.graph.shapes.values())
+    rows = min(rows, max(64, RESULTS // one))
     arrays = inputs(m, kernel, (rows,))
     out = np.empty_like(kernel(*arrays))
     return best(lambda: kernel(*arrays, out=out), seconds) / rows

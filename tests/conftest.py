@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from long_tests import is_long
+from long_tests import long_among
 from skips import summary
 
 # A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
@@ -27,8 +27,9 @@ settings.load_profile(os.environ.get("BELLCRANK_HYPOTHESIS", "fixed"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    long = long_among([item.nodeid for item in items])
     for item in items:
-        if is_long(item.nodeid):
+        if item.nodeid in long:
             item.add_marker(pytest.mark.long)
 
 

@@ -21,6 +21,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.extras import extra
 
 torch = extra("torch", "torch", "bellcrank.torch")
+forward_ad = extra("torch.autograd.forward_ad", "torch", "bellcrank.torch")
 
 _numbers = itertools.count()
 _operators: dict[int, tuple[Any, Function]] = {}  # PyTorch keeps them for ever, and so do we
@@ -36,18 +37,39 @@ def wrap(kernel: Any) -> Callable[..., Any]:
     names, dtype = list(signature.inputs), getattr(torch, signature.dtype)
     nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
 
+    several, run = len(signature.outputs) > 1, kernel.__call__
+
     def call(*args: Any, **named: Any) -> Any:
+        if not named and len(args) == len(names) and _plain(args, dtype):
+            found = run(*[a.numpy() for a in args])
+            return {k: torch.as_tensor(x) for k, x in found.items()} if several else torch.as_tensor(found)
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
             raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
         tensors = _fitting(
             signature, [_tensor(f'{signature.name}: input "{name}"', given[name], dtype) for name in names]
         )
+        if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(a).tangent is not None for a in tensors):
+            raise InputError(f"{signature.name}: forward mode does not go through; take backward(), or kernel.jvp.")
         found = operator(function)(*tensors)
-        return dict(zip(signature.outputs, found, strict=True)) if len(signature.outputs) > 1 else found
+        return dict(zip(signature.outputs, found, strict=True)) if several else found
 
     call.__name__, call.__doc__ = signature.name, signature.doc or signature.name
     return call
+
+
+def _plain(args: Sequence[Any], dtype: Any) -> bool:
+    """Whether these are numbers in memory and nothing else, and nobody in PyTorch watches: no gradient, no transform,
+    no compiler, no mode. Then the operator would only cost its way through the dispatcher.
+    """
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+        return False
+    if torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack():
+        return False
+    for a in args:
+        if type(a) is not torch.Tensor or a.dtype is not dtype or not a.is_cpu or a.requires_grad or a.is_neg():
+            return False
+    return True
 
 
 def _tensor(what: str, x: Any, dtype: Any) -> Any:

@@ -259,3 +259,18 @@ def test_a_row_on_a_singular_configuration_is_no_noise(form: str, integrator: st
     assert np.isnan(run["A0.a"][k]) or abs(run["A0.a"][k]) < 1e-3
     assert np.nanmax(np.abs(run["A0.a"])) < 1e-3
     assert np.isnan(m.forward_dynamics(run.q[k], run.v[k], np.zeros(m.nv))).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
+@pytest.mark.parametrize("step", [5e-4, 2.5e-4])
+def test_no_step_leaps_from_a_singular_configuration(step: float, integrator: str, form: str) -> None:
+    """A step that begins beside one may end anywhere, where nothing looks wrong: it gets across, or says that not."""
+    m, speed = parallelogram(), np.pi / 2
+    q, v = m.assemble({}, {"A0": speed}, fixed=["A0"])
+    q[0] += 0.9 * speed  # 0.1 s before it
+    q, v = m.assemble(q, v, fixed=["A0"])
+    run = bc.simulate(m, 0.2, q, v, form=form, integrator=integrator, step=step, every=step)
+    assert run.stops[0].reason in ("end", "not closed")
+    assert run.stops[0].reason == "end" or form != "minimal"
+    assert np.abs(np.abs(run.v) - speed).max() < 0.01

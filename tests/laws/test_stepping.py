@@ -59,8 +59,6 @@ def test_with_closed_loops() -> None:
     found = np.stack([env.step().copy() for _ in range(5)])
     run = bc.simulate(m, 0.05, y0[:, : m.nq], y0[:, m.nq :], step=0.001, every=0.01, form="projected")
     np.testing.assert_array_equal(found, np.moveaxis(np.concatenate([run.q, run.v], axis=-1)[:, 1:], 1, 0))
-    with pytest.raises(bc.InputError, match="form=projected"):
-        bc.stepper(bc.system(m), form="minimal")
 
 
 def drawn(random: Random) -> dict:

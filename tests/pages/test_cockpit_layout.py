@@ -54,14 +54,22 @@ def page(request: Any) -> Iterator[Any]:
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_nothing_lies_on_anything_else(page: Any, width: int, height: int) -> None:
     page.set_viewport_size({"width": width, "height": height})
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        for state, script in STATES.items():
-            page.evaluate(f"{{ {script} }}")
-            settled(page)
-            found = boxes(page, BLOCKS)
-            assert found["problems"] == [], (state, scheme)
-            assert found["blocks"] > 4
-            assert found["words"] > 10
-            faint = {name: ratio for name, ratio in contrasts(page) if ratio < 4.5}
-            assert faint == {}, (state, scheme)
+    for state, script in STATES.items():
+        page.evaluate(f"{{ {script} }}")
+        settled(page)
+        found = boxes(page, BLOCKS)
+        assert found["problems"] == [], state
+        assert found["blocks"] > 4
+        assert found["words"] > 10
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_can_be_read(page: Any, scheme: str) -> None:
+    """Colours are the same at every size."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    for state, script in STATES.items():
+        page.evaluate(f"{{ {script} }}")
+        settled(page)
+        faint = {name: ratio for name, ratio in contrasts(page) if ratio < 4.5}
+        assert faint == {}, state

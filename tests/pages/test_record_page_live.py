@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns
+from bellcrank.record.terrain import terrain
 from chromium import launched, opening, settled
 from page_measures import contrasts
 from runs import rk4
@@ -333,6 +334,26 @@ def test_names_stay_names(shown: Any) -> None:
     assert bad in page.inner_text("#notices")
     assert page.query_selector("img") is None
     assert page.title() == bad
+
+
+def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> None:
+    """The hole of the time that is shown: there at the end, gone at the beginning, there again."""
+    first = np.zeros((21, 21))
+    hole = terrain(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
+    page = shown(run.noting({"ground": hole.plain}))
+    page.evaluate("seek(END)")
+    until(page, "drawn.ground > 8")
+    lowest = "Math.min(...groundAt(now.t))"
+    assert page.evaluate(lowest) == pytest.approx(-0.8)
+    deep = page.evaluate("stage.toDataURL()")
+    page.evaluate("seek(0.5)")
+    until(page, f"{lowest} === 0")
+    page.evaluate("seek(1.2)")
+    until(page, f"{lowest} < -0.7")
+    assert page.evaluate("Math.max(...groundAt(now.t))") == 0
+    page.evaluate("seek(END)")
+    settled(page)
+    assert page.evaluate("stage.toDataURL()") == deep
 
 
 def test_beams_bend_as_much_as_is_asked_for(shown: Any) -> None:

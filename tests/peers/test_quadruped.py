@@ -1,4 +1,4 @@
-"""A quadruped of example-robot-data on its four feet: it stands, and MuJoCo's with the same feet stands as it does."""
+"""A quadruped of example-robot-data on its four feet: it stands and trots, and so does MuJoCo's with the same feet."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD
+from bellcrank.control import Leg, Trot
+from prose import ROOT, blocks
 
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
 ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
@@ -52,18 +54,7 @@ def test_it_stands() -> None:
 
 def theirs(file: Path, stand: dict[str, float], height: float) -> Any:
     """Where MuJoCo's trunk is after the same two seconds."""
-    mujoco = pytest.importorskip("mujoco")
-    text = re.sub(r"<visual>.*?</visual>", "", file.read_text("utf-8"), flags=re.DOTALL)
-    text = re.sub(
-        r"<collision>.*?</collision>", lambda c: c[0] if "sphere" in c[0] else "", text, flags=re.DOTALL
-    )  # fmt: skip
-    options = '<mujoco><compiler discardvisual="true" fusestatic="true" balanceinertia="true"/></mujoco>'
-    spec = mujoco.MjSpec.from_string(re.sub(r"(<robot[^>]*>)", rf"\1{options}", text, count=1))
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[10, 10, 0.1])
-    next(b for b in spec.bodies if b.name != "world").add_freejoint()
-    spec.option.timestep = 5e-4
-    model = spec.compile()
-    data = mujoco.MjData(model)
+    mujoco, model, data = peer(file, 5e-4)
     joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in stand]
     q, v, x = model.jnt_qposadr[joints], model.jnt_dofadr[joints], np.array(list(stand.values()))
     data.qpos[q] = x
@@ -73,3 +64,97 @@ def theirs(file: Path, stand: dict[str, float], height: float) -> Any:
         mujoco.mj_step(model, data)
     assert data.ncon == 4
     return data.qpos[2]
+
+
+def peer(file: Path, step: float) -> tuple[Any, Any, Any]:
+    """MuJoCo, its model of the robot with no other contacts than feet on a floor, and a state."""
+    mujoco = pytest.importorskip("mujoco")
+    text = re.sub(r"<visual>.*?</visual>", "", file.read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(
+        r"<collision>.*?</collision>", lambda c: c[0] if "sphere" in c[0] else "", text, flags=re.DOTALL
+    )  # fmt: skip
+    options = '<mujoco><compiler discardvisual="true" fusestatic="true" balanceinertia="true"/></mujoco>'
+    spec = mujoco.MjSpec.from_string(re.sub(r"(<robot[^>]*>)", rf"\1{options}", text, count=1))
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[10, 10, 0.1])
+    next(b for b in spec.bodies if b.name != "world").add_freejoint()
+    spec.option.timestep = step
+    model = spec.compile()
+    return mujoco, model, mujoco.MjData(model)
+
+
+@pytest.fixture(scope="module")
+def trotting(tmp_path_factory: Any) -> dict[str, Any]:
+    """The robot of the page, as the page says."""
+    assert ROBOTS is not None
+    scope: dict[str, Any] = {"file": ROBOTS / "a1_description/urdf/a1.urdf"}
+    (code,) = blocks(ROOT / "docs/machines/walker.md", "py")
+    exec(code.replace("a1.html", str(tmp_path_factory.mktemp("page") / "a1.html")), scope)
+    return scope
+
+
+def test_it_trots(trotting: dict[str, Any]) -> None:
+    """Ahead, straight and upright; two feet of a diagonal at a time, which carry the weight and are lifted."""
+    run, gait, plant = trotting["run"], trotting["gait"], trotting["plant"]
+    late = run.t >= 2.0
+    x, y, z = (run[f"base.{c}"][late] for c in "xyz")
+    assert 0.25 < (x[-1] - x[0]) / 2.0 < 0.5
+    assert np.abs(y).max() < 0.1
+    assert z.min() > 0.25
+    assert np.abs(run.q[late, 3:6]).max() < 0.2
+    push = {e.name.partition("_")[0]: run[f"{e.name}.fz"][late] for e in plant.elements}
+    weight = 9.81 * sum(b.mass for b in plant.mechanism.bodies)
+    assert abs(sum(f.mean() for f in push.values()) / weight - 1) < 0.03  # over whole strides
+    down = {name: f > 0.0 for name, f in push.items()}
+    for one, other in (("FR", "RL"), ("FL", "RR")):
+        assert (down[one] == down[other]).mean() > 0.7
+    assert (down["FR"] & down["FL"]).mean() < 0.2
+    for name in gait.legs:
+        foot = run[f"{name}_foot.collision0.z"][late]
+        assert foot.max() > 0.02 + 0.5 * gait.lift
+        assert foot.min() > 0.01  # its radius, and what 200 N press it into the floor
+
+
+def test_mujocos_trots_by_the_same_targets(trotting: dict[str, Any]) -> None:
+    """Another engine with another contact: as far, as straight, as high."""
+    run, gait = trotting["run"], trotting["gait"]
+    step = 1e-3
+    mujoco, model, data = peer(trotting["file"], step)
+    joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in gait.joints]
+    q, v = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
+    data.qpos[q], data.qpos[2] = list(gait.stance.values()), 0.29
+    targets = np.stack([run[f"{joint}.held"] for joint in gait.joints], axis=-1)
+    feet = []
+    for k in range(4000):
+        wanted = targets[min(k // 5 + 1, len(targets) - 1)]
+        data.qfrc_applied[v] = np.clip(100.0 * (wanted - data.qpos[q]) - 3.0 * data.qvel[v], -33.5, 33.5)
+        mujoco.mj_step(model, data)
+        feet.append(data.ncon)
+    ours = sum((run[f"{e.name}.fz"][run.t >= 2.0] > 0.0).mean() for e in trotting["plant"].elements)
+    assert abs(np.mean(feet[2000:]) - ours) < 0.25
+    assert abs(data.qpos[0] / run["base.x"][-1] - 1.0) < 0.2
+    assert abs(data.qpos[1]) < 0.25  # nobody tells it of its heading
+    assert data.qpos[2] > 0.25
+
+
+def test_many_trot_in_lanes(trotting: dict[str, Any]) -> None:
+    """Each as it does alone, from a height of its own."""
+    plant, run = trotting["plant"], trotting["run"]
+    q0 = np.tile(run.q[0], (8, 1))
+    q0[:, 2] += np.linspace(0.0, 0.01, 8)
+    many = bc.simulate(plant, 0.8, q0, step=5e-4, every=0.1)
+    alone = bc.simulate(plant, 0.8, q0[5], step=5e-4, every=0.1)
+    np.testing.assert_allclose(many.q[5], alone.q, atol=1e-9)
+    assert np.ptp(many.q[:, -1, 2]) > 1e-5
+
+
+def test_notebooks_draw_it_without_its_meshes(trotting: dict[str, Any]) -> None:
+    """A still picture has bars and boxes where the file has meshes."""
+    assert trotting["robot"]._repr_html_().count("<polygon") > 10
+
+
+def test_a_gait_that_cannot_be() -> None:
+    legs = {"one": Leg("a", "b", "c", 0.1, True)}
+    with pytest.raises(bc.InputError, match=r"stand between 0 and 0\.392"):
+        Trot(legs, "base", 0.2, 0.4)
+    with pytest.raises(bc.InputError, match="too seldom"):
+        Trot(legs, "base", 0.2, 0.3, every=0.3)

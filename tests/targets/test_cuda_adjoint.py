@@ -69,6 +69,15 @@ def test_runs_that_do_not_fit_are_done_in_parts(emulated: Emulated) -> None:
     same(made.run(0.14, target="cuda", **given()), whole, 0.0)
 
 
+def test_closed_loops_and_samples(emulated: Emulated) -> None:
+    m = bc.zoo.four_bar()
+    sampled = bc.Sampled(lambda t, q, v, x, u: [u["a"] - 0.3 * v[0], 0.0, -q[2]], every=0.02)
+    plant = bc.system(m, control=sampled, inputs=["a"])
+    made = bc.Adjoint(plant, lambda t, q, v, x, u: q[0] * q[0], "D.v")
+    how: dict[str, Any] = {"inputs": {"a": np.linspace(0.0, 1.0, 5)}, "step": 0.01}
+    same(made.run(0.1, target="cuda", **how), made.run(0.1, **how), 1e-9)
+
+
 @pytest.mark.skipif(bool(device.missing()), reason=device.missing())
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
 def test_on_a_gpu(dtype: str, tolerance: float) -> None:

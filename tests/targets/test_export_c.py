@@ -160,7 +160,7 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
     m = bc.zoo.planar3r()
     for thing, why in (
         (bc.Simulator(m, "dopri5").program((True, True)), "rows"),
-        (bc.Simulator(bc.zoo.four_bar(), form="minimal"), "minimal form"),
+        (bc.Simulator(bc.zoo.four_bar(), form="minimal").program(rows=False), r"whole\(\)"),
         (3, "expected a Graph"),
         ([], "nothing to export"),
     ):

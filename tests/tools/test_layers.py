@@ -73,7 +73,7 @@ BELOW: dict[str, set[str]] = {
     # the excavators, whole; their mechanism is also in the zoo
     "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
     "excavators.linkage.steelwork": {"structures"},
-    "excavators": {"cockpit", "ground", "sim", "zoo", *GENERAL, *MECHANICS},
+    "excavators": {"cockpit", "ground", "record", "sim", "zoo", *GENERAL, *MECHANICS},
     # what learners and other people's arrays are given
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
     **{part: {"build", "emit"} for part in ("jax", "torch")},

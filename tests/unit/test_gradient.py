@@ -94,8 +94,3 @@ def test_bad_input(settings: dict[str, Any], words: str) -> None:
     with pytest.raises((InputError, TraceError)) as caught:
         bc.gradient(PLANT, 0.01, **{"inputs": {"a": 0.0}, **settings})
     assert words in str(caught.value)
-
-
-def test_closed_loops_say_why() -> None:
-    with pytest.raises(InputError, match=r"has closed loops.*coordinates depend"):
-        bc.gradient(bc.zoo.load("four_bar"), 0.1, final="energy")

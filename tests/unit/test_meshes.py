@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import mutation
 from bellcrank.errors import ReadError
 from bellcrank.formats.visuals import visuals
 from bellcrank.meshes import Mesh, read_mesh, simpler
@@ -134,6 +136,58 @@ def test_files_that_were_cut_off_are_named(name: str, tmp_path: Path) -> None:
     file.write_bytes(FILES[name][:20])
     with pytest.raises(ReadError, match=name):
         read_mesh(file)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.filterwarnings("error")
+def test_damaged_files_are_named(name: str, tmp_path: Path) -> None:
+    """Odd numbers, flipped bits, pieces doubled or gone: a short ReadError with the file's name, or a sound mesh."""
+    rng, file = random.Random(3), tmp_path / name
+    for _ in range(150):
+        data = bytearray(FILES[name])
+        for _ in range(rng.choice((1, 1, 3))):
+            data = damaged(rng, data, text=name not in ("bytes.stl", "a.glb"))
+        file.write_bytes(data)
+        said, m = "", None
+        try:
+            m = read_mesh(file)
+        except ReadError as error:
+            said = str(error)
+        assert name in said or m is not None
+        assert len(said) < 500 + len(str(file))
+        if m is not None:
+            assert np.isfinite(m.corners).all()
+            assert 0 <= m.triangles.min() <= m.triangles.max() < len(m.corners)
+
+
+def damaged(rng: random.Random, data: bytearray, text: bool) -> bytearray:
+    found = list(mutation.NUMBER.finditer(data.decode("latin-1"))) if text else []
+    if found and rng.random() < 0.5:
+        at = rng.choice(found).span()
+        return data[: at[0]] + rng.choice(mutation.NUMBERS).encode() + data[at[1] :]
+    a = rng.randrange(len(data))
+    b = min(len(data), a + rng.randrange(60))
+    ways = (data[a:b], b"", b"\xff\xff\xff\xff", b"\x00\x00\xc0\x7f", bytes([data[a] ^ 1 << rng.randrange(8)]))
+    way = rng.randrange(len(ways))
+    end = (a, b, a + 4, a + 4, a + 1)[way]
+    return data[:a] + ways[way] + data[end:]
+
+
+def test_scenes_that_hold_each_other_have_an_end(tmp_path: Path) -> None:
+    """Forty nodes, each twice the next one, are more triangles than there is memory in the world."""
+    scene = json.loads(FILES["a.gltf"])
+    scene["nodes"] = [{"children": [k + 1, k + 1]} for k in range(40)] + [{"mesh": 0}]
+    (tmp_path / "x.gltf").write_text(json.dumps(scene))
+    again = '<instance_node url="#n{0}"/><instance_node url="#n{0}"/>'
+    nodes = "".join(f'<node id="n{k}">{again.format(k + 1)}</node>' for k in range(40))
+    nodes += '<node id="n40"><instance_geometry url="#g"/></node>'
+    first = '<visual_scene id="w">'
+    text = dae().replace(first, first + '<node><instance_node url="#n0"/></node>')
+    text = text.replace("<scene>", f"<library_nodes>{nodes}</library_nodes><scene>")
+    (tmp_path / "x.dae").write_text(text)
+    for name in ("x.gltf", "x.dae"):
+        with pytest.raises(ReadError, match="without end"):
+            read_mesh(tmp_path / name)
 
 
 def test_what_is_missing_large_or_another_thing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -333,7 +333,7 @@ def test_a_run_of_a_batch_is_named_by_a_number(tmp_path: Path) -> None:
 
 def test_a_notebook_shows_a_plot_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of IPython there is as much here as the figure asks for."""
-    import matplotlib.pyplot as plt
+    plt = pytest.importorskip("matplotlib.pyplot")
 
     shown: list[Any] = []
     there = types.SimpleNamespace(display=shown.append, Image=lambda data: data)
@@ -347,7 +347,7 @@ def test_a_notebook_shows_a_plot_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_line_of_a_plot_has_a_name() -> None:
-    import matplotlib.pyplot as plt
+    plt = pytest.importorskip("matplotlib.pyplot")
 
     run = bc.simulate(bc.zoo.chain(30), 0.002, step=1e-3)
     figure = run.plot("joint1.q", "joint2.v", "energy", *(f"joint{k}.a" for k in range(1, 31)))

@@ -15,6 +15,9 @@ import bellcrank as bc
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.studies import folder as folder_module
 from bellcrank.studies.chunk import worked
+from bellcrank.studies.folder import Folder
+from bellcrank.studies.replays import _bones, _centres
+from bellcrank.view.scene import poses
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -130,6 +133,36 @@ def test_the_end_of_a_start_that_varies_is_not_its_start(cluster: Any, tmp_path:
     done = bc.study(pendulum(), {"hinge.q": [0.5]}, to=tmp_path / "s", cluster=cluster, seconds=0.3, step=0.01)
     assert done["hinge.q"].tolist() == [0.5]
     assert done["final(hinge.q)"][0] == bc.simulate(pendulum(), 0.3, q0=[0.5], step=0.01).q[-1, 0]
+
+
+def test_rows_are_kept_as_lists(cluster: Any, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"seconds": 0.3, "step": 0.01, "keep": "rows", "every": 0.1, "cluster": cluster}
+    over = {"hinge.q": [0.1, 0.2, 0.3], "hinge.v": [0.0, 1e200], "bob.mass": [1.0, -1.0]}
+    done = bc.study(pendulum(), over, to=tmp_path / "s", **asked)
+    found, alone = done["rows(hinge.q)"], done.replay(8, every=0.1)
+    assert done["hinge.q"][8] == 0.3
+    np.testing.assert_array_equal(found[8], alone["hinge.q"].ravel())
+    np.testing.assert_array_equal(done["rows(t)"][8], alone.t.ravel())
+    refused = done["stop"] == "refused"
+    assert refused.sum() == 6
+    assert np.isnan(found[refused]).all()
+    failed = done["stop"] == "not finite"
+    assert failed.sum() == 3
+    assert np.isfinite(found[failed][:, 0]).all()
+    assert np.isnan(found[failed][:, -1]).all()
+    assert "rows(hinge.q)" not in done.results
+    assert list(Folder(done.folder).missing([(0, 12)])) == []
+    with pytest.raises(InputError, match="a summary is one number"):
+        bc.study(pendulum(), over, to=tmp_path / "t", summary=["max(hinge.v)"], **asked)
+    with pytest.raises(InputError, match="none are kept"):
+        bc.study(pendulum(), over, to=tmp_path / "t", **{**asked, "keep": None})
+
+
+def test_a_replay_shows_where_the_mass_at_the_end_is() -> None:
+    m = pendulum()
+    posed = poses(m, np.array([[0.3], [-1.0]]))
+    assert _bones(m) == [-1, 0]
+    np.testing.assert_allclose(_centres(m, posed)[:, 0], [[-np.sin(q), 0, -np.cos(q)] for q in (0.3, -1.0)], atol=1e-15)
 
 
 def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bellcrank as bc
+import mutation
 from bellcrank.cli import app
 from bellcrank.errors import ReadError
 from bellcrank.studies.toml import read_study
@@ -56,11 +58,33 @@ def test_a_plant_of_ones_own(tmp_path: Path) -> None:
         (('mechanism = "chain:2"', ""), "expected either"),
         (('[over]\n"link1.mass" = {uniform = [1, 2]}', "over = 3"), "expected a table"),
         (("= 20", "= "), "is no TOML"),
+        (("= 20", "= " + "9" * 5000), "is no TOML"),
+        (("= 20", "= " + "[" * 5000), "nested too deeply"),
+        (('"out"', "3"), "to is 3"),
+        (('"out"', '"' + "x" * 500 + '"'), "expected the name of one"),
     ],
 )
 def test_what_cannot_be(change: tuple[str, str], word: str, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=word):
         read(tmp_path, GOOD.replace(*change))
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    """What a keyboard or an attacker makes of it is a study or a short error, never a traceback."""
+    rng = random.Random(4)
+    for _ in range(250):
+        text = GOOD
+        for _ in range(rng.choice((1, 1, 3))):
+            text = rng.choice(mutation.PLAIN)(rng, text)
+        if "chain:2" not in text:
+            continue  # a long chain takes its time
+        (tmp_path / "s.toml").write_text(text, "utf-8", errors="replace")
+        said = ""
+        try:
+            read_study(tmp_path / "s.toml", bc.zoo.load)
+        except bc.BellcrankError as error:
+            said = str(error)
+        assert len(said) < 3000
 
 
 def test_the_command(tmp_path: Path) -> None:

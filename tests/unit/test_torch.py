@@ -102,3 +102,21 @@ def test_what_is_no_tensor() -> None:
     for x in (None, "x", object(), torch.zeros(2, dtype=torch.complex64)):
         with pytest.raises(bc.InputError, match="expected a tensor of real numbers"):
             f(x)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # of what it makes itself
+def test_plain_tensors_take_the_short_way_and_nothing_else_does() -> None:
+    f, given = wrap(KERNEL), tensors(grad=False)
+    plain = f(*given)
+    assert torch.equal(plain, f(**dict(zip(("q", "v", "tau"), given, strict=True))))  # by the operator
+    following = f(given[0].clone().requires_grad_(), *given[1:])
+    assert torch.equal(plain, following)
+    assert following.requires_grad
+    with torch.no_grad():
+        assert not f(given[0].clone().requires_grad_(), *given[1:]).requires_grad
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(given[0], torch.ones_like(given[0]))
+        with pytest.raises(bc.InputError, match="forward mode"):  # and no result without its direction
+            f(dual, *given[1:])
+    with torch._subclasses.FakeTensorMode() as mode:
+        assert f(*(mode.from_tensor(x) for x in given)).shape == plain.shape

@@ -91,7 +91,8 @@ export function build(scene: Scene, bodies: THREE.Group[], fixed: THREE.Group): 
   const body = (name: string) => bodies[scene.bodies.indexOf(name)]!;
   const frame = (name: string) => scene.frames.find((f) => f.name === name)!.point, joint = (name: string) => scene.joints.find((j) => j.name === name)!.point;
   const flat = (p: Vec3): Pair => [p[0], p[2] - BEARING];
-  fixed.add(tracks(1.75, 2.38, 0.6, BEARING));
+  const base = scene.bodies.includes("carriage") ? body("carriage") : fixed; // one that can tip takes its tracks along
+  base.add(tracks(1.75, 2.38, 0.6, BEARING));
   const upper = house(-2.75, 1.05, 0, flat(joint("boom")), flat(joint("boom_barrel")));
   upper.position.z = BEARING;
   body("cab").add(upper);

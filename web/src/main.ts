@@ -356,4 +356,4 @@ const showTab = choice(by("tabs"), ["Plots", "Deadlines", "Setup"], (name) => {
 });
 showTab(tab);
 // For tests and for the curious.
-Object.assign(window, { cockpit: { state: () => newest, roles: () => roles, settings: () => settings, axes: () => axes, delays, replay: () => replay, view: () => view, levers } });
+Object.assign(window, { cockpit: { state: () => newest, roles: () => roles, settings: () => settings, axes: () => axes, delays, replay: () => replay, view: () => view, plots: () => plots, levers } });

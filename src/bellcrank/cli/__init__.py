@@ -37,6 +37,7 @@ COMMANDS = (
         "export",
         "bench",
         "simulate",
+        "linearize",
         "study",
         "identify",
         "report",

@@ -43,6 +43,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "bellcrank simulate excavator --scenario resolved-mode --report run.html",
         "bellcrank simulate robot.urdf --out run.parquet",
     ),
+    "linearize": (
+        "bellcrank linearize planar3r --rest",
+        "bellcrank linearize four_bar --rest --report mode.html",
+        "bellcrank linearize puma600 --at joint2=0.5 --hold q --json",
+    ),
+    "equilibrium": (
+        "bellcrank equilibrium four_bar",
+        "bellcrank equilibrium puma600 --at joint2=0.5 --hold q",
+        "bellcrank equilibrium four_bar --hold D=0.1 --free A.tau",
+    ),
     "study": ("bellcrank study wear.toml --workers 8", "bellcrank study wear.toml --run 17"),
     "report": ("bellcrank report run.parquet --out run.html",),
     "drive": (

@@ -62,7 +62,7 @@ class Saving:
             self._folder = tempfile.TemporaryDirectory(prefix="bellcrank-", ignore_cleanup_errors=True)
         self.written += 1
         path = Path(self._folder.name) / f"{self.written}.{suffix}"
-        self.session.recorded(begin, end).save(path)
+        self.session.saved(begin, end).save(path)
         self._path = path
 
     def _drop(self) -> None:

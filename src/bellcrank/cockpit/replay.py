@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.ground.field import Ground
+from bellcrank.ground.field import CELL, Ground
 from bellcrank.record import Record
+from bellcrank.record.terrain import terrain
 
 Array = np.ndarray[Any, Any]
 ROWS = 3600  # a minute at the rate of a screen
@@ -34,3 +35,12 @@ def packed(run: Record, names: Sequence[str], poses: Callable[[Array], Array], g
     floats = [rows.ravel(), base.ravel(), *numbers]
     parts = [head, t, np.array(when, "<f8"), *(np.asarray(x, "<f4") for x in floats), np.array(cells, "<u4")]
     return b"".join(part.tobytes() for part in parts)
+
+
+def with_ground(run: Record, ground: Ground | None) -> Record:
+    """The record with what became of the ground meanwhile, for a file."""
+    if ground is None or not len(run):
+        return run
+    base, patches = ground.between(float(run.t[0]), float(run.t[-1]))
+    found = terrain(ground.level, CELL, base, [(patch.t, patch.cells) for patch in patches])
+    return run.noting({"ground": found.plain, "soil": ground.soil.name})

@@ -21,7 +21,7 @@ from bellcrank.cockpit import messages, stage
 from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.cockpit.plant import Driven, Make
 from bellcrank.cockpit.reach import reached, tool
-from bellcrank.cockpit.replay import packed
+from bellcrank.cockpit.replay import packed, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, unknown
@@ -291,6 +291,10 @@ class Session:
         """All that is kept, or the part between two times."""
         run = self.drive.record()
         return run if (begin, end) == (-math.inf, math.inf) else run.between(begin, end)
+
+    def saved(self, begin: float, end: float) -> Record:
+        """The same, and what became of the ground."""
+        return with_ground(self.recorded(begin, end), self.ground)
 
     def state_of_record(self, end: float) -> tuple[object, ...]:
         """Two equal ones have the same rows up to `end`, but for those that the record has forgotten meanwhile."""

@@ -1,4 +1,4 @@
-"""What commands the actuators: desired motions, inverse dynamics, leashes.
+"""What commands the actuators: desired motions, inverse dynamics, leashes, a trot.
 
 A control is called as control(t, q, v, x, u) and returns its commands. One with memory has `states` (StateVariable),
 finds them in x by name, and returns (commands, rates).
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.control.trajectory import Cycloid, Ramp, Trajectory, saha, wong
+from bellcrank.control.trot import Leg, Trot
 
 __all__ = [
     "Cycloid",
     "InverseDynamics",
+    "Leg",
     "Ramp",
     "Trajectory",
+    "Trot",
     "saha",
     "wong",
 ]

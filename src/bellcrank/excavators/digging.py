@@ -44,14 +44,16 @@ class Footing:
         return (*tracks, Post(self.house, base + self.top, base + self.roof))
 
 
-def digging(plain: Mechanism, footing: Footing) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism with its load and with frames on its bucket, and the forces on them."""
-    c, walls = footing.contact, footing.barriers
+def digging(plain: Mechanism, footing: Footing, walls: bool = True) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The mechanism with its load and with frames on its bucket, and the forces on them. walls: also of tracks and
+    house, which stay where they are.
+    """
+    c, around = footing.contact, footing.barriers if walls else ()
     frames = {"heel": Frame("heel", BUCKET, point=c.heel), "pin": Frame("pin", BUCKET)}
     made = c.laden(replace(plain, frames={**plain.frames, **frames}), BUCKET)
     forces = {
-        "tip": Together((c.cutting, *walls)),
-        "heel": Together((c.pad("heel"), *walls)),
-        "pin": Together((c.pad("pin"), *walls)),
+        "tip": Together((c.cutting, *around)),
+        "heel": Together((c.pad("heel"), *around)),
+        "pin": Together((c.pad("pin"), *around)),
     }
     return made, forces

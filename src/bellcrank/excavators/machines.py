@@ -12,4 +12,5 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "excavator": excavator.machine,
     "excavator_linkage": linkage.machine,
     "excavator_flexible": linkage.flexible,
+    "excavator_tracked": linkage.tracked,
 }

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.cockpit.machines import Machine
+from bellcrank.cockpit.replay import with_ground
 from bellcrank.cockpit.stage import pose_kernel
 from bellcrank.errors import InputError
 from bellcrank.ground.digger import Digger
 from bellcrank.ground.soils import SOILS, NamedSoil
+from bellcrank.record import Column, Record, state_columns
 from bellcrank.sim.realtime import Snapshot
 from bellcrank.sim.stepping import stepper
 
@@ -59,3 +61,22 @@ def moments(
             u = np.array(machine.values(pilot(Snapshot(k, k * every, y, u))), float)
         plant.tune(felt)
         plant.step(u)
+
+
+def dug(machine: Machine, seconds: float, pilot: Pilot | None = None, **how: Any) -> Record:
+    """The record of it, with a row for every look: the state, what the machine felt, and the ground as it became."""
+    m, s = machine.mechanism, machine.system
+    rows = []
+    for moment in moments(machine, seconds, pilot, **how):
+        moment.digger.ground.news()  # so that it remembers
+        rows.append((moment.t, np.array(moment.y), moment.felt))
+    t, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    columns = state_columns(m, t, q=y[:, : m.nq], v=y[:, m.nq : m.nq + m.nv])
+    states = [state.name for state in s.states]
+    for name, unit, values in zip(states, (state.unit for state in s.states), y[:, m.nq + m.nv :].T, strict=False):
+        columns[name] = Column(name, unit, values)
+    for name, nominal in s.parameters.items():
+        values = np.array([row[2].get(name, nominal) for row in rows])
+        columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values)
+    made = {"mechanism": m.name, "actuators": [a.joint for a in s.actuators], "forces": list(s.wrenches)}
+    return with_ground(Record(columns, mechanism=m, states=states, provenance=made), moment.digger.ground)

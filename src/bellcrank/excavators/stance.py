@@ -5,7 +5,8 @@
     tipping = max(|x_p| / half the tracks' length, |y_p| / half their gauge)         1: it begins to tip
     slipping = |F_xy| / (mu N)                                                       1: it begins to slip
 
-Statics: what the arm's own acceleration does is left out. Beyond 1 the tracks of the model still hold.
+Statics: what the arm's own acceleration does is left out. Beyond 1 the tracks of excavator_linkage still hold; those of
+excavator_tracked do not, and there all is seen from its carriage, with the arms of its own axes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Stance:
     mechanism: Mechanism
     forces: Mapping[str, Any]
     footing: Footing
+    carriage: str | None = None  # a body that moves; None: it stands at the origin
 
     def found(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
         """(tipping, slipping), 0 to 1 where it stands."""
@@ -37,7 +39,10 @@ class Stance:
         for body in self.mechanism.bodies:
             own = own + body.mass
         centre = kinematics.com(tree, list(q))
+        seen = self._seen(q)
+        centre = seen(centre)
         pressed = (own + f.mass) * GRAVITY
+        least = 0.05 * pressed  # lifted off altogether, it still counts as standing on something
         moment = [own * GRAVITY * centre[0], own * GRAVITY * centre[1]]  # of vertical forces, by x and by y
         push: list[Scalar] = [0.0, 0.0]
         for frame, force in self.forces.items():
@@ -45,10 +50,26 @@ class Stance:
             velocity = np.array(kinematics.velocity(tree, list(q), list(v), frame), object)
             F, _ = force(t, pose, velocity)
             height = pose[2, 3] - f.contact.level
+            at, F = seen(pose[:3, 3]), [*seen([F[0], F[1], F[2]], turn_only=True)]
             pressed = pressed - F[2]
             for k in range(2):
-                moment[k] = moment[k] - pose[k, 3] * F[2] + height * F[k]
+                moment[k] = moment[k] - at[k] * F[2] + height * F[k]
                 push[k] = push[k] + F[k]
-        carried = maximum(pressed, 0.05 * f.mass * GRAVITY)
+        carried = maximum(pressed, least)
         along, beside = fabs(moment[0]) / (carried * f.half), fabs(moment[1]) / (carried * f.sides[1])
         return maximum(along, beside), sqrt(push[0] * push[0] + push[1] * push[1]) / (f.friction * carried)
+
+    def _seen(self, q: Sequence[Scalar]) -> Any:
+        """A place, or a direction, from the carriage: its heading and place in the plane of the ground."""
+        if self.carriage is None:
+            return lambda p, turn_only=False: list(p)
+        X = kinematics.pose(self.mechanism.tree, list(q), self.carriage)
+        x, y = X[0][3], X[1][3]
+        size = sqrt(X[0][0] * X[0][0] + X[1][0] * X[1][0])
+        c, s = X[0][0] / size, X[1][0] / size
+
+        def seen(p: Sequence[Scalar], turn_only: bool = False) -> list[Scalar]:
+            a, b = (p[0], p[1]) if turn_only else (p[0] - x, p[1] - y)
+            return [c * a + s * b, c * b - s * a, p[2]]
+
+        return seen

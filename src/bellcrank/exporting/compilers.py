@@ -22,7 +22,10 @@ PLATFORMS = {
     "aarch64-darwin": ("aarch64-macos", "", ".dylib"),
     "aarch64-linux": ("aarch64-linux-gnu.2.17", "", ".so"),
 }
-FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden")
+FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden", "-s")
+# Straight-line code has nothing that these would find, and they look for it most of the time; and zig adds what a
+# debugger wants, which is many times the code.
+QUICK = ("-g0", "-fno-slp-vectorize", "-fno-vectorize")
 
 
 def here() -> str:
@@ -42,19 +45,20 @@ def chosen(asked: Sequence[str] | str) -> list[str]:
     return wanted or [here()]
 
 
-def command(target: str) -> list[str]:
-    """The compiler that makes code for a platform."""
+def command(target: str, portable: bool = False) -> list[str]:
+    """The compiler that makes code for a platform: this computer's own for itself, unless others are to run it, too."""
     own = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
-    if target == here() and own is not None:
+    there = importlib.util.find_spec("ziglang") is not None
+    if target == here() and own is not None and not (portable and there):
         return [own]
-    if importlib.util.find_spec("ziglang") is None:
+    if not there:
         what = f"{target} is not this computer" if own else "no C compiler (cc, gcc or clang) is on the PATH"
         raise CompileError(f"export: {what}; `pip install ziglang` has a compiler for every platform.")
-    return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[target][0]]
+    return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[target][0], *QUICK]
 
 
-def library(files: Mapping[str, str], target: str, more: Sequence[str] = ()) -> bytes:
-    """The .c files among these, compiled and linked."""
+def library(files: Mapping[str, str], target: str, portable: bool = False) -> bytes:
+    """The .c files among these, compiled and linked. portable: to run on other computers of that platform."""
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
         folder = Path(name)
         for file, text in files.items():
@@ -62,7 +66,7 @@ def library(files: Mapping[str, str], target: str, more: Sequence[str] = ()) -> 
         sources = [file for file in files if file.endswith(".c")]
         libm = [] if "windows" in target else ["-lm"]
         flags = [f for f in FLAGS if f != "-fPIC" or "windows" not in target]
-        called = [*command(target), *flags, *more, *sources, "-o", "made", *libm]
+        called = [*command(target, portable), *flags, *sources, "-o", "made", *libm]
         done = subprocess.run(called, cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise CompileError(f"export: {' '.join(called)} failed:\n{done.stderr[:4000]}")

@@ -9,19 +9,23 @@ import hashlib
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
+
+import numpy as np
 
 from bellcrank.atomic_file import write_whole
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
 from bellcrank.exporting import fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
 from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
 from bellcrank.graph import Graph, Ports
+from bellcrank.graph.inline import inlined, moved
+from bellcrank.nodes.node import Tape
 
 SOURCES = Path(__file__).parent / "sources"
 MOVED = ("y", "u", "p")  # with respect to which there are derivatives
@@ -29,7 +33,7 @@ ACTIONS = ("record", "stop", "switch")  # by the numbers that instance.h knows
 # What each array of a machine's functions is in the macros of model.h.
 ARRAYS = {
     "t": "(s)", "y": "((s) + 1)", "s": "(s)", "u": "(u)", "p": "(p)",
-    "e": "(e)", "w_g": "(w)", "d_y": "(dy)", "d_u": "(du)", "d_p": "(dp)", "w_dy": "(w)", "w_out": "(w)",
+    "e": "(e)", "d_y": "(dy)", "d_u": "(du)", "d_p": "(dp)", "w_all": "(w)",
     "g_y": "(gy)", "g_u": "(gu)", "g_p": "(gp)",
 }  # fmt: skip
 
@@ -69,31 +73,39 @@ def contents(
     left = list(targets)
 
     def binary(target: str) -> bytes:
-        code = library(sources, target)
+        code = library(sources, target, portable=True)
         left.remove(target)
         tell(f"compiling for {', '.join(left)}" if left else "writing")
         return code
 
     tell(f"compiling for {', '.join(left)}")
-    with ThreadPoolExecutor(max(1, min(len(targets), os.cpu_count() or 1))) as pool:
-        for target, code in zip(targets, pool.map(binary, targets), strict=True):
-            _, old, suffix = PLATFORMS[target]
-            made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = code
+    codes = shared(lambda k: binary(targets[k]), len(targets), os.cpu_count() or 1)
+    for target, code in zip(targets, codes, strict=True):
+        _, old, suffix = PLATFORMS[target]
+        made[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = code
     return made
 
 
+def unknowns(s: Stepper) -> Graph:
+    """(t, y, u, p) -> rates, outputs and functions of events, one behind the other: they have nearly all in common, and
+    so have their derivatives.
+    """
+    graphs = [inlined(g) for g in (s.slope, s.observe, *([s.indicate] if s.program.ports.events else []))]
+    tape, inputs = Tape(), {name: shape for g in graphs for name, shape in g.inputs.items()}
+    given = {at: tape.node("input", *at) for g in graphs for at in g.elements}
+    found = [x for g in graphs for array in moved(g, tape, given).values() for x in array.flat]
+    every = np.empty(len(found), dtype=object)
+    every[:] = found
+    return Graph(f"{s.slope.name}.all", inputs, {"all": every}, tape)
+
+
 def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
-    """Rates and outputs along directions, and back."""
-    found = dict[str, Graph]()
-    asked = [("slope", s.slope, "dy"), ("observe", s.observe, "out")]
-    asked += [("indicate", s.indicate, "g")] if s.program.ports.events else []
-    for word, graph, of in asked:
-        wrt = [x for x in MOVED if x in graph.inputs]
-        along = graph.jvp(wrt)
-        found[f"{word}_along"] = Graph(along.name, along.inputs, {f"d_{of}": along.outputs[f"d_{of}"]}, along.tape)
-        if version == 3:
-            found[f"{word}_back"] = graph.vjp(wrt)
-    return found
+    """All that is unknown along directions, and back."""
+    graph = unknowns(s)
+    wrt = [x for x in MOVED if x in graph.inputs]
+    along = graph.jvp(wrt)
+    found = {"along": Graph(along.name, along.inputs, {"d_all": along.outputs["d_all"]}, along.tape)}
+    return found | ({"back": graph.vjp(wrt)} if version == 3 else {})
 
 
 def model_header(package: Package, token: str, version: int) -> str:
@@ -116,14 +128,13 @@ def model_header(package: Package, token: str, version: int) -> str:
     rest = ", ".join(f"({x})" for x in package.handed)
     lines.append(f"#define MODEL_REST(s, u, p) {package.name}_rest({rest})")
     lines.append(f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({rest})")
-    along, back = "s, u, p, dy, du, dp, out", "s, u, p, w, gy, gu, gp"
     calls: Mapping[str, tuple[str, Sequence[str]]] = {
         "begin": ("s, u, p, next", ["(next)"]),
         "renew": ("s, u, p, next", ["(next)"]),
         "switch": ("s, u, p, e, out", ["(out)"]),
         **dict.fromkeys(("slope", "observe", "indicate"), ("s, u, p, out", ["(out)"])),
-        **dict.fromkeys(("slope_along", "observe_along", "indicate_along"), (along, ["(out)"])),
-        **dict.fromkeys(("slope_back", "observe_back", "indicate_back"), (back, [])),
+        "along": ("s, u, p, dy, du, dp, out", ["(out)"]),
+        "back": ("s, u, p, w, gy, gu, gp", []),
     }
     for text in package.texts:
         word = text.name.removeprefix(f"{package.name}_")

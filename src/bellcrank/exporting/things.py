@@ -94,7 +94,7 @@ def program_of(thing: Any, solver: Solver, events: Sequence[Event]) -> Program:
     adaptive = solver.tolerance is not None and chooses_steps(thing.integrator, solver)
     watched = adaptive or bool(thing.events)
     check_samples(thing.system, STEP if solver.step is None else solver.step, watched)
-    return thing.program((adaptive, True) if watched else None, rows=False)
+    return thing.whole((adaptive, True) if watched else None)
 
 
 def driven(m: Mechanism) -> System:

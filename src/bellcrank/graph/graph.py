@@ -61,6 +61,7 @@ class Graph:
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Array]  # object arrays of nodes and floats
     tape: Tape = field(repr=False)
+    only: str = ""  # an input: who calls this needs its outputs only where that is positive; a target may leave it out
 
     opaque: ClassVar[bool] = False  # whether it does not say which of its outputs are constants or inputs
 

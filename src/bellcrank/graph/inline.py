@@ -20,8 +20,9 @@ LIMIT = 5000  # operations: a larger graph gains little, and takes long to compi
 
 
 def opened(graph: Graph) -> Graph:
-    """Without calls where that pays, else as it is."""
-    return inlined(graph) if graph.calls and graph.count().arithmetic <= LIMIT else graph
+    """Without calls where that pays, else as it is: a call that may be left out must stay one."""
+    small = graph.calls and graph.count().arithmetic <= LIMIT and not any(g.only for g in graph.calls)
+    return inlined(graph) if small else graph
 
 
 def inlined(graph: Graph) -> Graph:

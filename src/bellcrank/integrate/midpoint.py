@@ -25,18 +25,20 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
     jacobian, _ = problem.linearised(t, y, "midpoint")
     scalar.step("W", "midpoint")
     w = implicit(jacobian, half)
-    middle = y
+    middle = last = y
     for i in range(NEWTON_STEPS):
         f = problem.rate(t + half, middle)
         scalar.step("newton", str(i + 1))
-        middle = plus(middle, w.solve(plus(minus(y, middle), times(half, f))))
+        last = w.solve(plus(minus(y, middle), times(half, f)))
+        middle = plus(middle, last)
     y1 = [2.0 * m - a for m, a in zip(middle, y, strict=True)]
     if problem.rolled is not None:
         q, _, _ = problem.split(y)
         _, v, _ = problem.split(middle)
         y1[: problem.nq] = problem.rolled(q, y1[: problem.nq], times(h, v))
     y1 = problem.project(y1)
-    return Step(y1, None, [], hermite(y, times(h, problem.rate(t, y)), y1, times(h, problem.rate(t + h, y1))))
+    dense = hermite(y, times(h, problem.rate(t, y)), y1, times(h, problem.rate(t + h, y1)))
+    return Step(y1, None, [], dense, rough=[scalar.fabs(2.0 * x) for x in last])  # by which Newton's method went on
 
 
 MIDPOINT = Integrator(

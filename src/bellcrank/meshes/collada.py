@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Array, Mesh, joined
-
-DEEPEST = 60  # nodes in nodes
+from bellcrank.meshes.mesh import Array, Mesh, Scene, joined
 
 
 def read_dae(file: Path) -> Mesh:
@@ -36,19 +34,18 @@ def read_dae(file: Path) -> Mesh:
     if scene is not None:
         for node in scene.findall("node"):
             reader.node(node, whole, 0)
-    if not reader.parts:
+    if not reader.scene.parts:
         for geometry in root.iter("geometry"):
             reader.geometry(geometry, whole, {})
-    return joined(reader.parts)
+    return joined(reader.scene.parts)
 
 
 class _Reader:
     def __init__(self, ids: dict[Any, Any]) -> None:
-        self.ids, self.parts = ids, list[Mesh]()
+        self.ids, self.scene = ids, Scene()
 
     def node(self, e: Any, above: Array, deep: int) -> None:
-        if deep > DEEPEST:
-            raise ValueError("nodes within nodes without end")
+        self.scene.enter(deep)
         here = above @ _matrix(e)
         for instance in e.findall("instance_geometry"):
             bound = {m.get("symbol"): m.get("target") for m in instance.iter("instance_material")}
@@ -69,7 +66,7 @@ class _Reader:
                     found = self._faces(faces, kind)
                     if found is not None:
                         colour = self._colour(bound.get(faces.get("material"), faces.get("material")))
-                        self.parts.append(Mesh(found[0], found[1], colour).moved(matrix))
+                        self.scene.add(Mesh(found[0], found[1], colour).moved(matrix))
 
     def _faces(self, e: Any, kind: str) -> tuple[Array, Array] | None:
         inputs = e.findall("input")

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.meshes.mesh import Array, Mesh, joined
+from bellcrank.meshes.mesh import Array, Mesh, Scene, joined
 
 TYPES = {5121: "<u1", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 TRIANGLES = 4
-DEEPEST = 60
 
 
 def read_gltf(file: Path) -> Mesh:
@@ -36,7 +35,7 @@ def read_gltf(file: Path) -> Mesh:
     )
     for k in roots:
         reader.node(k, np.eye(4), 0)
-    return joined(reader.parts)
+    return joined(reader.scene.parts)
 
 
 def _chunks(data: bytes) -> tuple[bytes, bytes]:
@@ -51,11 +50,10 @@ def _chunks(data: bytes) -> tuple[bytes, bytes]:
 
 class _Reader:
     def __init__(self, given: dict[str, Any], folder: Path, inside: bytes) -> None:
-        self.given, self.folder, self.inside, self.parts = given, folder, inside, list[Mesh]()
+        self.given, self.folder, self.inside, self.scene = given, folder, inside, Scene()
 
     def node(self, k: int, above: Array, deep: int) -> None:
-        if deep > DEEPEST:
-            raise ValueError("nodes within nodes without end")
+        self.scene.enter(deep)
         e = self.given["nodes"][k]
         here = above @ _matrix(e)
         if "mesh" in e:
@@ -69,7 +67,7 @@ class _Reader:
             return
         corners = self._array(e["attributes"]["POSITION"]).astype(float)
         index = self._array(e["indices"]).reshape(-1).astype(int) if "indices" in e else np.arange(len(corners))
-        self.parts.append(Mesh(corners, index.reshape(-1, 3), self._colour(e.get("material"))).moved(matrix))
+        self.scene.add(Mesh(corners, index.reshape(-1, 3), self._colour(e.get("material"))).moved(matrix))
 
     def _array(self, k: int) -> Array:
         a = self.given["accessors"][k]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+DEEPEST = 60  # nodes in nodes
+PLACES, LARGEST = 5_000, 20_000_000  # nodes of a scene, and triangles in all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,26 @@ class Mesh:
         corners = self.corners @ matrix[:3, :3].T + matrix[:3, 3]
         turned = self.triangles[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0 else self.triangles
         return Mesh(corners, turned, self.colour)
+
+
+class Scene:
+    """What the nodes of a file place. A few nodes that hold each other twice are more than any computer holds."""
+
+    def __init__(self) -> None:
+        self.parts = list[Mesh]()
+        self.places = self.triangles = 0
+
+    def enter(self, deep: int) -> None:
+        """A node, so many nodes deep."""
+        self.places += 1
+        if deep > DEEPEST or self.places > PLACES:
+            raise ValueError(f"nodes within nodes without end, or more than {PLACES} of them")
+
+    def add(self, part: Mesh) -> None:
+        self.triangles += len(part.triangles)
+        if self.triangles > LARGEST:
+            raise ValueError(f"more than {LARGEST} triangles")
+        self.parts.append(part)
 
 
 def joined(parts: Sequence[Mesh]) -> Mesh:

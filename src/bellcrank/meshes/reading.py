@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bellcrank.errors import ReadError
+from bellcrank.errors import ReadError, brief
 from bellcrank.meshes.collada import read_dae
 from bellcrank.meshes.gltf import read_gltf
 from bellcrank.meshes.mesh import Mesh
@@ -18,6 +18,11 @@ from bellcrank.meshes.stl import read_stl
 LARGEST = 100_000_000  # bytes; what is larger takes minutes and memory for a picture
 READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".gltf": read_gltf, ".glb": read_gltf}
 FAR = 1e6  # m
+# What reading a damaged file ends in. Readers check little: whatever they trip over is said in one place.
+BROKEN = (
+    ValueError, LookupError, TypeError, ArithmeticError, AttributeError, StopIteration, RecursionError, MemoryError,
+    OSError, struct.error,
+)  # fmt: skip
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Mesh:
@@ -35,13 +40,17 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
             "Simplify it, in Blender or MeshLab, say."
         )
     try:
-        made = reader(file)
-    except (ValueError, KeyError, IndexError, TypeError, struct.error, UnicodeDecodeError) as error:
-        raise ReadError(f"{file}: not a mesh that can be read ({type(error).__name__}: {error}).") from None
+        with np.errstate(all="ignore"):  # what is not finite is found below
+            made = reader(file)
+    except BROKEN as error:
+        said = f"{type(error).__name__}: {brief(str(error), 200)}"
+        raise ReadError(f"{file}: not a mesh that can be read ({said}).") from None
     if not len(made.triangles):
         raise ReadError(f"{file}: has no triangles.")
     if made.triangles.min() < 0 or made.triangles.max() >= len(made.corners):
         raise ReadError(f"{file}: a triangle has a corner that is not there.")
     if not np.isfinite(made.corners).all() or np.abs(made.corners).max() > FAR:
         raise ReadError(f"{file}: has corners that are not finite, or further away than {FAR:g} m.")
+    if made.colour is not None and not all(0.0 <= x <= 1.0 for x in made.colour):
+        raise ReadError(f"{file}: its colour is {made.colour}; expected red, green and blue from 0 to 1.")
     return made

@@ -19,6 +19,7 @@ from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
 from bellcrank.record.loads import Loads, loads
 from bellcrank.record.plain_data import plain
 from bellcrank.record.stops import Stops, stop_of_part
+from bellcrank.record.terrain import Terrain, read_terrain
 from bellcrank.stairs import view
 
 
@@ -106,16 +107,16 @@ class Record:
 
     def including(self, *names: str) -> Record:
         """A record that stores these columns too: files then have them, also where no mechanism can be asked."""
-        more = {name: self.column(name) for name in names}
-        return Record(
-            {**self._stored, **more},
-            mechanism=self.mechanism,
-            provenance=self.provenance,
-            stops=self.stops,
-            states=self.states,
-            derived=self._derived,
-            derivable=self._derivable,
-        )
+        return self._like({**self._stored, **{name: self.column(name) for name in names}})
+
+    def noting(self, facts: Mapping[str, Any]) -> Record:
+        """A record with more in its provenance."""
+        return self._like(self._stored, provenance={**self.provenance, **facts})
+
+    def _like(self, columns: Mapping[str, Column], **other: Any) -> Record:
+        """With these columns, and all else as here but for what is given."""
+        same = {"mechanism": self.mechanism, "provenance": self.provenance, "stops": self.stops, "states": self.states}
+        return Record(columns, **{**same, "derived": self._derived, "derivable": self._derivable, **other})
 
     def between(self, begin: float, end: float) -> Record:
         """The rows from one time to another; of a batch, those in which any run is there. A run whose end is not among
@@ -136,15 +137,8 @@ class Record:
         stops = [stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, self.t.reshape(-1, len(self)), kept)]
         seen = kept[np.isfinite(kept)]
         span = f"{seen.min():.6g} to {seen.max():.6g} s of a longer run" if seen.size else "no rows of a longer run"
-        return Record(
-            {name: part(column) for name, column in self._stored.items()},
-            mechanism=self.mechanism,
-            provenance={**self.provenance, "part": span},
-            stops=stops,
-            states=self.states,
-            derived=derived,
-            derivable=self._derivable,
-        )
+        made = {**self.provenance, "part": span}
+        return self._like({n: part(c) for n, c in self._stored.items()}, provenance=made, stops=stops, derived=derived)
 
     # -- the state
 
@@ -255,6 +249,11 @@ class Record:
             self._arrays[key] = derive.over_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
         return self._arrays[key]
 
+    @property
+    def ground(self) -> Terrain | None:
+        """What became of the ground, where the record is of a machine that digs: run.ground.at(t) are its heights."""
+        return read_terrain(self.provenance["ground"]) if "ground" in self.provenance else None
+
     # -- looking
 
     @property
@@ -319,6 +318,15 @@ class Record:
         from bellcrank.atomic_file import path_of, write_whole
 
         text = self.html(lane).encode()
+        return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
+
+    def animation(self, path: str | Path, frames: int = 60, speed: float = 1.0, lane: int | Sequence[int] = ()) -> Path:
+        """Writes a picture that moves, an SVG that any page shows: so many moments of one run, again and again. speed:
+        of its time against ours.
+        """
+        from bellcrank.atomic_file import path_of, write_whole
+
+        text = str(view("motion").svg(self, lane, frames, speed)).encode()
         return write_whole(path_of(path), lambda stream: stream.write(text), "The record is still in memory: try again")
 
     def __getstate__(self) -> dict[str, Any]:

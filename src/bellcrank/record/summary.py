@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 MOST_ROWS = 60  # rows of the table; a humanoid has hundreds of columns
+LONGEST = 2000  # letters of a value: what is longer is for programs
 
 
 def summary(run: Record) -> str:
@@ -51,7 +52,8 @@ def shown(value: object) -> str:
         return ", ".join(f"{key} {shown(x)}" for key, x in value.items())
     if isinstance(value, list):
         return ", ".join(map(shown, value))
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else f"{text[:60]}... ({len(text)} letters)"
 
 
 def _counted(found: Sequence[Stop]) -> list[tuple[str, int]]:

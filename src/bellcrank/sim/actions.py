@@ -24,9 +24,11 @@ from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import begun, chosen
 from bellcrank.sim.named_vector import Named
+from bellcrank.sim.partitions import Joined
 from bellcrank.sim.sampling import any_due
 from bellcrank.sim.user_code import called, vector
 
+REJOINED = 3  # times: what is drawn may be far from closing loops, and each time has two rounds of Newton's method
 CHANCE = {"run": 1, "starts": 1, "seed": size(SEED)}  # what only random starts need: which run it is, and so on
 
 
@@ -66,6 +68,7 @@ class Stepped:
     h: float
     ticks: int
     task: Task
+    joined: Joined | None = None  # where the program carries several partitions of closed loops
 
     def action(self) -> Action:
         n = len(self.dynamics.system.inputs)
@@ -83,6 +86,8 @@ class Stepped:
     def transition(self) -> Graph:
         """(y, u, t, p) -> y after an action, without ends, for who differentiates it; t only where it matters."""
         s, dynamics = self.dynamics.system, self.dynamics
+        if self.joined is not None and len(self.joined.parts) > 1:
+            raise InputError("transition: the minimal form changes its dependent coordinates; give form=projected.")
         if s.sampled or self.integrator.memory(dynamics.problem()):
             why = "controllers that sample" if s.sampled else f'the integrator "{self.integrator.name}"'
             raise InputError(f"transition: {why} remember more than y; expected none of them, and a one-step method.")
@@ -105,7 +110,8 @@ class Stepped:
         renewed = self.program.renew is not None and len(self.usual) > 0  # at every action, and so it is not kept
         memory = 0 if renewed else _width(self.program.layout, "memory")
         fields: dict[str, Any] = {"y": size(self.dynamics.size), "memory": size(memory)}
-        fields |= dict.fromkeys((*self.dynamics.measured, "n", "status", "new"), 1)
+        part = () if self.joined is None else ("part",)
+        fields |= dict.fromkeys((*self.dynamics.measured, *part, "n", "status", "new"), 1)
         return Layout(fields | (CHANCE if self.task.start else {}))
 
     @property
@@ -116,6 +122,11 @@ class Stepped:
     def usual(self) -> list[float]:
         """Inputs before anybody has given any."""
         return list(self.dynamics.ports.inputs.values())
+
+    @property
+    def _anywhere(self) -> Dynamics:
+        """What is good for every state, also where another partition is at work."""
+        return self.dynamics if self.joined is None else self.joined.parts[0].anywhere
 
     # -- graphs
 
@@ -149,9 +160,12 @@ class Stepped:
         y, more = [float(x) for x in self.dynamics.ports.rest], {}
         if task.start:
             y = self._drawn(task.start, Random(old["seed"], old["run"], old["starts"]), y)
-            y = self.dynamics.rejoined(y)
+            for _ in range(REJOINED if self.dynamics.system.mechanism.loops else 1):
+                y = self._anywhere.rejoined(y)
             more = {"starts": where(new, old["starts"] + 1.0, old["starts"])}
         first = chosen(old["new"] > 1.5, y, old["y"])
+        if self.joined is not None:
+            fresh |= dict(zip(("part", "bound"), self.joined.chosen_at(first, old["new"]), strict=True))
         made = {name: chosen(new, x, old[name]) for name, x in fresh.items()} | {"y": chosen(new, first, old["y"])}
         if _width(self.kept, "memory"):
             at = {"t": 0.0, "y": first, "h": self.h}
@@ -165,7 +179,7 @@ class Stepped:
     # -- what the user says
 
     def _seen(self, t: Scalar, y: list[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        columns = Columns(self.dynamics.system, self.dynamics.accelerations, t, y, u)
+        columns = Columns(self.dynamics.system, self._anywhere.accelerations, t, y, u)
         return [t if name == "t" else columns[name] for name in self.task.outputs]
 
     def _judged(self, what: str, function: Callable[..., Any] | None, t: Scalar, y: list[Scalar], u: Any) -> Scalar:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +18,8 @@ import numpy as np
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.targets import Where
 from bellcrank.emit.cpu.host import host
-from bellcrank.errors import InputError, unknown
+from bellcrank.emit.cpu.pool import shared
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
@@ -28,42 +28,24 @@ from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
 from bellcrank.sim.arguments import steps_of
-from bellcrank.sim.columns import Columns, units
-from bellcrank.sim.dynamics import Integral
+from bellcrank.sim.columns import Columns
+from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.events import Event
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.initial import Given
+from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.memory import check_room
-from bellcrank.sim.plan import planned
+from bellcrank.sim.plan import Plan, planned
+from bellcrank.sim.run_gradient import Cost, Gradient, watched
 from bellcrank.sim.runner import Compiled
+from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Saving, Solver, changed, grouped
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
-Cost = str | Callable[..., Scalar] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Gradient:
-    """A scalar of each run, and how fast it changes with all that the run was given; leading axes are those of runs.
-
-    inputs: by name, (..., lines) where samples were given, else (...). q0, v0, x0: the start, in the coordinates of the
-    state. parameters: by name.
-    """
-
-    value: Array
-    inputs: Mapping[str, Array]
-    q0: Array
-    v0: Array
-    x0: Array
-    parameters: Mapping[str, Array]
-
-    def __repr__(self) -> str:
-        found = {"inputs": len(self.inputs), "parameters": len(self.parameters)}
-        shown = ", ".join(f"{n} {what}" for what, n in found.items())
-        return f"<Gradient of {self.value.size} runs: {shown}, {self.q0.shape[-1]} positions at the start>"
+CHOICES, MANY = 4, 16  # of dependent coordinates that are tried, and states that say which suit them
 
 
 class Adjoint:
@@ -80,12 +62,14 @@ class Adjoint:
         final: Cost = None,
         integrator: str | None = None,
         method: str | None = None,
+        form: str | None = None,
         events: Sequence[Event] = (),
         solver: Solver | None = None,
         where: Where | None = None,
         **parts: Any,
     ) -> None:
-        self.solver = grouped(Solver, "solver", solver, {"integrator": integrator, "method": method})
+        short = {"integrator": integrator, "method": method, "form": form}
+        self.solver = grouped(Solver, "solver", solver, short)
         self.where = grouped(Where, "where", where, {})
         plant = system(mechanism, **parts)
         if events:
@@ -93,37 +77,33 @@ class Adjoint:
                 "events: there is no gradient of a run with events, which change the state, or the end, at times that "
                 "change with everything else. Describe what happens by forces that are continuous, and leave them out."
             )
-        if plant.mechanism.loops:
-            raise InputError(
-                f'"{plant.mechanism.name}" has closed loops, and of runs of those there is no gradient: which of their '
-                "coordinates depend on which changes on the way, and where one element of the start moves, others must "
-                "move along, and nobody says which. Run a batch with inputs that differ a little, and take differences."
-            )
-        if plant.sampled:
-            raise InputError(
-                "of a run with sampled controllers there is no gradient yet: they change the state between steps. Give "
-                "the plant a control that is continuous, or inputs in its place."
-            )
         if running is None and final is None:
             raise InputError("there is no scalar to differentiate: give running=..., final=..., or both.")
-        self.system, self._running = _watched(plant, "running", running)
-        self.system, self._final = _watched(self.system, "final", final)
+        self.system, self._running = watched(plant, "running", running)
+        self.system, self._final = watched(self.system, "final", final)
         self.integrator = integrator_of(self.solver.integrator)
         integrals = (Integral(self._running),) if self._running else ()
-        self.dynamics = tree_dynamics(self.system, self.solver, (), integrals)
-        self.steps = AdjointSteps(self.dynamics, self.integrator)
+        made: Callable[..., Dynamics] = looped_dynamics if self.system.mechanism.loops else tree_dynamics
+        self.dynamics = made(self.system, self.solver, (), integrals)
         self._made: dict[Any, Any] = {}
+        self.steps = self._by(self.dynamics)
 
-    @cached_property
+    def _by(self, dynamics: Dynamics) -> AdjointSteps:
+        """Where there are loops, by one of their choices of dependent coordinates."""
+        return self._once(dynamics, lambda: AdjointSteps(dynamics, self.integrator))
+
+    @property
     def end(self) -> Graph:
         """(t, y, u, p, w_value) -> the scalar where a run ends and, for w_value = 1, its gradient there."""
+        return self._end(self.dynamics)
 
+    def _end(self, by: Dynamics) -> Graph:
         def valued(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            total = y[self.dynamics.own - 1] if self._running else 0.0
-            seen = Columns(self.system, self.dynamics.accelerations, t, list(y), u)
+            total = y[by.own - 1] if self._running else 0.0
+            seen = Columns(self.system, lambda y, tau: by.moved(t, y, tau)[0], t, list(y), u)
             return {"value": total + seen[self._final] if self._final else total}
 
-        plain = self.dynamics.trace("end", valued, self.dynamics.arguments)
+        plain = by.trace("end", valued, by.arguments)
         back = plain.vjp([name for name in ("y", "u", "p") if name in plain.inputs])
         return Graph(f"{plain.name}.gradient", back.inputs, {**plain.outputs, **back.outputs}, plain.tape)
 
@@ -156,24 +136,49 @@ class Adjoint:
             )
         given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, False)
-        on, note = self._place(plan.where, given.runs), self.steps.note.size
-        stretch, held = stretch_of(plan.steps, on.room(note), checkpoints), steps_of(given.hold, plan.h)
+        check_samples(self.system, plan.h, False)
+        on, held = self._place(plan.where, given.runs), steps_of(given.hold, plan.h)
         size = 8 * given.runs * (2 * self.dynamics.size + given.table[0].size + given.parameters.shape[-1])
         check_room(f"a gradient of {given.runs} runs", size, "take a smaller batch")
-        y = self.dynamics.started(given.y)
-        task = Task(y, given.table, given.parameters, plan.h, plan.steps, held, stretch)
+        closure = self.dynamics.closure
+        y = self.dynamics.started(closure.checked(given.y, given.parameters))
+        seen, free = y, given.parameters  # states that the choice of dependent coordinates must suit
+        for _ in range(CHOICES):
+            steps = self._by(closure.common(seen, free))
+            stretch = stretch_of(plan.steps, on.room(steps.note.size), checkpoints)
+            task = Task(y, given.table, given.parameters, plan.h, plan.steps, held, stretch)
+            found = self._taken_back(steps, on, task, plan)
+            stuck = np.flatnonzero(found.trouble > 0.5)[:MANY]
+            if not len(stuck):
+                break
+            seen = np.concatenate([seen[:MANY], found.stuck[stuck]])
+            free = np.concatenate([free[:MANY], given.parameters[stuck]])
+        return self._named(self._determined(steps, found, task), given, input_step is not None, steps)
+
+    def _taken_back(self, steps: AdjointSteps, on: Place, task: Task, plan: Plan) -> Weights:
+        """All runs, some at a time."""
 
         def some(runs: Array) -> Weights:
-            return taken_back(self.steps, on, task.part(runs), partial(self._weighed, plan.seconds))
+            return taken_back(steps, on, task.part(runs), partial(self._weighed, steps.dynamics, plan.seconds))
 
-        shares, threads = task.shares(on.together(task, note)), plan.where.threads
+        shares, threads = task.shares(on.together(task, steps.note.size)), plan.where.threads
         if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
             found = list(map(some, shares))
         else:  # the first one makes all that is made once
-            with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-                found = [some(shares[0]), *pool.map(some, shares[1:])]
+            found = [some(shares[0]), *shared(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
         whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
-        return self._named(Weights(*whole), given, input_step is not None)
+        return Weights(*whole)
+
+    def _determined(self, steps: AdjointSteps, found: Weights, task: Task) -> Weights:
+        """Weights of the coordinates that determine a start; those that follow from them have none of their own."""
+        if not steps.loops:
+            return found
+        sound = np.isfinite(found.y).all(axis=1, keepdims=True)
+        given = {"y": task.y, "p": task.parameters, "w_y": np.where(sound, found.y, 0.0)}
+        back = self._once(("start", steps), lambda: of_graph(steps.start))
+        told = back(**{name: given[name] for name in steps.start.inputs})
+        told = told if isinstance(told, Mapping) else {"g_y": told}
+        return replace(found, y=told["g_y"], p=found.p + told.get("g_p", 0.0))
 
     def _place(self, where: Where, runs: int) -> Place:
         if where.target == "cuda":
@@ -192,48 +197,45 @@ class Adjoint:
         found: Made = self._made[key]
         return found
 
-    def _weighed(self, t: float, y: Array, u: Array, p: Array) -> Weights:
+    def _weighed(self, by: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
         lost = np.asarray(~np.isfinite(y).all(axis=1))  # which a kernel would not take
         given = {"t": t, "y": np.where(lost[:, None], 0.0, y), "u": u, "p": p, "w_value": 1.0}
-        found = self._once("end", lambda: of_graph(self.end))(**{name: given[name] for name in self.end.inputs})
+        end = self._once(("end", by), lambda: of_graph(self._end(by)))
+        found = end(**{name: given[name] for name in end.graph.inputs})
         nothing = np.zeros((len(y), 0))
-        return Weights(
-            np.where(lost, np.nan, found["value"]), found["g_y"], found.get("g_p", nothing), found.get("g_u", nothing)
-        )
+        value, by_p, by_u = np.where(lost, np.nan, found["value"]), found.get("g_p", nothing), found.get("g_u", nothing)
+        return Weights(value, found["g_y"], by_p, by_u, 0.0 * value, nothing)
 
-    def _named(self, found: Weights, given: Given, sampled: bool) -> Gradient:
+    def _named(self, found: Weights, given: Given, sampled: bool, steps: AdjointSteps) -> Gradient:
         """The gradient as people see it. Of a run that ran away, all of it is not a number."""
         lost = ~np.isfinite(found.value)
         if lost.any():
             for weights in (found.y, found.p, found.u):
                 weights[lost] = np.nan
             which = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
-            warnings.warn(
-                f"{which} ran away: its scalar is not finite, and its gradient NaN. bellcrank.simulate says why; a "
-                "smaller step may help.", RuntimeWarning, stacklevel=4,
-            )  # fmt: skip
+            why = "ran away: its scalar is not finite, and its gradient NaN"
+            help_ = "bellcrank.simulate says why; a smaller step may help."
+            if found.trouble[lost][0] > 0.5:
+                why = (
+                    "passes where no one choice of independent coordinates keeps its loops closed: its gradient is NaN"
+                )
+                help_ = 'form="projected" needs no such choice.'
+            warnings.warn(f"{which} {why}. {help_}", RuntimeWarning, stacklevel=4)
         m, shape = self.system.mechanism, given.shape
         q, v, x = np.split(found.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
         table = found.u.reshape(*shape, *found.u.shape[1:])
         by_input = {name: table[..., k] if sampled else table[..., 0, k] for k, name in enumerate(self.system.inputs)}
         by_number = {name: found.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
-        return Gradient(found.value.reshape(shape), by_input, q, v, x, by_number)
-
-
-def _watched(plant: System, what: str, cost: Cost) -> tuple[System, str]:
-    """A scalar as a column of a system, and its name; none where there is no such scalar."""
-    if cost is None:
-        return plant, ""
-    if isinstance(cost, str):
-        known = list(units(plant))
-        if cost not in known:
-            raise InputError(f"{what}: {unknown('column', cost, known)}")
-        return plant, cost
-    if not callable(cost):
-        raise InputError(f"{what} is {cost!r}; expected a function of (t, q, v, x, u), or the name of a column.")
-    while what in plant.outputs:
-        what += "'"
-    return replace(plant, outputs={**plant.outputs, what: cost}), what
+        names = m.columns[1]
+        return Gradient(
+            found.value.reshape(shape),
+            by_input,
+            q,
+            v,
+            x,
+            by_number,
+            tuple(names[i] for i in steps.dynamics.independent),
+        )
 
 
 def gradient(
@@ -248,6 +250,7 @@ def gradient(
     control: Control | None = None,
     integrator: str | None = None,
     method: str | None = None,
+    form: str | None = None,
     events: Sequence[Event] = (),
     solver: Solver | None = None,
     where: Where | None = None,
@@ -264,11 +267,11 @@ def gradient(
     integral(effort). Start, control, inputs, input_step, parameters, batch, step, target, dtype, threads, solver and
     where are those of bc.simulate; leading axes make a batch. Steps are fixed: without step= they are 1 ms.
     checkpoints: so many states are kept of a run, and the steps between are done again on the way back; unless told,
-    all steps are kept where the memory allows. The result is the same.
+    all steps are kept where the memory allows. The result is the same. form: of closed loops, as in bc.simulate.
 
     It costs two to four runs, however many inputs there are. bc.Adjoint is the same for many runs: compiled once. All
     of it: docs/derivatives.md.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
-    made = Adjoint(mechanism, running, final, integrator, method, events, solver, where, **parts)
+    made = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)
     return made.run(seconds, q0, v0, x0, **settings)

@@ -5,6 +5,10 @@ Forwards, a step is y1, memory1 = F(t, y, memory, u, p), and what is written dow
 t, y, memory, u, and what F was told by the graphs that it calls (the rates of the stages), so that nothing is computed
 twice. The rows of the first program are the table of inputs of the second, which goes through them from the last to the
 first: w <- w dF/dy, g_p <- g_p + w dF/dp, and g_u likewise, until the first step with those inputs; then it is a row.
+
+F is all that a run does from one step to the next: samples that are due are taken before it, and loops are closed after
+it. Loops may come out of reach of one choice of dependent coordinates; such trouble is noted, and the state it began
+in, and whoever asked chooses others.
 """
 
 from __future__ import annotations
@@ -22,11 +26,13 @@ from bellcrank.graph.layout import size
 from bellcrank.graph.variations import given
 from bellcrank.integrate import Integrator
 from bellcrank.nodes import Node
-from bellcrank.scalar import Scalar, where
+from bellcrank.scalar import Scalar, floor, maximum, where
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import EARLY, chosen, fed
+from bellcrank.sim.sampling import any_due, taken
 
 Shape = tuple[int, ...]
+BOUND = 30.0  # of E: beyond, dependent coordinates move so much faster than independent ones that digits are lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +56,40 @@ class AdjointSteps:
         """How much the integrator remembers."""
         return self.integrator.memory(self.dynamics.problem())
 
+    @property
+    def loops(self) -> bool:
+        return bool(self.dynamics.system.mechanism.loops)
+
+    @cached_property
+    def start(self) -> Graph:
+        """(y, p, w_y) -> g_y, g_p: weights of a start, and those of what determines it, which others follow."""
+
+        def determined(y: Any) -> dict[str, Any]:
+            return {"y": self.dynamics.determined(list(y))}
+
+        plain = self.dynamics.trace("start", determined, {"y": (self.dynamics.own,)})
+        return plain.vjp([name for name in ("y", "p") if name in plain.inputs])
+
     # -- one step
 
     @cached_property
     def step(self) -> Graph:
-        """(t, y, memory, fresh, u, h, p) -> y and memory a step later. Where inputs are fresh, the integrator begins
-        anew.
+        """(t, y, memory, fresh, u, h, p) -> y and memory a step later, and trouble with loops. Where inputs or samples
+        are fresh, the integrator begins anew.
         """
+        by = self.dynamics
 
         def stepped(t: Scalar, y: Any, h: Scalar, u: Any = (), memory: Any = (), fresh: Scalar = 1.0) -> dict[str, Any]:
-            problem, y, old = self.dynamics.problem(u), list(y), list(memory)
+            problem, y, old = by.problem(u), list(y), list(memory)
+            if by.system.sampled:
+                n = floor(t / h + 0.5)
+                y, fresh = taken(by.system, t, y, u, n, h), maximum(fresh, any_due(by.system, n, h))
             if old:
                 old = chosen(fresh > 0.0, list(self.integrator.begin(problem, t, y, h)), old)
             made = self.integrator.step(problem, t, y, h, old)
-            return {"y": made.y} | ({"memory": made.memory} if old else {})
+            settled, trouble, _ = by.settled(made, {"y": y, "bound": BOUND, "open": 0.0})
+            found = {"y": settled} | ({"memory": made.memory} if old else {})
+            return found | ({"trouble": trouble} if self.loops else {})
 
         own: dict[str, Shape] = {"t": (), "y": (self.dynamics.own,), "h": ()} | ({"u": (self.nu,)} if self.nu else {})
         remembered: dict[str, Shape] = {"memory": (self.memory,), "fresh": ()} if self.memory else {}
@@ -73,8 +99,10 @@ class AdjointSteps:
     def _known(self) -> tuple[list[Node], Graph]:
         """What the way back needs of what a step was told by the graphs that it calls; and the way back."""
         wrt = [name for name in ("y", "memory", "u", "p") if name in self.step.inputs]
-        back = self.step.vjp(wrt)
-        told = [node for node in self.step.nodes if node.op == "result"]
+        smooth = {name: x for name, x in self.step.outputs.items() if name != "trouble"}
+        moved = Graph(self.step.name, self.step.inputs, smooth, self.step.tape)
+        back = moved.vjp(wrt)
+        told = [node for node in moved.nodes if node.op == "result"]
         short = opened(given(back, "all", told))
         used = [node for node in short.nodes if node.op == "input" and node.args[0] == "all"]
         short = given(short, "told", used)
@@ -130,7 +158,7 @@ class AdjointSteps:
         clock = ("input", "input_steps", "input_last") if self.nu else ()
         places = Layout({
             "note": size(note.size), "y": size(own), "memory": size(self.memory), "fresh": 1,
-            **dict.fromkeys((*counters, *clock), 1),
+            **dict.fromkeys((*counters, *clock), 1), **({"trouble": 1, "stuck": size(own)} if self.loops else {}),
         })  # fmt: skip
 
         def tick(s: Any, u: Any = ()) -> dict[str, Any]:
@@ -149,6 +177,10 @@ class AdjointSteps:
                 "due": where(noted, 1.0, 0.0),
                 "next": where(noted, old["next"] + old["stride"], old["next"]),
             }
+            if self.loops:  # the first of it
+                smooth = old["trouble"] < 0.5
+                new["trouble"] = where(smooth, made["trouble"], old["trouble"])
+                new["stuck"] = chosen(smooth, old["y"], old["stuck"])
             # A lane that has stopped stays as it is: others in its block may have farther to go.
             kept = {key: chosen(old["live"] > 0.0, new[key], old[key]) for key in new if key != "note"}
             kept |= {"due": where(old["live"] > 0.0, new["due"], 0.0), "note": new["note"]}

@@ -62,13 +62,15 @@ class Task:
 @dataclass(frozen=True, eq=False)
 class Weights:
     """A scalar of each run, and how fast it changes with what the run ends with, or, when weights are back, with what
-    it began with, with its free numbers and with each line of its inputs.
+    it began with, with its free numbers and with each line of its inputs. trouble: with loops, else 0; stuck: where.
     """
 
     value: Array  # (runs,)
     y: Array  # (runs, n)
     p: Array  # (runs, np)
     u: Array  # (runs, nu), or (runs, lines, nu)
+    trouble: Array  # (runs,)
+    stuck: Array  # (runs, n); of a tree (runs, 0)
 
 
 Weigh = Callable[[Array, Array, Array], Weights]  # of (y at the end, inputs there, parameters)
@@ -120,6 +122,10 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
     places = steps.forwards.layout.places
     y = on.numbers(notes.state[places["y"]]).T
     line, fresh = (int(on.numbers(notes.state[places[key]])[0]) if steps.nu else 0 for key in ("input", "fresh"))
+    trouble, stuck = np.zeros(task.runs), np.zeros((task.runs, 0))
+    if steps.loops:
+        trouble, stuck = on.numbers(notes.state[places["trouble"]]), on.numbers(notes.state[places["stuck"]]).T
+        y = np.where(trouble[:, None] > 0.5, np.nan, y)
     last = weigh(y, task.table[:, line], task.parameters)
     # A line that is new at the very end is no step's, and its weights are complete.
     first = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
@@ -133,7 +139,7 @@ def taken_back(steps: AdjointSteps, on: Place, task: Task, weigh: Weigh) -> Weig
         state = swept.state
         found += [on.rows(swept)] if steps.nu else []
     w, p = (on.numbers(state[places[key]]).T for key in ("w_y", "g_p"))
-    return Weights(last.value, w, p, _by_line(task, found, line, last.u if fresh else None))
+    return Weights(last.value, w, p, _by_line(task, found, line, last.u if fresh else None), trouble, stuck)
 
 
 def stretch_of(steps: int, fit: int, checkpoints: int | None) -> int:

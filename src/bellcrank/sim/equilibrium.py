@@ -55,15 +55,21 @@ class Equilibrium:
         x = {z.name: float(value) for z, value in zip(self.system.states, self.x, strict=True)}
         return {"q": self.q, **x, **self.inputs, **self.parameters, "t": self.t}
 
-    def __str__(self) -> str:
+    @property
+    def rows(self) -> list[tuple[str, float, str]]:
+        """Every element: its name, its value, and what became of it."""
         m = self.system.mechanism
         values = {f"{n}.q": x for n, x in zip(m.columns[0], self.q, strict=True)}
         values |= {z.name: x for z, x in zip(self.system.states, self.x, strict=True)}
         values |= self.inputs | {n: self.parameters[n] for n in self.solved if n in self.parameters} | self.held
         words = dict.fromkeys(self.solved, "solved") | dict.fromkeys(self.held, "held")
         words |= dict.fromkeys(self.undetermined, "solved, of many")
-        rows = [(name, f"{float(x):.6g}", words.get(name, "")) for name, x in values.items()]
-        title = f"{m.name}: {'does not rest' if self.failures else 'rests'}, after {self.rounds} rounds"
+        return [(name, float(x), words.get(name, "")) for name, x in values.items()]
+
+    def __str__(self) -> str:
+        rows = [(name, f"{x:.6g}", word) for name, x, word in self.rows]
+        title = f"{self.system.mechanism.name}: {'does not rest' if self.failures else 'rests'}"
+        title += f", after {self.rounds} rounds"
         return str(Table(title, ("element", "value", ""), rows, (1,), "\n".join(self.failures)))
 
 

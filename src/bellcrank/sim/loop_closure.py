@@ -93,9 +93,9 @@ class LoopClosure(Closure):
         known: dict[bytes, tuple[LoopedDynamics, float]] = {}  # many runs differ in velocities alone
         for k, C in enumerate(self._jacobians(y[:1] if alike else y, parameters)):
             if C.tobytes() not in known:
-                by = self._suited(C)
+                by = self.suited(C)
                 # Where even the best partition has a large E, it may grow further: perhaps the worst will pass.
-                known[C.tobytes()] = by, max(BOUND, GROWTH * self._size(C, by.part.order))
+                known[C.tobytes()] = by, max(BOUND, GROWTH * self.size(C, by.part.order))
             by, bound = known[C.tobytes()]
             found.setdefault(by, []).append((k, bound))
         if alike:
@@ -128,7 +128,7 @@ class LoopClosure(Closure):
             )
 
         def largest(order: tuple[tuple[int, int], ...]) -> float:
-            return max(self._size(C, order) for C in Cs)
+            return max(self.size(C, order) for C in Cs)
 
         best = min(whole, key=largest)
         limit = max(EASY, NEARLY * largest(best))
@@ -173,15 +173,15 @@ class LoopClosure(Closure):
         out[~bad] = assembled(tree, q[~bad], rough=loops.rough)[0]
         return out, bad
 
-    def _suited(self, C: Array) -> LoopedDynamics:
+    def suited(self, C: Array) -> LoopedDynamics:
         """The dynamics by the best partition there, or by one that is compiled already and nearly as good."""
         best = tuple(pivots(C, self.by.analysis.pattern, self.by.rank)[0])
-        limit = max(EASY, NEARLY * self._size(C, best))
+        limit = max(EASY, NEARLY * self.size(C, best))
         known = [x for x in self.by.others.values() if stable(C, x.part.order)]
-        sizes = [self._size(C, x.part.order) for x in known]
+        sizes = [self.size(C, x.part.order) for x in known]
         return known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.by.by(best)
 
-    def _size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
+    def size(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
         """How bad a partition is, as a run measures it: see `correction`."""
         size = size_of_E(C, [c for _, c in order])
         if not self.by.rank.groups:

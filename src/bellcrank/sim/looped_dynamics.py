@@ -28,7 +28,7 @@ from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import Product, State, Step
 from bellcrank.model import Tree
-from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim import looped_slopes as slopes
 from bellcrank.sim.allowed_states import turned
 from bellcrank.sim.dynamics import Dynamics, Integral
@@ -46,6 +46,7 @@ TRUSTED = 1e-3  # a row between two steps must be farther away still
 # Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
 NEAR, ROUGH, SLOW = 0.01, 1e-3, 1e-3
+LEAP = 10.0  # times as fast after a step as before: more is not believed
 
 
 @final
@@ -174,6 +175,11 @@ class LoopedDynamics(Dynamics):
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
+    @cached_property
+    def anywhere(self) -> LoopedDynamics:
+        """The same by a form that has no partition, for states that may be far from where this one is good."""
+        return replace(self, form="projected", others={}) if self.form == "minimal" else self
+
     @property
     def measured(self) -> tuple[str, ...]:
         """The worst that loops were open, a bound for E, and how large rounding errors are."""
@@ -226,20 +232,22 @@ class LoopedDynamics(Dynamics):
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
         trouble = where(worst < self._shut, trouble, float(NOT_CLOSED))
-        trouble = where(sound > self._needed(made, old, found["y"]), trouble, float(NOT_CLOSED))
+        least = SINGULAR if made.error is None else CREEPING
+        trouble = where(sound > least, trouble, float(NOT_CLOSED))
+        began = sqrt(EPSILON / maximum(old["noise"], EPSILON * EPSILON))  # how far from singular the step before ended
+        passed = where(minimum(sound, began) > NEAR, 1.0, self._agrees(made, old, found["y"]))
+        trouble = where(passed > 0.5, trouble, float(NOT_CLOSED))
         noise = EPSILON / (sound * sound)
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
 
-    def _needed(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
-        """How far from singular a step must end: further, where its stages do not agree."""
+    def _agrees(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
+        """1 where the stages of a step agree, so that it sees what it passes near a singular configuration; else 0."""
         differ = made.error or made.rough
         if differ is None:
-            return SINGULAR
-        fastest: Scalar = SLOW
-        for state in (old["y"], y):
-            fastest = maximum(fastest, forms.largest(self.system.split(state)[1]))
-        least = SINGULAR if made.error is None else CREEPING
-        return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, least, NEAR)
+            return 1.0
+        before, after = (forms.largest(self.system.split(state)[1]) for state in (old["y"], y))
+        fastest = maximum(maximum(before, minimum(after, LEAP * before)), SLOW)  # a wild step is no measure of itself
+        return where(forms.largest(self.system.split(differ)[1]) < ROUGH * fastest, 1.0, 0.0)
 
     def by(self, order: tuple[tuple[int, int], ...]) -> LoopedDynamics:
         """The same system by another partition; made once."""

@@ -143,10 +143,10 @@ class Modes(Sequence[Mode]):
         rows = [(str(k), *mode.row) for k, mode in enumerate(self.all)]
         head = ("#", "frequency Hz", "damping", "time s", "moves")
         title = f"{self.linear.plant.system.mechanism.name}: {len(self.oscillating)} oscillations"
-        return str(Table(title, head, rows, (0, 1, 2, 3), self._unrest))
+        return str(Table(title, head, rows, (0, 1, 2, 3), self.unrest))
 
     @property
-    def _unrest(self) -> str:
+    def unrest(self) -> str:
         """A word where the point is no equilibrium."""
         k = (len(self.linear.states) - self.linear.plant.system.nx) // 2
         a = np.abs(self.linear.rate[: 2 * k])

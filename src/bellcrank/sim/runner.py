@@ -6,10 +6,8 @@ Python is entered only between blocks of ticks, for progress and Ctrl-C. What wa
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from bellcrank.emit.cpu import loop
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.pool import shared
 from bellcrank.graph import Program
 from bellcrank.graph.structure import structure
 
@@ -204,7 +203,7 @@ def run_all(
         work.at_once(threads)
     for k in list(work.left):  # what was begun stays as it is, and of the others there is the start
         work.end(k, work.begun.get(k) or made[k]())
-    return not work.asked.is_set()
+    return not work.asked
 
 
 class Work:
@@ -212,7 +211,7 @@ class Work:
 
     def __init__(self, made: Sequence[Callable[[], Blocks]], progress: Any, done: Any, ended: Any) -> None:
         self.made, self.progress, self.done, self.ended = made, progress, done, ended
-        self.asked = threading.Event()  # to stop; looked at between blocks of ticks
+        self.asked = False  # to stop; looked at between blocks of ticks
         self.shares = [0.0] * len(made)
         self.begun: dict[int, Blocks] = {}
         self.left = dict.fromkeys(range(len(made)))
@@ -225,12 +224,12 @@ class Work:
 
     def run(self, k: int, tell: Callable[[], None]) -> None:
         """The k-th ones, as far as nobody asks to stop."""
-        if self.asked.is_set():
+        if self.asked:
             return
         if k not in self.begun:
             self.begun[k] = self.made[k]()
         some = self.begun[k]
-        while not some.done and not self.asked.is_set():
+        while not some.done and not self.asked:
             some.advance()
             if self.progress is not None:
                 self.shares[k] = self.done(some)
@@ -248,21 +247,17 @@ class Work:
             for k in range(len(self.made)):
                 self.run(k, self.tell)
         except KeyboardInterrupt:
-            self.asked.set()
+            self.asked = True
 
     def at_once(self, threads: int) -> None:
-        with ThreadPoolExecutor(threads, thread_name_prefix="bellcrank") as pool:
-            jobs = [pool.submit(self.run, k, lambda: None) for k in range(len(self.made))]
-            try:
-                while wait(jobs, timeout=PAUSE).not_done:
-                    self.tell()
-            except BaseException as error:
-                self.asked.set()  # also where progress failed: nobody would see how the others end
-                wait(jobs)
-                if not isinstance(error, KeyboardInterrupt):
-                    raise
-            for job in jobs:
-                job.result()
+        try:
+            shared(lambda k: self.run(k, lambda: None), len(self.made), threads, self.tell, self.stop)
+        except KeyboardInterrupt:
+            self.asked = True
+
+    def stop(self) -> None:
+        """Also where progress failed: nobody would see how the others end."""
+        self.asked = True
 
     def short(self) -> bool:
         """Whether all is done before threads would have started. The first ones tell, by being run for a moment."""

@@ -28,9 +28,10 @@ from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
 from bellcrank.sim.gpu import Gpu, GpuProgram
 from bellcrank.sim.lanes import Lanes
-from bellcrank.sim.looped_dynamics import looped_dynamics
+from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
 from bellcrank.sim.memory import Memory
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded
+from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.plan import Mode, Plan, planned
 from bellcrank.sim.progress import Standing, Watch, said, shown
 from bellcrank.sim.run import Backend, Batch, Done, driven
@@ -108,6 +109,19 @@ class Simulator:
             return Watched(by, self.integrator, self.events, *mode, self.summary, rows).program()
 
         return self._once(("program", mode, by, rows), make)
+
+    def whole(self, mode: Mode = None) -> Program:
+        """The same without rows, by graphs that need no others on their way: for who steps, drives or exports it."""
+        joined = self.joined(mode)
+        return self.program(mode, rows=False) if joined is None else self._once(("whole", mode), joined.program)
+
+    def joined(self, mode: Mode = None) -> Joined | None:
+        """All partitions that closed loops in the minimal form may need, where that is how they are kept closed."""
+        by = self.dynamics
+        if not isinstance(by, LoopedDynamics) or by.form != "minimal":
+            return None
+        parts = self._once(("parts",), lambda: carried(by))
+        return self._once(("joined", mode), lambda: Joined(parts, [self.program(mode, x, rows=False) for x in parts]))
 
     def compiled(self, lanes: int, mode: Mode, by: Dynamics, rows: bool = True) -> Compiled:
         """The same as machine code for so many lanes."""

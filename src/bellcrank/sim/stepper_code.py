@@ -48,4 +48,4 @@ class Code:
             alive = some(0)
         finally:
             settle(others)
-        return max([alive, *(other.result() for other in others)])
+        return int(max([alive, *(other.result() for other in others)]))

@@ -77,8 +77,8 @@ class Stepper:
         self.simulator, self.system, self.task = simulator, simulator.system, task
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
-        program, ticks = simulator.program(rows=False), whole("every", every, h, "step")
-        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task)
+        program, ticks = simulator.whole(), whole("every", every, h, "step")
+        self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined())
         self._action = self._stepped.action()
         check_samples(self.system, h, False)
         size = 8 * self.runs * (self._action.layout.size + self._action.free + 3 * self._action.row + 2)

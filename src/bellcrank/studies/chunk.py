@@ -69,7 +69,9 @@ def computed(setup: Setup, made: dict[tuple[str, ...], Simulator], first: int, v
         parts.append((rows, _safely(setup, made[key], whole["run"][rows], part)))
     for name in dict.fromkeys(name for _, part in parts for name in part):  # variants may differ in their columns
         kind = next(part[name] for _, part in parts if name in part)
-        column = np.full(n, np.nan) if kind.dtype.kind == "f" else np.full(n, "", dtype=object)
+        column = (
+            np.full(n, np.nan) if kind.dtype.kind == "f" else np.full(n, None if is_rows(name) else "", dtype=object)
+        )
         for rows, part in parts:
             if name in part:
                 column[rows] = part[name]
@@ -111,7 +113,8 @@ def _safely(setup: Setup, sim: Simulator, runs: Array, values: Table) -> Table:
 
 
 def _or_nothing(part: Table, name: str) -> Array:
-    return part.get(name, np.full(len(part["stop"]), np.nan))
+    none = np.full(len(part["stop"]), None, dtype=object) if is_rows(name) else np.full(len(part["stop"]), np.nan)
+    return part.get(name, none)
 
 
 def ran(setup: Setup, sim: Simulator, runs: Array, values: Table, **more: Any) -> Record:
@@ -129,7 +132,7 @@ def ran(setup: Setup, sim: Simulator, runs: Array, values: Table, **more: Any) -
     settings = {n: x for n, x in setup.settings.items() if n not in ("integrator", "method", "form") and x is not None}
     settings |= {n: float(values[n][0]) for n in NUMBERS if n in values}
     if not setup.summary:
-        settings["keep"] = "final"
+        settings["keep"] = setup.keep or "final"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a worker has nobody to warn
         return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
@@ -158,6 +161,8 @@ def _inputs(setup: Setup, runs: Array, values: Table) -> dict[str, Any]:
 def tabulated(setup: Setup, sim: Simulator, run: Record) -> Table:
     """A row for each run: summaries, the end where it is kept, and why and when it ended."""
     found: Table = {n: np.asarray(run[n])[..., 0] for n in sim.saving.summary}
+    if setup.keep == "rows":
+        found |= {f"rows({n})": _listed(np.asarray(run[n]), run.t) for n in run.columns}
     if setup.keep == "final":
         ends = [n for n in run.columns if n.endswith((".q", ".v")) or n in run.states]
         found |= {f"final({n})": np.asarray(run[n])[..., 0] for n in ends}
@@ -169,16 +174,24 @@ def tabulated(setup: Setup, sim: Simulator, run: Record) -> Table:
     return found
 
 
+def _listed(column: Array, t: Array) -> Array:
+    """A list for each run, which ends where the run does."""
+    found = np.empty(len(column), dtype=object)
+    for i, (x, times) in enumerate(zip(column, t, strict=True)):
+        found[i] = x[np.isfinite(times)]
+    return found
+
+
 # -- as a file
 
 
 def encoded(table: Table) -> bytes:
     """A Parquet file with a seal over what is in it: the same bytes for the same rows."""
     pa, pq = (extra(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
-    arrays = [pa.array(x if x.dtype.kind in "fi" else [str(v) for v in x]) for x in table.values()]
+    arrays = [_array(pa, name, x) for name, x in table.items()]
     made = pa.Table.from_arrays(arrays, names=list(table))
     floats = [name for name, x in table.items() if x.dtype.kind == "f"]
-    words = [name for name, x in table.items() if x.dtype.kind not in "fi"]
+    words = [name for name, x in table.items() if x.dtype.kind not in "fi" and not is_rows(name)]
     made = made.replace_schema_metadata({SEAL: seal(made)})
     stream = io.BytesIO()
     pq.write_table(
@@ -188,15 +201,29 @@ def encoded(table: Table) -> bytes:
     return stream.getvalue()
 
 
+def is_rows(name: str) -> bool:
+    return name.startswith("rows(")
+
+
+def _array(pa: Any, name: str, x: Array) -> Any:
+    if is_rows(name):
+        return pa.array(list(x), pa.list_(pa.float64()))
+    return pa.array(x if x.dtype.kind in "fi" else [str(v) for v in x])
+
+
 def seal(table: Any) -> bytes:
     """Over names and values, whatever the file looks like."""
     found = hashlib.sha256()
     for name in table.column_names:
         column = table.column(name).combine_chunks()
-        found.update(f"{name}\0{column.type}\0{len(column)}\0".encode())
+        kind = "rows" if is_rows(name) else column.type  # Parquet calls the elements of lists otherwise
+        found.update(f"{name}\0{kind}\0{len(column)}\0".encode())
         if str(column.type) == "string":
             for x in column.to_pylist():
                 found.update(x.encode() + b"\0")
+        elif is_rows(name):
+            for x in column.to_numpy(zero_copy_only=False):
+                found.update(b"none" if x is None else len(x).to_bytes(8, "little") + np.ascontiguousarray(x).tobytes())
         else:
             found.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).tobytes())
     return found.hexdigest().encode()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.model import Mechanism
+from bellcrank.parameters.walk import nominal
 from bellcrank.sim import Simulator
 from bellcrank.studies.chunk import groups, ran
 from bellcrank.studies.ranges import Array
@@ -31,7 +32,7 @@ def replays(study: Study, runs: Array) -> list[dict[str, Any]]:
         sim = setup.simulator(choice)
         mine = {name: x[rows] for name, x in values.items()}
         m = sim.system.mechanism
-        most = max(1, NUMBERS // (FRAMES * 3 * max(1, len(m.bodies))))
+        most = max(1, NUMBERS // (FRAMES * 3 * len(_bones(m))))
         kept = rows[:most]
         places, times = _places(setup, sim, runs[kept], {name: x[: len(kept)] for name, x in mine.items()})
         found.append({"runs": runs[kept].tolist(), "bones": _bones(m), **_packed(places), "t": times})
@@ -45,14 +46,30 @@ def _places(setup: Setup, sim: Simulator, runs: Array, values: dict[str, Array])
     record = ran(setup, sim, runs, values, keep="rows", every=every)
     m = sim.system.mechanism
     q = np.asarray(record.q)
-    placed = poses(m, q.reshape(-1, m.nq))[..., :3].reshape(*q.shape[:2], -1, 3)
+    posed = poses(m, q.reshape(-1, m.nq))
+    shown = np.concatenate([posed[..., :3], _centres(nominal(m), posed)], axis=1)
+    placed = shown.reshape(*q.shape[:2], -1, 3)
     t = np.nanmax(record.t, axis=0)
     return placed, [round(float(x), 6) for x in t]
 
 
+def _ends(m: Mechanism) -> list[int]:
+    """Bodies that carry no other: without their centres of mass a pendulum would be a point."""
+    return [i for i in range(len(m.bodies)) if i not in m.parent]
+
+
 def _bones(m: Mechanism) -> list[int]:
-    """The parent of each body, -1 for the ground."""
-    return [int(p) for p in m.parent]
+    """What each body hangs on, -1 for the ground; after the bodies the centres of those at the ends."""
+    return [int(p) for p in m.parent] + _ends(m)
+
+
+def _centres(m: Mechanism, posed: Array) -> Array:
+    """Where the centres of mass of the bodies at the ends are, (rows, ends, 3)."""
+    ends = _ends(m)
+    p, u, w = posed[:, ends, :3], posed[:, ends, 3:6], posed[:, ends, 6:]
+    com = np.array([[float(x) for x in m.bodies[i].com] for i in ends])
+    t = 2.0 * np.cross(u, com)
+    return np.asarray(p + com + w * t + np.cross(u, t))
 
 
 def _packed(places: Array) -> dict[str, Any]:

@@ -184,7 +184,16 @@ def program_digest(setup: Setup) -> str:
     return found.hexdigest()
 
 
-def checked_keep(keep: str | None, summary: Sequence[str]) -> str | None:
-    if keep not in (None, "final"):
-        raise InputError(f'keep is {keep!r}; expected "final" (where each run ends), or nothing: summaries alone.')
+def checked_keep(keep: str | None, summary: Sequence[str], every: float | None) -> str | None:
+    if keep not in (None, "final", "rows"):
+        raise InputError(
+            f'keep is {keep!r}; expected "final" (where each run ends), "rows" (all its rows, as lists), or nothing: '
+            "summaries alone."
+        )
+    if keep == "rows" and summary:
+        raise InputError(
+            'a summary is one number for each run, so that keep="rows" does not go with it: leave one out.'
+        )
+    if every is not None and keep != "rows":
+        raise InputError('every= says how far apart rows are, and none are kept: keep="rows".')
     return keep or (None if summary else "final")

@@ -17,7 +17,7 @@ from bellcrank.record import Record
 from bellcrank.sim import Event
 from bellcrank.sim.arguments import listed, many, positive
 from bellcrank.stairs import view
-from bellcrank.studies.chunk import ran
+from bellcrank.studies.chunk import is_rows, ran
 from bellcrank.studies.engine import client_of, done_chunks
 from bellcrank.studies.folder import Folder, provenance
 from bellcrank.studies.points import Points
@@ -29,6 +29,7 @@ from bellcrank.studies.setup import Setup, checked_keep, noises, program_digest,
 from bellcrank.version import __version__
 
 MANY, FEW, PARTS = 16384, 64, 200  # runs of a chunk at most and at least; chunks of a study where that allows it
+ROWS = 256  # runs of a chunk at most where it has all their rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,8 @@ class Study:
         if name not in table.column_names:
             raise InputError(f"the study: {unknown('column', name, table.column_names)}")
         column = table.column(name)
+        if is_rows(name):
+            return _square(column.combine_chunks().to_numpy(zero_copy_only=False))
         return np.asarray(column.to_pylist() if str(column.type) == "string" else column.to_numpy())
 
     def __len__(self) -> int:
@@ -58,7 +61,7 @@ class Study:
     def results(self) -> tuple[str, ...]:
         """Names of the columns of numbers that the runs gave."""
         known = {"run", "stop", "stop_time", "message", *self.points.columns}
-        return tuple(n for n in self.table().column_names if n not in known)
+        return tuple(n for n in self.table().column_names if n not in known and not is_rows(n))
 
     @property
     def failures(self) -> dict[str, int]:
@@ -106,6 +109,7 @@ def study(
     to: str | Path,
     summary: Sequence[str] = (),
     keep: str | None = None,
+    every: float | None = None,
     cluster: Any = None,
     points: Any = None,
     seed: int = 0,
@@ -139,8 +143,9 @@ def study(
     names of files of samples), "integrator", "method", "form", "step", "tolerance", or "seed".
     points: "random", "latin", "sobol", "grid" (lists only), "saltelli" (for Sobol indices), or a table: a mapping of
     columns, or a CSV or Parquet file. to: the folder; where it has a part of this study, only the rest is computed.
-    summary: what to say of each run, as in bc.simulate; keep="final" also keeps where it ended. cluster: an address,
-    a client or a cluster of dask; nothing for processes here, as many as workers says. inputs: as in bc.simulate, or
+    summary: what to say of each run, as in bc.simulate; keep="final" also keeps where it ended, keep="rows" all
+    its rows as lists, so far apart as every says ("rows(t)", "rows(boom.q)", ...). cluster: an address, a client or a
+    cluster of dask; nothing for processes here, as many as workers says. inputs: as in bc.simulate, or
     functions of (times, random generator) which are drawn for each run, from its "seed" where that varies. chunk: runs
     of a file. The others as in bc.simulate.
 
@@ -153,12 +158,14 @@ def study(
         "integrator": integrator, "method": method, "form": form, "step": step, "tolerance": tolerance,
         "max_steps": max_steps, "target": target, "threads": threads,
     }  # fmt: skip
+    if every is not None:
+        settings["every"] = positive("every", every)
     if noises(inputs) and input_step is None:
         first = next(iter(noises(inputs)))
         raise InputError(f"inputs: {first} is drawn; say how long each number holds: input_step=....")
     setup = set_up(
         plant, made, settings, seconds=positive("seconds", seconds), given=given, summary=words,
-        keep=checked_keep(keep, words), seed=seed, events=tuple(events),
+        keep=checked_keep(keep, words, every), seed=seed, events=tuple(events),
     )  # fmt: skip
     _trial(setup, made)
     here = Folder(Path(to))
@@ -199,9 +206,21 @@ def _trial(setup: Setup, made: Points) -> None:
     ran(small, sim, np.arange(2), fixed)
 
 
+def _square(lists: Array) -> Array:
+    """Runs that ended early are filled up with NaN; those that were refused have nothing else."""
+    longest = max((len(x) for x in lists if x is not None), default=0)
+    found = np.full((len(lists), longest), np.nan)
+    for i, x in enumerate(lists):
+        if x is not None:
+            found[i, : len(x)] = x
+    return found
+
+
 def _manifest(setup: Setup, made: Points, seed: int, chunk: int | None) -> dict[str, Any]:
     n = len(made)
     size = many("chunk", chunk) if chunk is not None else min(MANY, max(FEW, math.ceil(n / PARTS)))
+    if chunk is None and setup.keep == "rows":
+        size = min(size, ROWS)
     shared = {k: x for k, x in setup.given.items() if x is not None}
     if shared.get("inputs"):
         shared["inputs"] = {k: getattr(x, "__name__", x) if callable(x) else x for k, x in shared["inputs"].items()}

@@ -26,15 +26,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.studies.ranges import log_uniform, normal, uniform
 
 MADE = {"uniform": uniform, "log_uniform": log_uniform, "normal": normal}
 PLAIN = (
     "seconds", "runs", "summary", "to", "points", "seed", "step", "integrator", "tolerance", "method", "form", "keep",
-    "chunk", "workers", "cluster", "threads", "target", "input_step", "max_steps",
+    "every", "chunk", "workers", "cluster", "threads", "target", "input_step", "max_steps",
 )  # fmt: skip
 TABLES = ("over", "start", "inputs", "parameters")
+LONGEST = 240  # letters of a name, which may be one of a file
 
 
 def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[str, Any]]:
@@ -43,20 +44,26 @@ def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[s
         data = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ReadError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise ReadError(f"{path} is no TOML that is read: it is nested too deeply.") from None
+    except ValueError as error:  # also of letters that are none, and of integers with thousands of digits
+        raise ReadError(f"{path} is no TOML: {str(error)[:300]}") from None
     for key in data:
         if key not in (*PLAIN, *TABLES, "mechanism", "plant"):
             raise ReadError(f"{path}: {unknown('setting', key, ('mechanism', 'plant', *PLAIN, *TABLES))}")
     for key in TABLES:
         if not isinstance(data.get(key, {}), dict):
-            raise ReadError(f"{path}: {key} is {data[key]!r}; expected a table, [{key}].")
+            raise ReadError(f"{path}: {key} is {brief(data[key])}; expected a table, [{key}].")
     for key in ("seconds", "to"):
         if key not in data:
             raise ReadError(f"{path}: there is no {key}.")
+    for key in ("to", "mechanism", "plant"):
+        given = data.get(key, "x")
+        if not isinstance(given, str) or not 0 < len(given) < LONGEST or "\0" in given:
+            raise ReadError(f"{path}: {key} is {brief(given)}; expected the name of one, in quotes.")
     found = {key: data[key] for key in PLAIN if key in data}
     here = path.resolve().parent
-    found["to"] = here / str(data["to"])
+    found["to"] = here / data["to"]
     if isinstance(found.get("points"), str) and Path(found["points"]).suffix:
         found["points"] = here / found["points"]
     if "over" in data:
@@ -73,8 +80,8 @@ def _range(path: Path, name: str, given: Any) -> Any:
     numbers = given.get(kind) if kind else None
     if kind is None or set(given) - {kind, "unit"} or not isinstance(numbers, list) or len(numbers) != 2:
         raise ReadError(
-            f'{path}: over "{name}" is {given!r}; expected {{ uniform = [low, high] }}, log_uniform or normal, with a '
-            "unit where you like, or a list."
+            f"{path}: over {brief(name)} is {brief(given)}; expected {{ uniform = [low, high] }}, log_uniform or "
+            "normal, with a unit where you like, or a list."
         )
     return MADE[kind](numbers[0], numbers[1], str(given.get("unit", "")))
 
@@ -92,11 +99,11 @@ def _plant(path: Path, here: Path, data: Mapping[str, Any], mechanism: Callable[
     if ("mechanism" in data) == ("plant" in data):
         raise ReadError(f'{path}: expected either mechanism = "..." or plant = "file.py:name".')
     if "mechanism" in data:
-        name = str(data["mechanism"])
+        name = data["mechanism"]
         return mechanism(str(here / name) if (here / name).is_file() else name)
-    file, _, name = str(data["plant"]).rpartition(":")
+    file, _, name = data["plant"].rpartition(":")
     if not file.endswith(".py") or not (here / file).is_file():
-        raise ReadError(f'{path}: plant is {data["plant"]!r}; expected "file.py:name", a file beside this one.')
+        raise ReadError(f'{path}: plant is {brief(data["plant"])}; expected "file.py:name", a file beside this one.')
     spec = importlib.util.spec_from_file_location(Path(file).stem, here / file)
     assert spec is not None
     assert spec.loader is not None

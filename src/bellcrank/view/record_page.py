@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 GENERATOR = "bellcrank report"  # how our files are told from others
-SCRIPTS = ("data.js", "space.js", "shapes.js", "beams.js", "stage.js", "plots.js", "page.js")
+SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "plots.js", "page.js")
 ROWS = 2000
 NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
 TITLES = {
@@ -102,6 +102,7 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
                     for c in columns],
         "panels": [p | {"columns": [columns.index(c) for c in p["columns"]]} for p in found],
         "replay": None,
+        "ground": ground(run),
     }  # fmt: skip
     if m is not None and places and run.has_state("q"):
         q = run.q[lane]
@@ -140,6 +141,25 @@ def thinned(rows: Array, most: int) -> Array:
 
 def packed(values: Array, dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
+
+
+def ground(run: Record) -> dict[str, Any] | None:
+    """Heights that were dug, for the replay."""
+    found = run.ground
+    if found is None:
+        return None
+    numbers = {
+        "t": packed(found.t, "<f8"),
+        "cells": packed(found.cells, "<u4"),
+        "heights": packed(found.heights, "<f4"),
+    }
+    return {
+        "level": found.level,
+        "cell": found.cell,
+        "rows": found.rows,
+        "first": packed(found.first, "<f4"),
+        **numbers,
+    }
 
 
 # -- words

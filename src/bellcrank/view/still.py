@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.parameters.walk import nominal
 from bellcrank.quoting import xml
 from bellcrank.view import palette, scene
 
@@ -22,22 +24,35 @@ def svg(m: Mechanism, q: Array) -> str:
     """At the configuration q; what is nearer is drawn later."""
     placed = scene.poses(m, np.asarray(q, float)[None])[0]
     found = scene.scene(m, np.asarray(q, float)[None])
-    to_eye = _eye(np.asarray(found["up"]))
-    centre, scale = np.asarray(found["centre"]), (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(found["radius"], 1e-9)
-
-    def seen(p: Any) -> Array:
-        x, y, z = to_eye @ (np.asarray(p, float) - centre) * scale
-        return np.array([WIDTH / 2 + x, HEIGHT / 2 - y, z])
-
+    seen, scale = eye(found, np.asarray(found["centre"]))
     drawn: list[Drawn] = []
-    for shape in found["shapes"]:
-        drawn += _shape(shape, placed, seen, scale)
+    for each in simple(m, found):
+        drawn += shape(each, placed, seen, scale)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" '
         f'role="img" aria-label="{xml(m.name)}">',
         *(element for _, element in sorted(drawn)),
     ]
     return "\n".join([*lines, "</svg>"])
+
+
+def simple(m: Mechanism, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The shapes of a scene; where it has meshes, bars and boxes stand for them."""
+    meshed = sorted({s["body"] for s in found["shapes"] if s["kind"] == "mesh" and s["body"] >= 0})
+    plain = nominal(m)
+    stand_ins = [s for i in meshed for s in scene.shapes(plain, i, found["unit"])]
+    return [*(s for s in found["shapes"] if s["kind"] != "mesh"), *stand_ins]
+
+
+def eye(found: dict[str, Any], centre: Array) -> tuple[Callable[[Any], Array], float]:
+    """Where a point of the world is in the picture, and how far away; and what a metre is there."""
+    to_eye, scale = _eye(np.asarray(found["up"])), (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(found["radius"], 1e-9)
+
+    def seen(p: Any) -> Array:
+        x, y, z = to_eye @ (np.asarray(p, float) - centre) * scale
+        return np.array([WIDTH / 2 + x, HEIGHT / 2 - y, z])
+
+    return seen, scale
 
 
 def _eye(up: Array) -> Array:
@@ -62,7 +77,8 @@ def _world(pose: Array | None, point: Any) -> Array:
     return np.asarray(pose[:3] + p + 2 * np.cross(u, np.cross(u, p) + w * p))
 
 
-def _shape(shape: dict[str, Any], placed: Array, seen: Any, scale: float) -> list[Drawn]:
+def shape(shape: dict[str, Any], placed: Array, seen: Any, scale: float) -> list[Drawn]:
+    """What is drawn of it."""
     body = shape["body"]
     pose = placed[body] if body >= 0 else None
     colour = palette.LIGHT[body % len(palette.LIGHT)] if body >= 0 else GREY

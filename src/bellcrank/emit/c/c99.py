@@ -235,11 +235,16 @@ class Text:
             for name, mine in given
             if mine
         ]
+        nothing = f" = {{{self.value(0.0)}}}" if function.only else ""
         lines += [
-            f"{self.real} {name}[{max(1, out.size)}];"
+            f"{self.real} {name}[{max(1, out.size)}]{nothing};"
             for (name, _), out in zip(rooms, function.outputs.values(), strict=True)
         ]
-        return [*lines, f"{self.known[id(function)].name}({', '.join(name for name, _ in arrays)});"]
+        call = f"{self.known[id(function)].name}({', '.join(name for name, _ in arrays)});"
+        if function.only:
+            sign = self.value(n.args[1 + function.elements.index((function.only, 0))])
+            return [*lines, f"if ({sign} > {self.value(0.0)}) {{", f"    {call}", "}"]
+        return [*lines, call]
 
     def result(self, call: Node, flat: int) -> tuple[str, int]:
         """Which element of which array here is that result."""

@@ -65,8 +65,8 @@ class Stepper:
         bound = ("s", p.layout.place("bound")) if "bound" in p.layout else None
         if any(a.op == "input" and a.args == bound for n in p.tick.nodes if n.op == "lt" for a in n.operands):
             raise InputError(
-                f"{p.tick.name}: the closed loops of this program are in the minimal form, which may have to go on by "
-                'other dependent coordinates, hence by other code than is exported; make it with form="projected".'
+                f"{p.tick.name}: the closed loops of this program are in the minimal form, by one choice of dependent "
+                "coordinates, and it may need others; Simulator.whole() is a program that has them all."
             )
 
     @property

@@ -257,7 +257,7 @@ class Kernel:
             mine = piece(0)  # this thread does its share
         finally:
             settle(others)
-        return max(mine, *(other.result() for other in others))
+        return int(max(mine, *(other.result() for other in others)))
 
     def _explain(self, arrays: Mapping[str, Array]) -> None:
         """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""

@@ -14,12 +14,14 @@ from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.plan import MATRIX, Item, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
-from bellcrank.emit.order import order
+from bellcrank.emit.order import WINDOW, order
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
+TOGETHER, NEAR = 16, 2**18  # blocks that go through a chunk before the next, and bytes of their workspaces
+FEW = 15  # the same for matrices: there is enough to do at any time, and values that wait take registers
 NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
@@ -29,20 +31,23 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         from bellcrank.emit.cpu import rolled_module  # which is made of what is here
 
         return rolled_module.source(graph, width, dtype)
-    sequence = items(graph, order(graph))
+    sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW))
     state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
     first: list[Item] = []
     if _waits(graph) and len(state.pieces) == 1 and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
     block = Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
+    cut = len(block.pieces) > 1
+    functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
+    loops = groups(graph, block) if cut else [many(graph, block)]
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
         *library(state.w),
         state.function("state"),
-        block.function("block"),
+        functions,
         one(graph, state),
-        many(graph, block),
+        *loops,
         block.w.pooled(),
         writable(),
     ]
@@ -96,6 +101,102 @@ def one(graph: Graph, state: Speller, name: str = "one") -> str:
 }}"""
 
 
+def rows(names: Sequence[str], row: str, tag: str) -> tuple[str, str]:
+    """Addresses of a row in every array: the text, and the arguments."""
+    lines = (
+        f"  %{tag}{i}.o = mul i64 {row}, %stride_{n}\n  %{tag}{i} = getelementptr i8, ptr %{n}, i64 %{tag}{i}.o\n"
+        for i, n in enumerate(names)
+    )
+    return "".join(lines), ", ".join(f"ptr %{tag}{i}" for i in range(len(names)))
+
+
+def one_by_one(names: Sequence[str]) -> str:
+    """How @many ends where there are fewer rows than lanes."""
+    state_rows, state_args = rows(names, "%k", "s")
+    return f"""some:
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %end, label %single
+single:
+  %k = phi i64 [0, %some], [%k.next, %single]
+  %k.seen = phi i64 [0, %some], [%k.status, %single]
+{state_rows}  %k.bad = call i64 @one({state_args})
+  %k.status = or i64 %k.seen, %k.bad
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k.next, %n
+  br i1 %k.more, label %single, label %end
+end:
+  %result = phi i64 [0, %some], [%k.status, %single]
+  ret i64 %result
+"""
+
+
+def groups(graph: Graph, block: Speller) -> list[str]:
+    """@many for code of several chunks, which no cache of instructions holds: each chunk is done for a group of blocks
+    before the next one is, so that it is fetched once for all of them. Every block has a workspace of its own.
+
+    The last block is moved back so that it ends with the last row, as in `many`.
+    """
+    w, names = block.w, arrays(graph)
+    most = max(1, min(TOGETHER, NEAR // (block.size * w.align)))
+    take, give = workspace(block.size * most, w)
+    given = ", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)
+    group = f"""define internal i64 @group(ptr %ws, i64 %row, i64 %count, {given}) noinline nounwind {{
+entry:
+{"".join(_for_all(graph, block, k) for k in range(len(block.pieces)))}  ret i64 %status
+}}"""
+    loop = f"""define i64 @many(i64 %n, {given}) nounwind {{
+  %few = icmp ult i64 %n, {w.lanes}
+  br i1 %few, label %some, label %begin
+begin:
+{take}  %final = sub i64 %n, {w.lanes}
+  br label %loop
+loop:
+  %row = phi i64 [0, %begin], [%next, %loop]
+  %seen = phi i64 [0, %begin], [%status, %loop]
+  %left = sub i64 %n, %row
+  %whole = udiv i64 %left, {w.lanes}
+  %short = icmp eq i64 %whole, 0
+  %from = select i1 %short, i64 %final, i64 %row
+  %some.left = select i1 %short, i64 1, i64 %whole
+  %many.left = icmp ugt i64 %some.left, {most}
+  %count = select i1 %many.left, i64 {most}, i64 %some.left
+  %bad = call i64 @group(ptr %ws, i64 %from, i64 %count, {given})
+  %status = or i64 %seen, %bad
+  %taken = mul i64 %count, {w.lanes}
+  %next = add i64 %from, %taken
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+{give}  ret i64 %status
+{one_by_one(names)}}}"""
+    return [group, loop]
+
+
+def _for_all(graph: Graph, block: Speller, k: int) -> str:
+    """Chunk k of every block of a group. The last chunk tells whether an input was bad."""
+    w, names, before = block.w, arrays(graph), f"done{k - 1}" if k else "entry"
+    at, addresses = rows(names, f"%row{k}", f"b{k}.")
+    strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
+    given, seen = f"(ptr %ws{k}, {addresses}{strides})", ""
+    call = f"call void @block_{k}{given}"
+    if k + 1 == len(block.pieces):
+        seen = f"  %seen = phi i64 [0, %{before}], [%status, %chunk{k}]\n"
+        call = f"%bad = call i64 @block{given}\n  %status = or i64 %seen, %bad"
+    return f"""  br label %chunk{k}
+chunk{k}:
+  %i{k} = phi i64 [0, %{before}], [%j{k}, %chunk{k}]
+{seen}  %offset{k} = mul i64 %i{k}, {block.size * w.align}
+  %ws{k} = getelementptr i8, ptr %ws, i64 %offset{k}
+  %rows{k} = mul i64 %i{k}, {w.lanes}
+  %row{k} = add i64 %row, %rows{k}
+{at}  {call}
+  %j{k} = add i64 %i{k}, 1
+  %more{k} = icmp ult i64 %j{k}, %count
+  br i1 %more{k}, label %chunk{k}, label %done{k}
+done{k}:
+"""
+
+
 def many(graph: Graph, block: Speller) -> str:
     """Whole blocks in a loop, the last moved back so that it ends with the last row; fewer rows than lanes one by one.
 
@@ -104,17 +205,7 @@ def many(graph: Graph, block: Speller) -> str:
     """
     w, names = block.w, arrays(graph)
     take, give = workspace(block.size * (2 if block.first else 1), w)
-
-    def rows(row: str, tag: str, names: Sequence[str] = names) -> tuple[str, str]:
-        """Addresses of a row in every array: the text, and the arguments."""
-        lines = (
-            f"  %{tag}{i}.o = mul i64 {row}, %stride_{n}\n  %{tag}{i} = getelementptr i8, ptr %{n}, i64 %{tag}{i}.o\n"
-            for i, n in enumerate(names)
-        )
-        return "".join(lines), ", ".join(f"ptr %{tag}{i}" for i in range(len(names)))
-
-    block_rows, block_args = rows("%row", "b")
-    state_rows, state_args = rows("%k", "s")
+    block_rows, block_args = rows(names, "%row", "b")
     strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
     here, turns = "%ws", ""
     if block.first:
@@ -124,7 +215,7 @@ def many(graph: Graph, block: Speller) -> str:
 """
         here, turns = "%here", "  %here = phi ptr [%ws, %begin], [%then, %loop]\n"
         turns += "  %then = phi ptr [%other, %begin], [%here, %loop]\n"
-        next_rows, next_args = rows("%next", "n", inputs)
+        next_rows, next_args = rows(inputs, "%next", "n")
         block_rows += next_rows
         block_args += f", ptr %then, {next_args}"
     return f"""define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
@@ -145,18 +236,4 @@ loop:
   br i1 %more, label %loop, label %done
 done:
 {give}  ret i64 %status
-some:
-  %none = icmp eq i64 %n, 0
-  br i1 %none, label %end, label %single
-single:
-  %k = phi i64 [0, %some], [%k.next, %single]
-  %k.seen = phi i64 [0, %some], [%k.status, %single]
-{state_rows}  %k.bad = call i64 @one({state_args})
-  %k.status = or i64 %k.seen, %k.bad
-  %k.next = add i64 %k, 1
-  %k.more = icmp ult i64 %k.next, %n
-  br i1 %k.more, label %single, label %end
-end:
-  %result = phi i64 [0, %some], [%k.status, %single]
-  ret i64 %result
-}}"""
+{one_by_one(names)}}}"""

@@ -32,6 +32,7 @@ from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
 NEWLINE = "\n"
+LONG_ROW = 300  # numbers that are copied by instructions of their own
 
 
 def source(program: Program, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
@@ -252,7 +253,11 @@ return:
 
 
 def _together(program: Program, w: Writer, copy: Writer, observe: str, source_row: str) -> str:
-    """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed."""
+    """The usual case: all lanes are due and have as many rows. Their new ones are written at once, transposed. Long
+    rows are written number by number.
+    """
+    if program.row > LONG_ROW:
+        return "even:\n  br label %room\n"
     W, bits, R = w.lanes, f"i{w.lanes}", program.row
     counts = "i64" if W == 1 else f"<{W} x i64>"
     one = "1" if W == 1 else "splat (i64 1)"
@@ -287,7 +292,7 @@ def _gather(program: Program, w: Writer, copy: Writer) -> str:
     """The inputs that are valid now, for every lane from its own table. Usually all lanes are at the same line of it:
     then they are read as a batch is.
     """
-    if w.lanes == 1:
+    if w.lanes == 1 or program.nu > LONG_ROW:
         return f"  br label %feed.lane\n{_gather_each(program, w, '%feed')}"
     W, bits = w.lanes, f"i{w.lanes}"
     places = ", ".join(f"i32 {(lane + 1) % W}" for lane in range(W))

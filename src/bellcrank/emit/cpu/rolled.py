@@ -180,12 +180,12 @@ class Rolled:
                 [self.patterns.index(run.cells), run.begin, run.repeats, *run.rows, *[0] * (most - len(run.rows))]
                 for run in self.r.tree.runs
             ]
-            yield _data(f"{self.tag}_runs", np.array(rows, np.int32))
+            yield data(f"{self.tag}_runs", np.array(rows, np.int32))
         for k, table in enumerate(self.r.tables):
             if table.size:
-                yield _data(f"{self.tag}_table{k}", np.ascontiguousarray(table, self.dtype))
+                yield data(f"{self.tag}_table{k}", np.ascontiguousarray(table, self.dtype))
         for name, values in self.indices.items():
-            yield _data(name, values.astype(np.int32))
+            yield data(name, values.astype(np.int32))
 
     def index(self, name: str, values: Array) -> str:
         """The table of a relation, made once: its name."""
@@ -193,6 +193,7 @@ class Rolled:
         return f"{self.tag}_{name}"
 
 
-def _data(name: str, array: Array) -> str:
+def data(name: str, array: Array) -> str:
+    """An array that never changes, by its bytes."""
     raw = array.tobytes()
     return f'@{name} = internal constant [{len(raw)} x i8] c"\\{raw.hex(chr(92))}", align 64'

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bellcrank.emit.cpu.plan import chunks, items
 from bellcrank.emit.cpu.rolled import Rolled
 from bellcrank.emit.cpu.speller import Speller
+from bellcrank.emit.cpu.strip_code import StripCode, stripped
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment
@@ -37,6 +38,9 @@ def _spelled(
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         return loops.text(), loops.size
+    if (made := stripped(graph)) is not None:
+        code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
+        return code.text(), code.size
     pieces = chunks(items(graph, order(graph)), chunk)
     speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
     return speller.function(name), speller.size

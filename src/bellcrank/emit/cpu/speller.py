@@ -114,8 +114,10 @@ class Speller:
         after = ["%then", *(f"%next_{n}" for n in self.inputs)] if self.first else []
         return ", ".join([f"ptr noalias {p}" for p in ("%ws", *(f"%{a}" for a in arrays), *after)] + strides)
 
-    def function(self, name: str) -> str:
-        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own."""
+    def function(self, name: str, apart: bool = False) -> str:
+        """i64 @name, 1 where an input is bad, and the functions of all chunks but the last, which is its own. apart:
+        whoever calls it has called them, each for several blocks, so that its code is fetched once for all of these.
+        """
         w, parameters, out, done = self.w, self.parameters(), [], ""
         last = {n.serial: k for k, piece in enumerate(self.pieces) for item in piece for n in self.reads(item)}
         if self.first:
@@ -127,9 +129,11 @@ class Speller:
             self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
             if k + 1 < len(self.pieces):
                 out.append(self._defined(f"{name}_{k}", parameters, self._body()))
-        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in range(len(self.pieces) - 1))
+        before = [] if apart else range(len(self.pieces) - 1)
+        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in before)
         if self.packed:
-            return "\n".join([*out, self._defined(name, parameters, calls + self._body())])
+            body = calls + self._body()
+            return "\n".join([*out, self._defined(name, parameters, self._needed() + body)])
         bits = f"i{w.lanes}"
         out.append(f"""define internal i64 @{name}({parameters}) nounwind{self._aligned} {{
 {calls}{self._body()}{done}  %sum = load {w.type}, ptr %ws, align {w.align}
@@ -150,6 +154,18 @@ class Speller:
     def _defined(self, name: str, parameters: str, body: str) -> str:
         """A function that gives nothing back."""
         return f"define internal void @{name}({parameters}) noinline nounwind{self._aligned} {{\n{body}  ret void\n}}"
+
+    def _needed(self) -> str:
+        """Returns at once where no lane needs the results."""
+        if not self.graph.only:
+            return ""
+        w = self.w
+        w.lines = []
+        is_needed = w.let(f"fcmp ogt {w.type} {w.load(f'%in_{symbol(self.graph.only)}')}, {w.immediate(0.0)}")
+        if w.lanes > 1:
+            bits = w.let(f"bitcast {w.mask} {is_needed} to i{w.lanes}")
+            is_needed = w.let(f"icmp ne i{w.lanes} {bits}, 0")
+        return f"{self._body()}  br i1 {is_needed}, label %needed, label %idle\nidle:\n  ret void\nneeded:\n"
 
     def _piece(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> None:
         """The lines of chunk k. last: of each node, the chunk that reads it last."""

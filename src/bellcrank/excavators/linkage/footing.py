@@ -21,4 +21,5 @@ def footing(mechanism: Mechanism, linkage: Linkage) -> Footing:
     turn = math.atan2(z, x)  # the mouth looks from the teeth's line to the side of the stick
     mouth = math.sin(turn), 0.0, -math.cos(turn)
     tool = Tool((0.0, 1.0, 0.0), mouth, linkage.given["bucket"]["width"], CAPACITY)
-    return Footing(contact(tool, (x, y, z), 0.0), HALF, SIDES, TOP, HOUSE, ROOF, CARRIAGE)
+    counted = "carriage" in [b.name for b in mechanism.bodies]  # on tracks that move, it is a body
+    return Footing(contact(tool, (x, y, z), 0.0), HALF, SIDES, TOP, HOUSE, ROOF, 0.0 if counted else CARRIAGE)

@@ -18,6 +18,7 @@ from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.excavators.linkage.modes import LinkageControl
+from bellcrank.excavators.linkage.tracks import BODY, standing, tracks
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.parameters import parameter
@@ -32,13 +33,17 @@ def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
     """
     plain = mechanism or excavator_linkage()
     linkage = Linkage.of_zoo()
-    actuators = holding(hydraulics(linkage), plain, resting(plain))
+    tracked = BODY in [b.name for b in plain.bodies]  # upright, it weighs on its cylinders as one that cannot tip
+    fixed = excavator_linkage() if tracked else plain
+    actuators = holding(hydraulics(linkage), fixed, resting(fixed))
     gain = parameter("control.gain", 1.0)
     control = LinkageControl(actuators, linkage, gain=tuple(gain * k for k in LinkageControl.gain))
-    mechanism, forces = digging(plain, footing(plain, linkage))
+    stands = footing(plain, linkage)
+    mechanism, forces = digging(standing(plain) if tracked else plain, stands, walls=not tracked)
     mechanism = replace(mechanism, gravity=(0.0, 0.0, -parameter("gravity", 9.81, "m/s2")))
     found = {"mechanism": mechanism, "actuators": actuators, "control": control}
-    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces}
+    elements = tracks(stands, list(forces)) if tracked else ()
+    return found | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces, "elements": elements}
 
 
 def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Pilot, Plot, Tune
 from bellcrank.dynamics import kinematics
 from bellcrank.excavators.linkage.digging_cycle import CYCLE
-from bellcrank.excavators.linkage.footing import footing
+from bellcrank.excavators.linkage.footing import CARRIAGE, footing
 from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
-from bellcrank.excavators.linkage.mechanism import excavator_flexible
+from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
+from bellcrank.excavators.linkage.tracks import sunk
 from bellcrank.excavators.pilots import Experiment, Sticks, Tour
 from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.scalar import Scalar, cos, sin
+from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
 from bellcrank.sim.systems import system
 
 DEG = 180.0 / math.pi
@@ -35,6 +37,22 @@ def flexible() -> Machine:
     bends = excavator_flexible()
     marks = {"tip.sag": lambda t, q, v, x, u: _sag(bends, q)}
     return machine(bends, marks, (Plot("Sag", "mm", ("tip.sag",), 1e3),))
+
+
+def tracked() -> Machine:
+    """The same on its tracks: the carriage tips, slips and travels. `carriage.tilt`: from upright."""
+    free = excavator_tracked(CARRIAGE)
+    start = free.neutral()
+    start[2] = -sunk(sum(float(body.mass) for body in free.bodies))
+    marks = {"carriage.tilt": lambda t, q, v, x, u: _tilt(free, q)}
+    made = machine(free, marks, (Plot("Tilt", "deg", ("carriage.tilt",), DEG),))
+    speeds = tuple(Tune(f"tracks.{side}", f"{side} track", "m/s", -1.5, 1.5) for side in ("left", "right"))
+    return replace(made, start=tuple(start.tolist()), tunes=(*made.tunes, *speeds))
+
+
+def _tilt(free: Mechanism, q: Any) -> Scalar:
+    up = kinematics.pose(free.tree, list(q), "carriage")
+    return asin(clip(sqrt(up[0][2] * up[0][2] + up[1][2] * up[1][2]), 0.0, 1.0))
 
 
 def _sag(bends: Mechanism, q: Any) -> Scalar:
@@ -54,7 +72,8 @@ def machine(
         return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
 
     control, stands = found["control"], footing(found["mechanism"], linkage)
-    stance = Stance(found["mechanism"], found["forces"], stands)
+    bodies = [body.name for body in found["mechanism"].bodies]
+    stance = Stance(found["mechanism"], found["forces"], stands, "carriage" if "carriage" in bodies else None)
     diesel, cutting, numbers = control.diesel, stands.contact.cutting, stands.contact.numbers
     loaded = numbers["load.mass"] + numbers["load.extra"]
 
@@ -111,7 +130,7 @@ def machine(
             Plot("Engine", "", ("engine.load", "tipping", "slipping")),
             *plots,
         ),
-        tuple(resting(mechanism).tolist()) if mechanism else None,
+        tuple(resting(mechanism).tolist()) if mechanism and mechanism.flexible else None,
         patterns=PATTERNS,
         mode="resolved",
         modes=MODES,

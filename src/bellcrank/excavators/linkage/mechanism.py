@@ -20,7 +20,7 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.zoo.published import data
 
-NAME, FLEXIBLE = "excavator_linkage", "excavator_flexible"
+NAME, FLEXIBLE, TRACKED = "excavator_linkage", "excavator_flexible", "excavator_tracked"
 # Where others are joined to what bends: {place: corner}, the body's own pin first.
 LUGS = {
     "boom": {"pin": 0, "rod": 1, "barrel": 2, "end": 3},
@@ -30,6 +30,7 @@ LUGS = {
 CARRIED = {"boom": {"end": 2500.0, "barrel": 10000.0}, "stick": {"end": 1500.0, "lever": 500.0, "barrel": 3000.0}}
 DAMPING = 0.02  # of each mode, of critical: welded plates and pins
 ACROSS = (0.0, -1.0, 0.0)  # hinges turn x upwards
+CARRIAGE = (4.28, 2.98, 0.9)  # m, of the carriage's box
 RADIUS = 0.06  # m, of barrels and rods as far as their inertia goes
 
 
@@ -62,7 +63,17 @@ def excavator_flexible(below: float = 60.0) -> Mechanism:
     return _built(Builder(FLEXIBLE), rigid=False, below=below)
 
 
-def _built(b: Builder, rigid: bool, below: float = 0.0) -> Mechanism:
+def excavator_tracked(carriage: float) -> Mechanism:
+    """excavator_linkage on a carriage of so many kg that is free to move."""
+    b = Builder(TRACKED)
+    x, y, z = CARRIAGE
+    I = carriage / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
+    b.body("carriage", mass=carriage, com=(0.0, 0.0, z / 2), inertia=I)
+    b.joint("carriage", "floating", "ground", "carriage")
+    return _built(b, rigid=True, base="carriage")
+
+
+def _built(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") -> Mechanism:
     g = data(NAME)
     _, boom_angle, stick_angle, bucket_angle = (radians(x) for x in g["start_deg"])
     cab = Side(np.zeros(3), 0.0)
@@ -76,7 +87,7 @@ def _built(b: Builder, rigid: bool, below: float = 0.0) -> Mechanism:
             structure = steelwork(g[name], LUGS[name], CARRIED[name], below)
             b.flexible(name, structure, side.origin, side.axes, damping=DAMPING)
     on = Lugs(rigid)
-    b.joint("swing", "revolute", "ground", "cab", axis=(0, 0, 1))
+    b.joint("swing", "revolute", base, "cab", axis=(0, 0, 1))
     b.joint("boom", "revolute", "cab", "boom", point=boom.origin, axis=ACROSS)
     b.joint("stick", "revolute", on("boom", "end"), "stick", point=stick.origin, axis=ACROSS)
     b.joint("bucket", "revolute", on("stick", "end"), "bucket", point=bucket.origin, axis=ACROSS)

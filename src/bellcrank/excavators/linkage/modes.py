@@ -11,7 +11,8 @@
 theta_d is a state, on a leash (leash.py): let go, the machine stops where it is. Where a cylinder would reach its end
 theta_d stops (held), at the end of the arm's reach the teeth slide along (ExcavatorArm.allowed), and the stick cannot
 be straight, for its cylinder ends before that: so nothing here is ever singular. By hand no joint is asked to be faster
-than a full stick of its own makes it: all slow down together, so that the teeth stay on their way.
+than a full stick of its own makes it: all slow down together, so that the teeth stay on their way. Nor is it where it
+catches up with theta_d, and a load that falls faster is reined in: what is too fast stops too late.
 
 An arm on closed oil is a spring with hardly a damper. What damps it is flow against the load pressure, less its mean
 over the last moments, for a constant load wants no flow (dynamic pressure feedback). It must come sooner than the
@@ -40,7 +41,7 @@ from bellcrank.excavators.rotary.modes import NEAREST
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
 FUNCTIONS = ("swing", "boom", "stick", "bucket")
-RATES = (1.0, 0.35, 0.5, 0.7)  # rad/s of full sticks, JOINT: about what the pump can give
+RATES = (1.0, 0.32, 0.5, 0.7)  # rad/s of full sticks, JOINT: what the pump can give and the cylinders can stop
 SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
 
 
@@ -64,6 +65,7 @@ class LinkageControl:
     bleed: Sequence[Scalar] = (1e-11, 8e-11, 6e-11, 5e-11)  # m3/s/Pa, G: about 2 zeta omega times the oil's capacity
     memory: Scalar = 0.2  # s, over which the mean of a load pressure is taken
     hurry: Scalar = 3.0  # how many times its error a command is ahead of the spool
+    rein: Sequence[Scalar] = (0.0, 1.5, 1.5, 0.0)  # against a load that drives its function faster than a full stick
     back: Scalar = 0.8  # 1/s, how fast the autopilot returns to its path
     leash: Leash = LEASH
 
@@ -112,7 +114,12 @@ class LinkageControl:
         """Openings of the valves, as if there were oil without end; more: flow that each is to pass besides, m3/s."""
         x_d, x = self.linkage.extensions(theta_d), self.linkage.extensions(theta)
         errors = [theta_d[0] - theta[0], *(a - b for a, b in zip(x_d, x, strict=True))]
-        speeds = [w + k * e for w, k, e in zip(self.speeds(theta_d, rates), self.gain, errors, strict=True)]
+        speeds = []
+        for w, k, e, full in zip(
+            self.speeds(theta_d, rates), self.gain, errors, self.speeds(theta_d, RATES), strict=True
+        ):
+            fastest = maximum(fabs(w), fabs(full))  # who catches up is no faster than a full stick
+            speeds.append(clip(w + k * e, -fastest, fastest))
         wanted = []
         for actuator, speed, flow in zip(self.actuators, speeds, more, strict=True):
             a_A, a_B = actuator.areas
@@ -133,10 +140,15 @@ class LinkageControl:
         """Of motor and cylinders, for rates of the joints."""
         return [rates[0], *(gear * w for gear, w in zip(self.linkage.gears(theta), rates[1:], strict=True))]
 
-    def damping(self, speeds: Sequence[Scalar], v: Any, swings: Sequence[Scalar]) -> list[Scalar]:
+    def damping(
+        self, speeds: Sequence[Scalar], fastest: Sequence[Scalar], v: Any, swings: Sequence[Scalar]
+    ) -> list[Scalar]:
         """Flow against speeds that are not the desired ones, and against load pressures that swing."""
-        ways = zip(self.actuators, self.rate_gain, speeds, self.bleed, swings, strict=True)
-        return [k * a.areas[0] * (w - v[a.joint]) - g * p for a, k, w, g, p in ways]
+        ways = zip(self.actuators, self.rate_gain, self.rein, speeds, fastest, self.bleed, swings, strict=True)
+        return [
+            a.areas[0] * (k * (w - v[a.joint]) - r * _beyond(v[a.joint], maximum(fabs(w), fabs(full)))) - g * p
+            for a, k, r, w, full, g, p in ways
+        ]
 
     def supplied(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[Scalar, Scalar, Scalar]:
         """What `supply` gives in this state."""
@@ -151,7 +163,7 @@ class LinkageControl:
         asked = [held(a, w, *stop) for a, w, stop in zip(theta_d, asked, self.linkage.stops, strict=True)]
         loads = [_load(a, x[f"{a.joint}.p_A"], x[f"{a.joint}.p_B"]) for a in self.actuators]
         swings = [p - x[f"{n}_load"] for p, n in zip(loads, FUNCTIONS, strict=True)]
-        more = self.damping(self.speeds(theta_d, asked), v, swings)
+        more = self.damping(self.speeds(theta_d, asked), self.speeds(theta, RATES), v, swings)
         return self.wanted(theta_d, asked, theta, more), swings, asked, theta_d
 
     def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[list[Scalar], list[Scalar]]:
@@ -171,6 +183,11 @@ def together(rates: Sequence[Scalar], most: Sequence[float]) -> list[Scalar]:
     for w, limit in zip(rates, most, strict=True):
         excess = maximum(excess, fabs(w) / limit)
     return [w / excess for w in rates]
+
+
+def _beyond(x: Scalar, most: Scalar) -> Scalar:
+    """How far x is outside of -most and most."""
+    return x - clip(x, -most, most)
 
 
 def _load(a: HydraulicCylinder | HydraulicMotor, p_A: Scalar, p_B: Scalar) -> Scalar:

@@ -337,11 +337,7 @@ static int directional(
         }
         *to = seeds[k];
     }
-    MODEL_SLOPE_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown);
-    MODEL_OBSERVE_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown + N_Y);
-#if N_E > 0
-    MODEL_INDICATE_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown + N_Y + N_OUT);
-#endif
+    MODEL_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown);
     for (k = 0; k < count; ++k) {
         const double *from = unknown_of(&m, unknowns[k]);
         if (from == NULL) {
@@ -361,13 +357,11 @@ static int adjoint(
     const Numbers *n, const unsigned int *unknowns, size_t count, const unsigned int *knowns, size_t moving,
     const double *weights, double *results)
 {
-    Moves m, of_outputs, of_events;
+    Moves m;
     double own[N_Y + N_U + N_P + 1];
     size_t k;
     memset(&m, 0, sizeof(m));
     memset(own, 0, sizeof(own));
-    memset(&of_outputs, 0, sizeof(of_outputs));
-    memset(&of_events, 0, sizeof(of_events));
     for (k = 0; k < count; ++k) {
         double *to = unknown_of(&m, unknowns[k]);
         if (to == NULL && known_of(&m, unknowns[k]) != NULL) {
@@ -378,19 +372,13 @@ static int adjoint(
         }
         *to += weights[k];
     }
-    MODEL_SLOPE_BACK(n->s, n->u, n->p, m.unknown, m.known, m.known + N_Y, m.known + N_Y + N_U);
-    MODEL_OBSERVE_BACK(
-        n->s, n->u, n->p, m.unknown + N_Y, of_outputs.known, of_outputs.known + N_Y, of_outputs.known + N_Y + N_U);
-#if N_E > 0
-    MODEL_INDICATE_BACK(
-        n->s, n->u, n->p, m.unknown + N_Y + N_OUT, of_events.known, of_events.known + N_Y, of_events.known + N_Y + N_U);
-#endif
+    MODEL_BACK(n->s, n->u, n->p, m.unknown, m.known, m.known + N_Y, m.known + N_Y + N_U);
     for (k = 0; k < moving; ++k) {
         const double *from = known_of(&m, knowns[k]);
         if (from == NULL) {
             return 0;
         }
-        results[k] = *from + of_outputs.known[from - m.known] + of_events.known[from - m.known] + own[from - m.known];
+        results[k] = *from + own[from - m.known];
     }
     return 1;
 }

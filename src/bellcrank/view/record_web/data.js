@@ -17,6 +17,11 @@ if (D.replay) {
   D.replay.poses = unpacked(D.replay.poses, Float32Array);
   D.replay.bends = unpacked(D.replay.bends, Float32Array);
 }
+if (D.ground) {
+  D.ground.t = unpacked(D.ground.t, Float64Array);
+  D.ground.cells = unpacked(D.ground.cells, Uint32Array);
+  for (const key of ["first", "heights"]) D.ground[key] = unpacked(D.ground[key], Float32Array);
+}
 const START = D.t[0], END = D.t[D.t.length - 1];
 
 // The one thing that everything follows: the time that is shown.

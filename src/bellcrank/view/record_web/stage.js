@@ -1,7 +1,7 @@
 // The replay on a canvas: ground, shadow, trace, and the faces of all shapes from far to near.
 
 const stage = $("stage");
-const drawn = { faces: 0, trace: 0 }; // for who checks
+const drawn = { faces: 0, trace: 0, ground: 0 }; // for who checks
 const MESHES = D.replay ? meshes() : [];
 const LIGHT = unit(add(add(UP, EAST, 0.45), NORTH, -0.65));
 const STEPS = 24; // shades of a colour
@@ -46,7 +46,7 @@ function drawStage() {
   drawGrid(g, camera);
   if (high) drawShadow(g, camera, all, world);
   drawTrace(g, camera);
-  drawFaces(g, camera, all, world, poses);
+  drawFaces(g, camera, all, world, poses, groundFaces(camera, now.t));
   drawAxes(g, camera, h);
 }
 
@@ -98,8 +98,8 @@ function drawShadow(g, camera, meshes, world) {
   g.fill();
 }
 
-function drawFaces(g, camera, meshes, world, poses) {
-  const all = [];
+function drawFaces(g, camera, meshes, world, poses, more) {
+  const all = more;
   meshes.forEach((m, k) => {
     // A joint's hub holds the ends of the bars that meet in it: it is drawn as if it were a little nearer.
     const nearer = m.joint ? 0.11 * D.replay.unit : 0;

@@ -1,0 +1,203 @@
+"""Where a mechanism rests, and what it does near there: poles, frequencies, damping, and a page that moves it so."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, mechanism, screen
+from bellcrank.cli.screen import Column
+from bellcrank.errors import InputError
+from bellcrank.model import Mechanism
+
+if TYPE_CHECKING:
+    from bellcrank.sim.linear import Linear
+    from bellcrank.sim.modes import Mode
+
+AtOpt = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="NAME=X", help="Where: joint2=0.5 is its position, joint2.v=1 its speed."),
+]
+HoldOpt = Annotated[
+    list[str] | None, typer.Option("--hold", metavar="NAME[=X]", help="What stays: q, joint2, tip.z=0.3.")
+]
+FreeOpt = Annotated[
+    list[str] | None, typer.Option("--free", metavar="NAME", help="Solved for as well: joint2.tau, an input.")
+]
+
+
+@app.command()
+def linearize(
+    name: MechanismArg,
+    at: AtOpt = None,
+    rest: Annotated[bool, typer.Option("--rest", help="At the place of rest that is nearest.")] = False,
+    hold: HoldOpt = None,
+    free: FreeOpt = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Of one step so long, in seconds.")] = None,
+    integrator: Annotated[str | None, typer.Option("--integrator", "-i", metavar="NAME", help="By which.")] = None,
+    matrices: Annotated[bool, typer.Option("--matrices", help="Print A and B, too.")] = False,
+    report: Annotated[Path | None, typer.Option("--report", metavar="PAGE", help="A page that moves it so.")] = None,
+    mode: Annotated[int | None, typer.Option("--mode", metavar="K", help="Which mode the page shows.")] = None,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "warn",
+    json: JsonOpt = False,
+) -> None:
+    """Poles, natural frequencies and damping at a point.
+
+    At rest in the neutral configuration, unless --at says where. --rest looks for the place of rest that is nearest to
+    that, and --hold asks for the forces that make it rest there (--hold q), as `bellcrank equilibrium` does.
+
+    --json has A, B, C and D with the names of states, inputs and outputs.
+    """
+    import bellcrank as bc
+
+    if mode is not None and report is None:
+        raise InputError("--mode says which mode a page shows: give --report PAGE, too.")
+    m = mechanism(name, base, check)
+    with screen.working(f"linearising {m.name}"), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RuntimeWarning)
+        resting = bool(rest or hold or free)
+        point: Any = _at(m, at or [], closed=not resting)
+        if resting:
+            point = bc.equilibrium(m, point, _held(m, hold or []), free or None)
+        found = bc.linearize(m, point, step=step, integrator=integrator)
+    for warning in told:
+        screen.note(str(warning.message))
+    modes = found.modes()
+    if report is not None:
+        shown = _picked(list(modes), mode)
+        screen.note(f"wrote {shown.record().report(report)}: {shown}")
+    if json:
+        screen.data(_described(found, list(modes)))
+        return
+    what = f"a step of {found.step:g} s" if found.step is not None else "the rate"
+    screen.line(f"{m.name}: {what}, {len(found.states)} states, {len(modes)} modes", style="bold")
+    screen.line()
+    names = ("#", "pole 1/s", "Hz", "damping", "time s")
+    screen.table(
+        [*(Column(n, right=True) for n in names), Column("moves", wrap=True)],
+        [(str(k), _pole(x.eigenvalue), *x.row) for k, x in enumerate(modes)],
+    )
+    if modes.unrest:
+        screen.line(modes.unrest, style="yellow")
+    if matrices:
+        screen.line()
+        _matrix("A", found.A, found.states, found.states)
+        _matrix("B", found.B, found.states, found.inputs)
+
+
+@app.command()
+def equilibrium(
+    name: MechanismArg,
+    at: AtOpt = None,
+    hold: HoldOpt = None,
+    free: FreeOpt = None,
+    base: BaseOpt = "fixed",
+    check: CheckOpt = "warn",
+    json: JsonOpt = False,
+) -> None:
+    """Where a mechanism rests, or what holds it.
+
+    The place of rest that is nearest to --at (the neutral configuration, unless told). --hold q asks for the forces
+    that hold it there; --hold tip.z=0.3 --free joint2.tau for the one that holds its tip.
+    """
+    import bellcrank as bc
+
+    m = mechanism(name, base, check)
+    with screen.working(f"looking where {m.name} rests"):
+        found = bc.equilibrium(m, _at(m, at or [], closed=False), _held(m, hold or []), free or None)
+    if json:
+        keys = ("name", "value", "how")
+        rows = [dict(zip(keys, row, strict=True)) for row in found.rows]
+        screen.data({"mechanism": m.name, "rounds": found.rounds, "elements": rows})
+        return
+    screen.line(f"{m.name}: rests, after {found.rounds} rounds", style="bold")
+    screen.line()
+    cells = [(element, f"{x:.6g}", word) for element, x, word in found.rows]
+    screen.table([Column("element", wrap=True), Column("value", right=True), Column("")], cells)
+
+
+def _at(m: Mechanism, asked: list[str], closed: bool) -> dict[str, Any]:
+    """The point, as bc.linearize takes it. closed: where there are loops, the nearest that closes them."""
+    found: dict[str, Any] = {}
+    for text in asked:
+        element, sign, value = text.rpartition("=")
+        if not sign:
+            raise InputError(f'--at is "{text}"; expected NAME=NUMBER, as in --at {m.columns[0][0]}=1.5.')
+        found[_element(m, element)] = _number(f"--at {element}", value)
+    if not (m.loops and closed):
+        return found
+    q, names = m.neutral(), [f"{n}.q" for n in m.columns[0]]
+    here = {n: found.pop(n) for n in names if n in found}
+    for n, x in here.items():
+        q[names.index(n)] = x
+    fixed = [j.name for j in m.own_joints if any(n == f"{j.name}.q" or n.startswith(f"{j.name}.") for n in here)]
+    return {"q": m.assemble(q, fixed=fixed)[0], **found}
+
+
+def _held(m: Mechanism, asked: list[str]) -> list[str] | dict[str, float | None]:
+    """What is held, with values where some are given."""
+    pairs = [text.partition("=") for text in asked]
+    if not any(sign for _, sign, _ in pairs):
+        return [_element(m, name) for name, _, _ in pairs]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise InputError(f'--hold "{name}": others have a value, so give it one: --hold {name}=0.5.')
+    return {_element(m, name): _number(f"--hold {name}", value) for name, _, value in pairs}
+
+
+def _element(m: Mechanism, name: str) -> str:
+    """A coordinate alone is its position."""
+    return f"{name}.q" if name in m.columns[0] else name
+
+
+def _number(what: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f'{what}: "{text}" is no number; expected radians, metres, or their speeds.') from None
+
+
+def _picked(modes: list[Mode], k: int | None) -> Mode:
+    """The mode that was asked for; else the slowest that oscillates, or the first in which joints move."""
+    if k is not None:
+        if not 0 <= k < len(modes):
+            raise InputError(f"--mode is {k}; there are {len(modes)}, from 0.")
+        return modes[k]
+    moving = [mode for mode in modes if mode.moves]
+    if not moving:
+        raise InputError("--report: there is no mode in which a joint moves.")
+    return next((mode for mode in moving if mode.oscillates), moving[0])
+
+
+def _pole(x: complex) -> str:
+    return f"{x.real:.4g} \u00b1 {x.imag:.4g}i" if x.imag else f"{x.real:.4g}"
+
+
+def _matrix(name: str, rows: Any, down: tuple[str, ...], across: tuple[str, ...]) -> None:
+    cells = [(state, *(f"{x:.5g}" for x in row)) for state, row in zip(down, rows, strict=True)]
+    screen.table([Column(name), *(Column(n, right=True) for n in across)], cells)
+    screen.line()
+
+
+def _described(found: Linear, modes: list[Mode]) -> dict[str, Any]:
+    shown = [
+        {
+            "pole": [x.eigenvalue.real, x.eigenvalue.imag],
+            "frequency": x.frequency,
+            "damping": x.damping,
+            "moves": {n: [z.real, z.imag] for n, z in x.moves.items()},
+        }
+        for x in modes
+    ]
+    return {
+        "mechanism": found.plant.system.mechanism.name,
+        "step": found.step,
+        **{key: list(getattr(found, key)) for key in ("states", "inputs", "outputs")},
+        **{key: getattr(found, key).tolist() for key in "ABCD"},
+        "rate": found.rate.tolist(),
+        "modes": shown,
+    }

@@ -1,0 +1,110 @@
+"""A trot: legs of a diagonal swing together while the other two carry, and the feet land where they keep the balance.
+
+    f = T v / 4 + k (v - w)                  where a swinging foot goes, from below its hip, with T the gait's period
+    dx/dt = -w - (w - v)                     how the target of a foot on the ground goes back, with w the wanted speed
+    knee = acos(L / 2l),  thigh = knee - asin(x / L)        a leg of two equal links that reaches to (x, -z), L long
+
+The foot's place is that of M. H. Raibert, Legged Robots That Balance, MIT Press, 1986, chapter 2; sideways it is the
+same with w = 0, but for a turn that brings the heading back. It is a sampled controller with a memory of its phase and
+of the feet's targets: bc.Sampled(gait, every=gait.every, states=gait.states), whose targets go to servos (PD).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.errors import InputError
+from bellcrank.scalar import Scalar, acos, asin, clip, maximum, sin, sqrt, where
+
+STRETCHED = 0.98  # of a leg's length: it never gets quite straight
+TILTED = 0.5  # the sine of the hip's largest angle
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Joints of a leg, hip about x and two about y; ahead: m from the middle; first: of the pair that starts."""
+
+    hip: str
+    thigh: str
+    calf: str
+    ahead: float
+    first: bool
+
+
+@dataclass(frozen=True)
+class Trot:
+    """Targets of all joints of the legs, every so many seconds, for a trunk on a floating joint that looks along x."""
+
+    legs: Mapping[str, Leg]
+    base: str  # the floating joint
+    link: float  # m, thigh and calf alike
+    height: float  # m, from the hips to the feet
+    speed: Scalar = 0.5  # m/s that it goes for; it falls short by what its servos give way
+    period: float = 0.4  # s
+    lift: float = 0.07  # m
+    gain: float = 0.03  # s, k
+    start: float = 0.5  # s until which it stands
+    every: float = 4e-3  # s
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.height < STRETCHED * 2 * self.link:
+            raise InputError(
+                f"Trot: height is {self.height!r} m; two links of {self.link!r} m stand between 0 and "
+                f"{STRETCHED * 2 * self.link:.3g} m high."
+            )
+        if not 2 * self.every < self.period:
+            raise InputError(f"Trot: a sample every {self.every!r} s is too seldom for a period of {self.period!r} s.")
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return tuple(joint for leg in self.legs.values() for joint in (leg.hip, leg.thigh, leg.calf))
+
+    @property
+    def states(self) -> dict[str, float]:
+        return {"phase": 0.0} | {f"{name}.{axis}": 0.0 for name in self.legs for axis in "xy"}
+
+    @property
+    def stance(self) -> dict[str, float]:
+        """The joints of the robot that stands."""
+        return {joint: float(x) for leg in self.legs.values() for joint, x in self._reach(leg, 0.0, 0.0, 0.0).items()}
+
+    def __call__(self, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
+        """Targets now, and phase and feet at the next sample."""
+        going = clip(t - self.start, 0.0, 1.0)
+        qx, qy, qz, qw = (q[f"{self.base}.{c}"] for c in ("qx", "qy", "qz", "qw"))
+        turn = -2.0 * (qw * qz + qx * qy)  # rad/s, against the heading
+        speed, wanted = (v[f"{self.base}.0"], v[f"{self.base}.1"]), going * self.speed
+        targets: dict[str, Scalar] = {}
+        after: dict[str, Scalar] = {"phase": _turned(x["phase"] + self.every / self.period)}
+        for name, leg in self.legs.items():
+            phase = _turned(x["phase"] + (0.0 if leg.first else 0.5))
+            at = x[f"{name}.x"], x[f"{name}.y"]
+            aside = leg.ahead * turn
+            after[f"{name}.x"] = self._next(at[0], phase, speed[0], wanted, 2.0 * wanted - speed[0])
+            after[f"{name}.y"] = self._next(at[1], phase, speed[1], 0.0, aside, 0.25 * self.period * aside)
+            raised = clip(10.0 * going, 0.0, 1.0) * self.lift * maximum(sin(2.0 * math.pi * phase), 0.0)
+            targets |= self._reach(leg, *at, raised)
+        return targets, {name: where(t < self.start, 0.0, value) for name, value in after.items()}
+
+    def _next(
+        self, at: Scalar, phase: Scalar, speed: Scalar, wanted: Scalar, back: Scalar, more: Scalar = 0.0
+    ) -> Scalar:
+        """Where a foot's target is at the next sample: on its way to where it lands, or going back with the ground."""
+        lands = 0.25 * self.period * speed + self.gain * (speed - wanted) + more
+        left = maximum(0.5 - phase, 0.0) * self.period
+        return where(phase < 0.5, at + self.every / (left + self.every) * (lands - at), at - self.every * back)
+
+    def _reach(self, leg: Leg, x: Scalar, y: Scalar, raised: Scalar) -> dict[str, Scalar]:
+        z = self.height - raised
+        long = sqrt(x * x + z * z)
+        knee = acos(clip(long / (2.0 * self.link), 0.0, STRETCHED))
+        roll = asin(clip(y / self.height, -TILTED, TILTED))
+        return {leg.hip: roll, leg.thigh: knee - asin(x / long), leg.calf: -2.0 * knee}
+
+
+def _turned(phase: Scalar) -> Scalar:
+    """Back by one turn, where it is beyond."""
+    return where(phase >= 1.0, phase - 1.0, phase)

@@ -1,0 +1,237 @@
+"""Nodes of a graph that do the same, in groups: what strips.py makes loops of.
+
+Nodes are grouped from the inputs on, level by level, so that no group needs itself. Those of one operation, whose
+operands are elements of the same groups or arrays at even distances, are one Unit; so are rows of values that are
+stored one behind the other, and long sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bellcrank.graph.graph import Graph
+from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.ops import COMPARISONS
+
+SHORTEST = 8  # elements that are worth a loop
+LONG_SUM = 16
+NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
+ArrayName = tuple[str, Any]
+
+
+class Operand(NamedTuple):
+    """An element of a unit, or a number."""
+
+    unit: Unit | None
+    place: int
+    number: float = 0.0
+
+
+@dataclass(eq=False)
+class Unit:
+    """Alike nodes. shape: the operation with comparisons written out, None for each operand; of a fold its operation.
+
+    rows: of every operand the first and the last element, or all of its numbers.
+    """
+
+    kind: str  # input, op, store, fold or call
+    count: int = 1
+    shape: Any = None
+    operands: list[tuple[Operand, Operand]] = field(default_factory=list)
+    numbers: dict[int, list[float]] = field(default_factory=dict)  # of operands that are no units
+    array: ArrayName = ("", 0)  # where its value lies, or goes
+    start: int = 0  # of a store, in the array
+    first: Operand | None = None  # of a fold
+    graph: Graph | None = None  # of a call
+    step: int = -1
+
+    def stride(self, k: int) -> int:
+        a, b = self.operands[k]
+        return (b.place - a.place) // (self.count - 1) if self.count > 1 else 0
+
+    def abreast(self, k: int) -> bool:
+        """Whether operand k is a unit of the same length, element by element."""
+        a, b = self.operands[k]
+        o = a.unit
+        return o is not None and o.kind == "op" and o.count == self.count and a.place == 0 and b.place == o.count - 1
+
+
+class Units:
+    """All units of a graph, each after what it needs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.all: list[Unit] = []
+        self.home: dict[int, Operand] = {}
+        self.inputs = {name: Unit("input", array=("in", name)) for name in graph.inputs}
+        self.calls: list[Unit] = []
+        self.sums = _sums(graph)
+        for nodes in _levels(graph, self.sums):
+            self.level(nodes)
+        for name, array in graph.outputs.items():
+            self.store(list(array.flat), ("out", name))
+
+    def level(self, nodes: Sequence[Node]) -> None:
+        """Nodes that do not need each other."""
+        alike: dict[Any, list[tuple[Node, list[Operand]]]] = {}
+        for n in nodes:
+            if n.op == "input":
+                self.home[n.serial] = Operand(self.inputs[n.args[0]], n.args[1])
+            elif n.op == "call":
+                self.called(n)
+            elif n.op == "result":
+                self.home[n.serial] = Operand(self.home[n.args[0].serial].unit, n.args[1])
+            elif n.serial in self.sums:
+                self.home[n.serial] = self.fold(n.op, [self.operand(x) for x in self.sums[n.serial]])
+            else:
+                operands = [self.operand(x) for x in _flat(n)]
+                key = _shape(n), *(id(o.unit) if o.unit else None for o in operands)
+                alike.setdefault(key, []).append((n, operands))
+        for (shape, *_), found in alike.items():
+            rows = [operands for _, operands in found]
+            for begin, end in _runs(rows):
+                unit = self.unit("op", rows[begin:end], shape)
+                for place, i in enumerate(range(begin, end)):
+                    self.home[found[i][0].serial] = Operand(unit, place)
+
+    def unit(self, kind: str, rows: Sequence[Sequence[Operand]], shape: Any = None, **more: Any) -> Unit:
+        ends = list(zip(rows[0], rows[-1], strict=True))
+        numbers = {k: [row[k].number for row in rows] for k, (a, _) in enumerate(ends) if a.unit is None}
+        self.all.append(Unit(kind, len(rows), shape, ends, numbers, **more))
+        return self.all[-1]
+
+    def operand(self, x: Value) -> Operand:
+        return self.home[x.serial] if isinstance(x, Node) else Operand(None, 0, x)
+
+    def called(self, n: Node) -> None:
+        function, *values = n.args
+        number = len(self.calls)
+        self.store(values, ("given", number))
+        self.calls.append(Unit("call", array=("got", number), graph=function))
+        self.all.append(self.calls[-1])
+        self.home[n.serial] = Operand(self.calls[-1], 0)
+
+    def store(self, values: Sequence[Value], array: ArrayName) -> None:
+        """Values one behind the other, in as few rows as they are."""
+        rows = [[self.operand(x)] for x in values]
+        begin = 0
+        while begin < len(rows):
+            end = begin + 1
+            while end < len(rows) and rows[end][0].unit is rows[begin][0].unit:
+                end += 1
+            for a, b in _runs(rows[begin:end]):
+                self.unit("store", rows[begin + a : begin + b], array=array, start=begin + a)
+            begin = end
+
+    def fold(self, op: str, operands: Sequence[Operand]) -> Operand:
+        """A long sum: one loop after the other, each over elements of one array."""
+        last, rows, begin = Operand(None, 0, NEUTRAL[op]), [[o] for o in operands], 0
+        while begin < len(rows):
+            end = begin + 1
+            while end < len(rows) and rows[end][0].unit is rows[begin][0].unit:
+                end += 1
+            for a, b in _runs(rows[begin:end]):
+                last = Operand(self.unit("fold", rows[begin + a : begin + b], op, first=last), 0)
+            begin = end
+        return last
+
+
+def _shape(n: Node) -> Any:
+    return n.op, *(_shape(a) if isinstance(a, Node) and a.op in COMPARISONS else None for a in n.args)
+
+
+def _flat(n: Node) -> Iterator[Value]:
+    """Operands, and in the place of a comparison, which is not kept anywhere, its own."""
+    for a in n.args:
+        if isinstance(a, Node) and a.op in COMPARISONS:
+            yield from _flat(a)
+        else:
+            yield a
+
+
+def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:
+    """Where places of all operands go on at the same distance; what is too short for a loop stands alone."""
+    found: list[tuple[int, int]] = []
+
+    def close(begin: int, end: int) -> None:
+        found.extend([(begin, end)] if end - begin >= SHORTEST else [(i, i + 1) for i in range(begin, end)])
+
+    places = [[o.place for o in row] for row in rows]
+    begin, pace = 0, list[int]()
+    for i in range(1, len(rows)):
+        now = [b - a for a, b in zip(places[i - 1], places[i], strict=True)]
+        if i - begin >= 2 and now != pace:
+            keep = i - 1 if i - begin == 2 else i  # of two that do not go on the second may be a beginning
+            close(begin, keep)
+            begin = keep
+        pace = now
+    close(begin, len(rows))
+    return found
+
+
+def _sums(graph: Graph) -> dict[int, list[Value]]:
+    """Long sums, and largest and smallest ones, in the order in which they are added up: by the node that is all."""
+    uses: dict[int, int] = {}
+    for n in graph.nodes:
+        for a in n.operands:
+            uses[a.serial] = uses.get(a.serial, 0) + 1
+    for array in graph.outputs.values():
+        for x in array.flat:
+            if isinstance(x, Node):
+                uses[x.serial] = uses.get(x.serial, 0) + 1
+    inner: set[int] = set()
+    found: dict[int, list[Value]] = {}
+    for n in reversed(graph.nodes):
+        if n.op not in NEUTRAL or n.serial in inner:
+            continue
+        terms, members, at = list[Value](), list[Node](), n
+        while True:
+            members.append(at)
+            on = next((a for a in at.operands if a.op == n.op and uses[a.serial] == 1), None)
+            if on is None:
+                terms += reversed(at.args)
+                break
+            terms.append(next(a for a in at.args if a is not on))
+            at = on
+        if len(members) >= LONG_SUM:
+            found[n.serial] = terms[::-1]
+            inner.update(m.serial for m in members[1:])
+    return found
+
+
+def _levels(graph: Graph, sums: dict[int, list[Value]]) -> list[list[Node]]:
+    """Nodes by how many others they wait for, one after the other. Comparisons, and what is inside a sum, have no
+    place of their own.
+    """
+    level: dict[int, int] = {}
+    found: list[list[Node]] = []
+    hidden = _inside(graph, sums)
+    for n in graph.nodes:
+        if n.serial in hidden:
+            continue
+        needs = [a for a in sums[n.serial] if isinstance(a, Node)] if n.serial in sums else n.operands
+        mine = max((level[a.serial] for a in needs), default=-1)
+        if n.op not in COMPARISONS:
+            mine += 1
+            while len(found) <= mine:
+                found.append([])
+            found[mine].append(n)
+        level[n.serial] = mine
+    return found
+
+
+def _inside(graph: Graph, sums: dict[int, list[Value]]) -> set[int]:
+    by_serial = {n.serial: n for n in graph.nodes}
+    hidden: set[int] = set()
+    for serial, terms in sums.items():
+        leaves = {id(x) for x in terms if isinstance(x, Node)}
+        stack = [a for a in by_serial[serial].operands if id(a) not in leaves]
+        while stack:
+            n = stack.pop()
+            if n.serial not in hidden:
+                hidden.add(n.serial)
+                stack.extend(a for a in n.operands if id(a) not in leaves)
+    return hidden

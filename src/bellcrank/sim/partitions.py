@@ -1,0 +1,159 @@
+"""Closed loops in the minimal form by one Program that needs no other: for steppers, drives and exports.
+
+A run (run.py) that leaves the range of its partition stops and goes on by other graphs. What is stepped or exported
+cannot stop, so its Program carries all partitions that are needed where the mechanism can go: `part` in its state says
+which one is at work, and each tick calls that one's. A step after which another partition is better changes it, and a
+step that fails is tried again by the best one. What no partition can do is NOT_CLOSED, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from bellcrank.dynamics.loops import forms
+from bellcrank.dynamics.loops.equation_analysis import reached
+from bellcrank.dynamics.loops.numbers import closed
+from bellcrank.graph import Graph, Layout, Node, Program
+from bellcrank.graph.inline import opened
+from bellcrank.graph.layout import NEVER, NOT_CLOSED, REPARTITION, RUNNING
+from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.sim.fixed_steps import chosen
+from bellcrank.sim.loop_closure import BOUND, GROWTH, WEAK
+from bellcrank.sim.looped_dynamics import LoopedDynamics
+
+MOST = 8  # partitions: what is beyond is done by those that there are, as well as they can
+HOPELESS = 1e30  # of E: a partition that is singular there
+
+
+def carried(by: LoopedDynamics) -> list[LoopedDynamics]:
+    """Partitions such that every configuration that was seen has a good one among them, as runs judge it."""
+    m = by.system.mechanism
+    tree = m.at().tree if m.parameters else m.tree
+    first = replace(by, others={})  # so that it does not matter where others have been before
+    first.others[by.part.order] = first
+    Cs = closed(tree, reached(tree, by.analysis)).C[:, list(by.rank.rows)]
+    return list(dict.fromkeys(first.closure.suited(C) for C in Cs))[:MOST]
+
+
+def suited(parts: Sequence[LoopedDynamics]) -> Graph:
+    """(y, p) -> which of the partitions is best there, and how large its E may become. Where `go` is positive."""
+    by = parts[0]
+
+    def measured(y: Any, go: Any) -> dict[str, Any]:
+        q, _, _ = by.system.split(list(y))
+        index: Scalar = 0.0
+        least: Scalar = HOPELESS
+        for k, other in enumerate(parts):
+            found = forms.reduced(other.tree, other.mass, other.part, list(q))
+            size = maximum(found.largest, WEAK / found.sound) if other.rank.groups else found.largest
+            better = size < least  # of a partition that is singular here it may be no number, and is not better then
+            index, least = where(better, float(k), index), where(better, size, least)
+        return {"index": index, "bound": maximum(BOUND, GROWTH * least)}
+
+    return replace(by.trace("partition", measured, {"y": (by.size,), "go": ()}), only="go")
+
+
+def _guarded(graph: Graph) -> Graph:
+    """The same, called only where `go` is positive."""
+    inner = opened(graph)
+    return Graph(inner.name, {**inner.inputs, "go": ()}, inner.outputs, inner.tape, only="go")
+
+
+class Joined:
+    """Programs that are alike but for their partitions, as one."""
+
+    def __init__(self, parts: Sequence[LoopedDynamics], programs: Sequence[Program]) -> None:
+        self.parts, self.programs, self.inner = parts, programs, programs[0].layout
+        places = self.inner.places
+        sizes = {name: 1 if isinstance(x, int) else (x.stop - x.start,) for name, x in places.items()}
+        self.layout = Layout({**sizes, "part": 1})
+        self.alone = len(parts) == 1  # then there is nothing to choose
+        names = [name for name in programs[0].graphs if name != "observe"]
+        self.graphs = {
+            name: [p.graphs[name] if self.alone else _guarded(p.graphs[name]) for p in programs] for name in names
+        }
+
+    @cached_property
+    def best(self) -> Graph:
+        return suited(self.parts)
+
+    def program(self) -> Program:
+        one = self.programs[0]
+        anywhere = self.parts[0].anywhere
+        return replace(
+            one,
+            layout=self.layout,
+            tick=self._traced("tick", self._tick),
+            start=self._traced("start", self._start),
+            locate=self._traced("locate", self._passed) if one.locate else None,
+            renew=self._traced("renew", self._passed) if one.renew else None,
+            ports=replace(one.ports, rating=lambda: anywhere.f),
+        )
+
+    def _traced(self, name: str, function: Any) -> Graph:
+        one = self.programs[0].graphs[name]
+        shapes = {"s": (self.layout.size,)} | ({"u": one.inputs["u"]} if "u" in one.inputs else {})
+
+        def made(s: Any, u: Any = ()) -> dict[str, Any]:
+            return {"s": self.layout.written(function(name, self.layout.read(s), u))}
+
+        return self.parts[0].trace(one.name.partition(".")[2], made, shapes)
+
+    def chosen_at(self, y: Sequence[Scalar], go: Scalar) -> tuple[Scalar, Scalar]:
+        """Which partition suits a state, and its bound; 0 and 0 where nobody asks (go)."""
+        if self.alone:
+            return 0.0, NEVER
+        found = self.best.call(**self._given(self.best, {"y": list(y), "go": go}))
+        asked = go > 0.0 if isinstance(go, Node) else bool(go)
+        index, bound = found["index"].item(), found["bound"].item()
+        return (where(asked, index, 0.0), where(asked, bound, 0.0)) if isinstance(go, Node) else (index, bound)
+
+    def _given(self, graph: Graph, values: dict[str, Any]) -> dict[str, Any]:
+        if "p" in graph.inputs:
+            tape = next(x.tape for x in values.get("s", values.get("y", ())) if isinstance(x, Node))
+            values = {**values, "p": tape.inputs("p", graph.inputs["p"])}
+        return {name: values[name] for name in graph.inputs}
+
+    def _by(self, name: str, now: dict[str, Any], u: Any, part: Scalar, go: Scalar = 1.0) -> dict[str, Any]:
+        """What the graphs of that partition make of a state; where go is 0, nothing that anybody may use."""
+        s, made = self.inner.written(now), None
+        if self.alone:
+            (graph,) = self.graphs[name]
+            return self.inner.read(list(graph.call(**self._given(graph, {"s": s, "u": u}))["s"]))
+        for k, graph in enumerate(self.graphs[name]):
+            mine = where((part - float(k)) * (part - float(k)) < 0.25, go, 0.0)
+            found = self.inner.read(list(graph.call(**self._given(graph, {"s": s, "u": u, "go": mine}))["s"]))
+            made = found if made is None else {key: chosen(mine > 0.0, x, made[key]) for key, x in found.items()}
+        assert made is not None
+        return made
+
+    def _passed(self, name: str, now: dict[str, Any], u: Any) -> dict[str, Any]:
+        return self._by(name, now, u, now["part"]) | {"part": now["part"]}
+
+    def _start(self, name: str, now: dict[str, Any], u: Any) -> dict[str, Any]:
+        part, bound = self.chosen_at(now["y"], 1.0)
+        return self._by(name, now | {"bound": bound}, u, part) | {"part": part}
+
+    def _tick(self, name: str, old: dict[str, Any], u: Any) -> dict[str, Any]:
+        first = self._by(name, old, u, old["part"])
+        if self.alone:
+            return first | {"part": 0.0}
+        failed = _is(first["status"], NOT_CLOSED)
+        asked = where(old["live"] > 0.0, maximum(failed, _is(first["status"], REPARTITION)), 0.0)
+        part, bound = self.chosen_at(first["y"], asked)
+        again = where((part - old["part"]) * (part - old["part"]) < 0.25, 0.0, where(asked > 0.0, failed, 0.0))
+        second = self._by(name, old | {"bound": bound}, u, part, again)
+        made = {key: chosen(again > 0.0, second[key], x) for key, x in first.items()}
+        on = where(asked > 0.0, _is(made["status"], REPARTITION), 0.0) > 0.0
+        changed = where(on, 1.0, again) > 0.0
+        return made | {
+            "status": where(on, float(RUNNING), made["status"]), "live": where(on, 1.0, made["live"]),
+            "part": where(changed, part, old["part"]), "bound": where(changed, bound, made["bound"]),
+        }  # fmt: skip
+
+
+def _is(status: Scalar, code: int) -> Scalar:
+    return where((status - float(code)) * (status - float(code)) < 0.25, 1.0, 0.0)

@@ -1,0 +1,56 @@
+"""What a gradient of runs is, and the scalar that is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.scalar import Scalar
+from bellcrank.sim.columns import units
+from bellcrank.sim.systems import System
+
+Array = np.ndarray[Any, Any]
+Cost = str | Callable[..., Scalar] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """A scalar of each run, and how fast it changes with all that the run was given; leading axes are those of runs.
+
+    inputs: by name, (..., lines) where samples were given, else (...). q0, v0, x0: the start, in the coordinates of the
+    state. parameters: by name. independent: the joints that determine a start; with closed loops others follow them,
+    also where a parameter moves, and have zeros.
+    """
+
+    value: Array
+    inputs: Mapping[str, Array]
+    q0: Array
+    v0: Array
+    x0: Array
+    parameters: Mapping[str, Array]
+    independent: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        found = {"inputs": len(self.inputs), "parameters": len(self.parameters)}
+        shown = ", ".join(f"{n} {what}" for what, n in found.items())
+        return f"<Gradient of {self.value.size} runs: {shown}, {self.q0.shape[-1]} positions at the start>"
+
+
+def watched(plant: System, what: str, cost: Cost) -> tuple[System, str]:
+    """A scalar as a column of a system, and its name; none where there is no such scalar."""
+    if cost is None:
+        return plant, ""
+    if isinstance(cost, str):
+        known = list(units(plant))
+        if cost not in known:
+            raise InputError(f"{what}: {unknown('column', cost, known)}")
+        return plant, cost
+    if not callable(cost):
+        raise InputError(f"{what} is {cost!r}; expected a function of (t, q, v, x, u), or the name of a column.")
+    while what in plant.outputs:
+        what += "'"
+    return replace(plant, outputs={**plant.outputs, what: cost}), what

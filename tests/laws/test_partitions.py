@@ -1,0 +1,98 @@
+"""Closed loops in the minimal form where nobody can stop to choose other dependent coordinates: steppers and C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.routine import routines
+from bellcrank.graph import trace
+from bellcrank.graph.inline import opened
+from bellcrank.scalar import where
+from targets.test_c99 import needs_cc
+from targets.test_export_c import ran
+
+RUNS = host().lanes("float64") + 1
+SECONDS = 2.0  # in which a rod pendulum changes its coordinates several times
+
+
+@pytest.fixture(scope="module")
+def plant() -> bc.System:
+    return bc.system(bc.zoo.rod_pendulum())
+
+
+@pytest.fixture(scope="module")
+def fall(plant: bc.System) -> bc.Record:
+    run = bc.simulate(plant, SECONDS, form="minimal", step=1e-3, every=0.02)
+    assert run.provenance["partitions changed"] > 1
+    return run
+
+
+def test_a_stepper_changes_them_as_a_run_does(plant: bc.System, fall: bc.Record) -> None:
+    env = bc.stepper(plant, every=0.02, step=1e-3, form="minimal")
+    found = [env.step().copy() for _ in range(len(fall.t) - 1)]
+    np.testing.assert_array_equal(found, np.column_stack([fall.q, fall.v])[1:])
+    with pytest.raises(bc.InputError, match="form=projected"):
+        _ = env.transition
+
+
+def test_every_lane_has_its_own(plant: bc.System, fall: bc.Record) -> None:
+    """Lanes that start at other times of the fall change at other times, each as if it were alone."""
+    first = np.column_stack([fall.q, fall.v])[: 5 * RUNS : 5]
+    env = bc.stepper(plant, RUNS, 0.02, step=1e-3, form="minimal")
+    env.reset(start=first)
+    for _ in range(40):
+        env.step()
+    many, one = env.state, bc.stepper(plant, every=0.02, step=1e-3, form="minimal")
+    for start, end in zip(first, many, strict=True):
+        one.reset(start=start)
+        for _ in range(40):
+            one.step()
+        np.testing.assert_allclose(one.state, end, rtol=0, atol=1e-12 * np.abs(end).max())
+
+
+def test_a_drawn_start_is_closed_and_has_a_partition(plant: bc.System) -> None:
+    angle = plant.mechanism.columns[0][0]
+    start = {f"{angle}.q": 3.0}
+    env = bc.stepper(
+        plant, RUNS, 0.02, step=1e-3, form="minimal", limit=0.1, restart=True, outputs=[f"{angle}.q", "plane.1.a"],
+        start=lambda random: {f"{angle}.q": random.uniform(-0.5, 0.5)},
+    )  # fmt: skip
+    for k in range(12):
+        closed = plant.mechanism.closure(env.state[:, : plant.mechanism.nq])
+        assert np.abs(closed).max() < 1e-10
+        assert np.isfinite(env.step()).all()
+        assert set(env.reasons) == {"limit" if k % 5 == 4 else ""}
+    with pytest.raises(bc.InputError, match="does not close the loops"):
+        env.reset(start=start)
+
+
+@needs_cc
+def test_in_c_as_well(plant: bc.System, fall: bc.Record, tmp_path: Path) -> None:
+    rows = np.column_stack([fall.q, fall.v])
+    bc.export(plant, tmp_path / "it", form="minimal", step=1e-3)
+    y, status = ran(tmp_path / "it", plant.mechanism.name, rows.shape[1], round(SECONDS / 1e-3), rows[0], np.zeros(0))
+    assert status == 0
+    np.testing.assert_allclose(y, rows[-1], rtol=0, atol=1e-9 * np.abs(rows).max())  # it is a chaotic fall
+
+
+def test_what_need_not_be_called_is_not() -> None:
+    """What it gives then is nobody's; one lane that needs it is enough."""
+    inner = trace("inner", lambda x, go: {"y": [x[0] * x[0]]}, {"x": (1,), "go": ()})
+    guarded = replace(inner, only="go")
+
+    def outer(x: Any) -> dict[str, Any]:
+        go = where(x[0] > 1.0, 1.0, 0.0)
+        return {"y": [where(go > 0.0, guarded.call(x=x, go=go)["y"][0], -1.0)]}
+
+    graph = trace("outer", outer, {"x": (1,)})
+    x = np.linspace(-3.0, 3.0, 23)[:, None]
+    np.testing.assert_array_equal(graph.evaluate(x=x)["y"], np.where(x > 1.0, x * x, -1.0))
+    assert routines({"outer": graph}, 4, 4, "float64").text.count("label %idle") == 1
+    assert opened(graph) is graph  # or it would be computed wherever it stands

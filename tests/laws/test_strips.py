@@ -1,0 +1,146 @@
+"""Graphs as loops over elements: the same numbers as node by node, and the code of a step does not grow with it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank import simulate, zoo
+from bellcrank.emit.cpu import strip_code
+from bellcrank.emit.cpu.routine import routines
+from bellcrank.graph import Graph, trace
+from bellcrank.graph.strips import At, Call, Strips, strips
+from bellcrank.graph.structure import structure
+from bellcrank.nodes.ops import OPS
+from bellcrank.scalar import fabs, maximum, where
+from bellcrank.sim import runner
+
+
+def evaluated(graph: Graph, made: Strips, **given: Any) -> dict[str, Any]:
+    """Runs the loops in numpy, one element after the other."""
+    arrays: dict[Any, Any] = {("in", k): np.ravel(np.asarray(x, float)) for k, x in given.items()}
+    arrays |= {("out", k): np.full(math.prod(shape), np.nan) for k, shape in graph.shapes.items()}
+    arrays |= {name: np.full(size, np.nan) for name, size in made.sizes.items()} | {("table", 0): made.table}
+
+    def at(place: At, i: int) -> tuple[Any, int]:
+        return arrays[place.array], place.start + i * place.stride
+
+    for step in made.steps:
+        if isinstance(step, Call):
+            arrays["got", step.number][:] = step.graph.flat(list(arrays["given", step.number]))
+            continue
+        rounds = [f.first if isinstance(f.first, float) else arrays[f.first.array][f.first.start] for f in step.folds]
+        for i in range(step.count):
+            x = [array[k] for array, k in (at(place, i) for place in step.reads)]
+            y = step.graph.evaluate(x=np.array(x, float))["y"]
+            for place, value in zip(step.writes, y, strict=False):
+                array, k = at(place, i)
+                assert np.isnan(array[k]), "written twice"
+                array[k] = value
+            rounds = [OPS[f.op].value(c, y[f.element]) for f, c in zip(step.folds, rounds, strict=True)]
+        for f, c in zip(step.folds, rounds, strict=True):
+            arrays[f.to.array][f.to.start] = c
+    return {k: arrays["out", k].reshape(shape) for k, shape in graph.shapes.items()}
+
+
+def same(graph: Graph, seed: int = 1) -> Strips:
+    rng = np.random.default_rng(seed)
+    given = {k: rng.normal(size=shape) for k, shape in graph.inputs.items()}
+    made = strips(graph)
+    want, got = graph.evaluate(**given), evaluated(graph, made, **given)
+    for k, x in want.items():
+        assert (got[k] == x).all()
+    return made
+
+
+N = 40
+
+
+def rate(x: Any, h: Any) -> dict[str, Any]:
+    return {"dx": [a * b - h for a, b in zip(x, x[::-1], strict=True)]}
+
+
+def stepped(x: Any, h: Any) -> dict[str, Any]:
+    """Like a step of an integrator: a call, sums over all, a choice for all, backwards, and something alone."""
+    f = trace("rate", rate, {"x": (N,), "h": ()})
+    k = f.call(x=list(x), h=h)["dx"]
+    y = [a + h * b for a, b in zip(x, k, strict=True)]
+    total, largest = 0.0, 0.0
+    for a, b in zip(y, reversed(k), strict=True):
+        total, largest = total + fabs(a), maximum(largest, fabs(b))
+    sound = total < 4.0 * N
+    kept = [where(sound, a * (1.0 + 0.1 * i), b) for i, (a, b) in enumerate(zip(y, x, strict=True))]
+    kept[3] = kept[3] + largest
+    return {"y": [*kept, total, 7.0, *[1.5] * 9], "z": [a * kept[5] for a in kept[::3]]}
+
+
+def test_a_step_is_loops_and_gives_the_same_numbers() -> None:
+    made = same(trace("step", stepped, {"x": (N,), "h": ()}))
+    assert made.share(8) > 0.9
+    assert sum(isinstance(s, Call) for s in made.steps) == 1
+    assert len(made.steps) < 25
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_graph_gives_the_same_numbers(seed: int) -> None:
+    """Random graphs: elementwise, across, shuffled, sums, choices."""
+    rng = np.random.default_rng(seed)
+
+    def function(x: Any, y: Any) -> dict[str, Any]:
+        rows = [list(x), list(y)]
+        for _ in range(8):
+            a, b = (rows[int(k)] for k in rng.integers(len(rows), size=2))
+            shift, kind = int(rng.integers(4)), int(rng.integers(6))
+            b = b[shift:] + b[:shift] if kind != 1 else [b[i] for i in rng.permutation(len(b))]
+            if kind == 2:
+                total = 0.0
+                for p, q in zip(a, b, strict=True):
+                    total = total + p * q
+                rows.append([total * p for p in a])
+            elif kind == 3:
+                rows.append([where(p < q, p, q - b[0]) for p, q in zip(a, b, strict=True)])
+            else:
+                rows.append([p * q + float(c) for p, q, c in zip(a, b, rng.normal(size=len(a)), strict=True)])
+        return {"z": [x for row in rows[2:] for x in row]}
+
+    same(trace("random", function, {"x": (30,), "y": (30,)}), seed)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "dopri5"])
+def test_runs_are_those_of_straight_line_steps(integrator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = zoo.chain(12)
+    found = []
+    for fewest in (10**9, 50):
+        monkeypatch.setattr(strip_code, "FEWEST", fewest)
+        monkeypatch.setattr(strip_code, "LONG", 8)
+        monkeypatch.setattr(strip_code, "SHARE", 0.5)
+        monkeypatch.setattr(runner, "_machines", {})
+        adaptive = {} if integrator == "dopri5" else {"step": 1e-3}
+        run = simulate(chain, seconds=0.05, q0=np.linspace(0.1, 0.5, 12), integrator=integrator, **adaptive)
+        found.append(np.array([run[name] for name in run.columns]))
+    assert np.abs(found[0] - found[1]).max() < 1e-9 * np.abs(found[0]).max()
+    assert np.abs(found[0][:, -1] - found[0][:, 0]).max() > 0.1  # it moved
+
+
+def test_code_of_a_step_does_not_grow_with_the_mechanism() -> None:
+    def sized(n: int) -> int:
+        def step(x: Any, k: Any, h: Any) -> dict[str, Any]:
+            return {"y": [a + h * b for a, b in zip(x, k, strict=True)]}
+
+        graph = trace("step", step, {"x": (n,), "k": (n,), "h": ()})
+        return len(routines({"step": graph}, 1, 4, "float64").text)
+
+    assert sized(4000) < 1.05 * sized(1000)
+
+
+def test_recursions_are_told_apart_by_their_constants() -> None:
+    from tests.laws.test_rolled import made
+
+    a, b = (made(zoo.chain(9, twist="general", seed=seed), "aba", "forward_dynamics") for seed in (1, 2))
+    again = made(zoo.chain(9, twist="general", seed=1), "aba", "forward_dynamics")
+    assert structure(a) == structure(again)
+    assert structure(a) != structure(b)
+    assert "written" not in a.__dict__

@@ -1,0 +1,137 @@
+"""excavator_tracked: it stands on its tracks, tips where statics says, slips where friction ends, and travels."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+from test_elements import moving, rate
+
+from bellcrank.excavators.linkage.footing import HALF, SIDES, footing
+from bellcrank.excavators.linkage.geometry import Linkage
+from bellcrank.excavators.linkage.machine import tracked
+from bellcrank.excavators.linkage.tracks import BALL, PLACES, STIFF, Belt
+from bellcrank.excavators.stance import Stance
+from bellcrank.forces import Plane, Sphere
+from bellcrank.sim.stepping import stepper
+
+TRACKS = [f"track.{name}" for name, _ in PLACES]
+GAUGE = SIDES[0] + SIDES[1]
+
+
+class Parked:
+    """The machine with its sticks at rest, over ground that nobody digs."""
+
+    def __init__(self) -> None:
+        self.machine = tracked()
+        self.names = self.machine.mechanism.columns[0]
+
+    @cached_property
+    def plant(self) -> Any:
+        return stepper(self.machine.system, every=0.02, step=5e-4, integrator="rk4", form="projected")
+
+    def __call__(self, seconds: float, **tuned: float) -> dict[str, float]:
+        """q after so long."""
+        start = zip(self.names, self.machine.start, strict=True)  # type: ignore[arg-type]
+        self.plant.reset(start={f"{n}.q": float(x) for n, x in start})
+        still = {"tracks.left": 0.0, "tracks.right": 0.0, "load.extra": 0.0, "ground.height": -100.0}
+        self.plant.tune(still | {name.replace("_", "."): x for name, x in tuned.items()})
+        u = np.array(self.machine.first(), float)
+        for _ in range(round(seconds / 0.02)):
+            self.plant.step(u)
+        y = np.asarray(self.plant.state).reshape(-1)
+        return dict(zip(self.names, map(float, y), strict=False))
+
+
+@pytest.fixture(scope="module")
+def parked() -> Parked:
+    return Parked()
+
+
+def tilt(q: dict[str, float]) -> float:
+    return 2.0 * math.hypot(q["carriage.qx"], q["carriage.qy"])
+
+
+def heading(q: dict[str, float]) -> float:
+    return 2.0 * math.atan2(q["carriage.qz"], q["carriage.qw"])
+
+
+def test_it_stands_and_does_not_creep(parked: Parked) -> None:
+    """Its weight on eight springs; after two seconds it is where it was."""
+    mass = sum(float(b.mass) for b in parked.machine.mechanism.at().bodies)
+    q = parked(2.0)
+    assert q["carriage.z"] == pytest.approx(-mass * 9.81 / (8 * STIFF), rel=0.02)
+    assert math.hypot(q["carriage.x"], q["carriage.y"]) < 1e-3
+    assert tilt(q) < 0.01
+
+
+def test_the_gauge_is_where_the_tracks_carry(parked: Parked) -> None:
+    """The centre of pressure by weights and arms, which the gauge is, against that of the springs under the tracks."""
+    m, plant = parked.machine, parked.plant
+    u = np.array(m.first(), float)
+    parked(1.0)
+    for k in range(351):  # a payload that grows by a ton a second
+        plant.tune({"load.extra": 20.0 * k})
+        plant.step(u)
+        if k not in (100, 200, 350):
+            continue
+        q = np.asarray(plant.state).reshape(-1)[: m.mechanism.nq].copy()
+        now = m.mechanism.at({"load.extra": 20.0 * k})
+        stance = Stance(now, {}, footing(now, Linkage.of_zoo()), "carriage")
+        places = np.array([m.mechanism.pose(q, name)[:3, 3] for name in TRACKS])
+        pressed = STIFF * np.maximum(BALL - places[:, 2], 0.0)
+        centre = float(pressed @ places[:, 0] / pressed.sum()) - q[0]
+        gauge = float(stance.found(0.0, list(q), [0.0] * m.mechanism.nv)[0])
+        assert gauge == pytest.approx(abs(centre) / HALF, abs=0.02)
+    assert 0.6 < gauge < 1.0
+    assert pressed.min() == 0.0  # its rear is in the air already
+
+
+def test_it_goes_over(parked: Parked) -> None:
+    """By a weight that falls into the bucket; a third of it leaves the machine where it is."""
+    assert tilt(parked(3.0, load_extra=4000.0)) < 0.03
+    assert tilt(parked(3.0, load_extra=14000.0)) > 0.3
+
+
+def test_it_travels_and_turns(parked: Parked) -> None:
+    """Both tracks alike: as fast as they run. One against the other: it turns, slower than without slip, for it must
+    scrape sideways.
+    """
+    q = parked(2.0, tracks_left=0.5, tracks_right=0.5)
+    assert q["carriage.x"] == pytest.approx(1.0, abs=0.03)
+    assert abs(heading(q)) < 0.01
+    q = parked(2.0, tracks_left=0.5, tracks_right=-0.5)
+    free = -2.0 * 2.0 * 0.5 / GAUGE
+    assert free < heading(q) < 0.3 * free
+    assert math.hypot(q["carriage.x"], q["carriage.y"]) < 0.5
+
+
+def test_a_belt_balances_its_power_and_ends_at_its_friction() -> None:
+    """Power on the machine = what the drive gives - what is lost - what is stored; friction is mu N at most."""
+    e = Belt("b", "ground", "b", Plane(), Sphere(0.3), 900.0, 0.3, 0.5, speed=0.8)
+    rng, touched = np.random.default_rng(2), 0
+    for _ in range(40):
+        X, V, jets = moving(rng)
+        f, n, _ = e(0.0, X, V, [])
+        given, lost = float(np.dot([*f, *n], V)), float(e.loss(0.0, X, V, []))
+        assert given == pytest.approx(-rate(e.energy(0.0, jets, [])) - lost, rel=1e-9, abs=1e-9)
+        assert math.hypot(float(f[0]), float(f[1])) <= 0.5 * float(f[2]) + 1e-9
+        touched += float(f[2]) > 0.0
+    assert touched > 10
+
+
+def test_the_page_is_told_of_tipping_before_it_happens(parked: Parked) -> None:
+    """The gauge is below 1 where it stands, whatever way the carriage looks and wherever it is."""
+    m = parked.machine
+    stance = Stance(m.mechanism.at(), {}, footing(m.mechanism, Linkage.of_zoo()), "carriage")
+    found = []
+    for x, y, turn in ((0.0, 0.0, 0.0), (30.0, -20.0, 0.0), (5.0, 5.0, 2.0)):
+        q: list[Any] = list(m.start)  # type: ignore[arg-type]
+        q[0], q[1], q[5], q[6] = x, y, math.sin(turn / 2), math.cos(turn / 2)
+        found.append(stance.found(0.0, q, [0.0] * m.mechanism.nv)[0])
+    np.testing.assert_allclose(found, found[0], rtol=1e-9)
+    assert 0.0 < found[0] < 0.8
+    assert "tipping" in [g.column for g in m.gauges]

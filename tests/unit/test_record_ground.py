@@ -1,0 +1,106 @@
+"""The ground in a record: the heights of every time as they were dug, in every format of files, on its page."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.cockpit.replay import with_ground
+from bellcrank.cockpit.session import Session
+from bellcrank.errors import ReadError
+from bellcrank.excavators.offline import dug as dug_offline
+from bellcrank.excavators.rotary import machine as excavator
+from bellcrank.ground.field import CELL, LEAST_CHANGE, Ground, Tool
+from bellcrank.record import Record, state_columns
+from bellcrank.record.terrain import OFTEN, UNIT, read_terrain, terrain
+from fake_drive import FakeDrive
+
+TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)
+
+
+def dug() -> tuple[Ground, list[tuple[float, Any]]]:
+    """Three buckets, and the heights at some times."""
+    g, seen, t = Ground(TOOL, 0.0), [(0.0, np.zeros((105, 105)))], 0.0
+    for k in range(3):
+        for a, b, mouth in (((7, k, -0.4), (5, k, -0.4), 0.5), ((5, k, 2.0), (5, -3, 2.0), -1.0)):
+            for s in np.linspace(0.0, 1.0, 60):
+                t += 1 / 60
+                p = np.asarray(a) + s * (np.asarray(b) - a)
+                g.work(t, p, (0.0, 1.0, 0.0), mouth, p)
+                g.news()
+            t += OFTEN  # so that the next change is told by itself
+            seen.append((t, g.heights.copy()))
+    return g, seen
+
+
+def recorded(g: Ground, seconds: float) -> Record:
+    m, t = bc.zoo.excavator(), np.arange(0.0, seconds, 0.05)
+    columns = state_columns(m, t, q=np.tile(m.neutral(), (len(t), 1)), v=np.zeros((len(t), m.nv)))
+    return with_ground(Record(columns, mechanism=m), g)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "parquet", "mcap"])
+def test_every_file_keeps_it(suffix: str, tmp_path: Path) -> None:
+    pytest.importorskip({"parquet": "pyarrow", "mcap": "mcap"}.get(suffix, "numpy"))
+    g, seen = dug()
+    run = recorded(g, seen[-1][0] + 0.5)
+    run.save(tmp_path / f"run.{suffix}")
+    kept = bc.load_record(tmp_path / f"run.{suffix}").ground
+    assert kept is not None
+    for t, heights in seen:
+        np.testing.assert_allclose(kept.at(t + 1e-9), heights, atol=0.5 * UNIT + LEAST_CHANGE)
+    assert np.ptp(seen[-1][1]) > 0.5
+    assert abs(kept.volume(seen[-1][0]) + g.load) < 0.02  # what lacks is in the bucket, but for rounding
+    assert len(run.provenance["ground"]["heights"]) < 100_000
+    assert len(str(run)) < 20_000  # nobody reads heights as letters
+    assert run.between(0.0, 1.0).ground is not None
+
+
+def test_a_drive_saves_its_ground() -> None:
+    session = Session(excavator.machine(), FakeDrive)
+    assert session.ground is not None
+    session.ground.heights[50, 60] = -0.7
+    session.ground.news()
+    found = session.saved(0.0, 9.0)
+    assert found.ground is not None
+    assert found.ground.at(9.0)[50, 60] == pytest.approx(-0.7)
+    assert (found.ground.cell, found.provenance["soil"]) == (CELL, "loam")
+
+
+def test_an_offline_run_has_its_ground_too() -> None:
+    """The record and the field agree at the end; the load that it felt is what the ground lacks."""
+    m = excavator.machine()
+    run = dug_offline(m, 14.0, m.pilots["dig"](), integrator="rk4")
+    assert run.ground is not None
+    lack = -np.array([run.ground.volume(t) for t in run.t[::50]])
+    felt = run["parameter.load.mass"][::50] / 1540.0
+    assert felt.max() > 0.3
+    assert np.abs(lack - felt).max() < 0.06  # heights are rounded, and told ten times a second
+    assert "energy" not in run.residuals()  # nobody kept what its drives did
+
+
+def test_damaged_ones_are_named() -> None:
+    good = terrain(0.0, 0.2, np.zeros((5, 5)), [(0.5, {3: -0.1}), (1.0, {24: 0.2})]).plain
+    assert read_terrain(good).at(0.7)[0, 3] == pytest.approx(-0.1)
+    assert read_terrain(good).at(0.7)[4, 4] == 0.0
+    bomb = base64.b64encode(zlib.compress(b"\0" * 10_000_000)).decode()
+    for bad in ({"rows": 6}, {"changes": 1e9}, {"heights": "?"}, {"heights": bomb}, {"cell": 0.0}, {"rows": 10**9}):
+        with pytest.raises(ReadError, match="damaged"):
+            read_terrain(good | bad)
+    outside = terrain(0.0, 0.2, np.zeros((5, 5)), [(0.5, {25: -0.1})]).plain
+    for other in (outside, "heights", None, {}):
+        with pytest.raises(ReadError, match="Save the record again"):
+            read_terrain(other)
+
+
+def test_the_page_has_it() -> None:
+    g, seen = dug()
+    page = recorded(g, seen[-1][0]).html()
+    assert "groundFaces" in page
+    assert '"ground": {"level": 0.0' in page
