@@ -36,6 +36,8 @@ LONG = (
     "test_identify.py::test_a_panda_from_noisy_torques",
     "test_study_kills.py::*",
     "test_flexible_random.py::*[[][23]-*",
+    "test_flexible_random.py::test_loops_are_the_same*[[]1-*",
+    "test_cockpit_page.py::test_beams_bend*",
     "test_flexible_motion.py::test_they_are_compiled_too",
     "test_exudyn.py::*",
     "test_zoo_loops.py::*[[]excavator_flexible]",

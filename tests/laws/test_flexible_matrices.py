@@ -183,6 +183,7 @@ def test_what_is_sparse_and_cannot_be() -> None:
         ({"modes": 1000}, "modes is 1000"),
         ({"below": 0.1}, "lowest frequency"),
         ({"K": np.zeros((66, 66))}, "hang"),
+        ({"K": 1e15 * beam()[0]}, r"Hz, which nothing of 2 m has \(steel: 2.5e\+03 Hz"),
     ],
 )
 def test_structures_that_cannot_be(change: Any, words: str) -> None:

@@ -642,3 +642,20 @@ def test_names_stay_names(served: Any, opened: Any) -> None:
     assert page.title() == bad
     assert page.query_selector("img") is None
     assert bad in page.inner_text("#sliders")
+
+
+def test_beams_bend_as_much_as_is_asked_for(served: Any, opened: Any) -> None:
+    b = bc.Builder("jib")
+    section, steel = bc.Section.box(0.1, 0.15, 0.01), bc.Material.steel()
+    b.beam("boom", length=4.0, section=section, material=steel, elements=6, modes=0, below=60.0, damping=0.1)
+    b.joint("luff", "revolute", "ground", "boom", axis=(0, 1, 0), damping=1e4)
+    page = opened(served(generic(b.build())))
+    assert page.is_visible("#bends")
+    until(page, "document.getElementById('stress').textContent.includes('MPa')")
+    pictures(page, 5)
+    before = picture(page)
+    page.select_option("#bending", "200")
+    pictures(page, 5)
+    assert np.abs(picture(page) - before).max() > 0.2
+    page.select_option("#bending", "0")
+    until(page, "document.getElementById('stress').textContent === ''")

@@ -19,7 +19,7 @@ from bellcrank.extras import extra
 from bellcrank.quoting import refused
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
-from bellcrank.structures.reduction import Reduction, reduced, sparse
+from bellcrank.structures.reduction import Reduction, check_units, reduced, sparse
 from bellcrank.structures.supports import supports as standing
 
 Interfaces = Mapping[str, int | Sequence[int]]
@@ -69,6 +69,7 @@ def flexible(
     tied[kept[:m]] = found.shapes[:m]
     ends = {name: tied[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
+    check_units(found.omega, size)
     largest = np.abs(shapes.reshape(len(places), each, -1))[:, :3].max(axis=(0, 1))
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
