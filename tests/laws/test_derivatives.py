@@ -157,6 +157,21 @@ def test_batches_methods_and_names() -> None:
         bc.kernel(m, "forward_dynamics_derivatives", method="rnea")
 
 
+def test_a_route_that_does_not_apply_says_why() -> None:
+    """Articulated bodies know no coupled joints: not that they solve something else."""
+    b = bc.Builder("gripper")
+    b.body("left", mass=1.0, inertia=(1, 1, 1))
+    b.joint("left", "prismatic", "ground", "left", axis=(1, 0, 0))
+    b.body("right", mass=1.0, inertia=(1, 1, 1))
+    b.joint("right", "prismatic", "ground", "right", axis=(1, 0, 0), mimic=("left", -1.0))
+    m = b.build()
+    for method in ("aba", "rnea"):
+        with pytest.raises(InputError, match="does not give") as caught:
+            bc.kernel(m, "forward_dynamics_derivatives", method=method)
+        assert ("it solves" in str(caught.value)) == (method == "rnea")
+        assert ("no joint may follow another" in str(caught.value)) == (method == "aba")
+
+
 def test_friction_is_that_of_the_branch() -> None:
     """Inside of the friction's slope it counts, beyond it does not."""
     b = bc.Builder("rod")

@@ -10,6 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD
+from bellcrank.emit.cuda import device
 
 
 def arm() -> bc.Mechanism:
@@ -121,3 +122,24 @@ def test_sampled_controllers_are_refused() -> None:
     for ask in (bc.linearize, bc.equilibrium, lambda plant: bc.gradient(plant, 1.0, final="energy")):
         with pytest.raises(bc.InputError, match="sampled controllers"):
             ask(plant)
+
+
+MANY = {"shoulder.q": np.linspace(-1.0, 1.0, 50), "elbow.v": 0.3}
+
+
+def test_where_many_points_are_computed() -> None:
+    """On threads the same to the last bit; without a GPU a word, and the CPU."""
+    want = bc.linearize(arm(), at=MANY)
+    np.testing.assert_array_equal(bc.linearize(arm(), at=MANY, threads=2).A, want.A)
+    with pytest.raises(bc.InputError, match="threads is 0"):
+        bc.linearize(arm(), threads=0)
+    if device.missing():
+        with pytest.warns(RuntimeWarning, match="The CPU computes"):
+            np.testing.assert_array_equal(bc.linearize(arm(), at=MANY, target="cuda").A, want.A)
+
+
+@pytest.mark.skipif(bool(device.missing()), reason=device.missing())
+def test_on_a_gpu() -> None:
+    there, here = (bc.linearize(arm(), at=MANY, target=target) for target in ("cuda", "cpu"))
+    for a, b in zip(there, here, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)

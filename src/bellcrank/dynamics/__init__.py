@@ -46,8 +46,10 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
     if name not in METHODS:
         raise InputError(unknown("method", name, ["auto", *found]))
     if name not in found:
-        m = METHODS[name]
-        needed = quantity(quantity_name).through or quantity_name
+        m, q = METHODS[name], quantity(quantity_name)
+        needed = q.through or quantity_name
+        if q.differentiates in m.solves:  # it could be differentiated, but for the mechanism
+            needed = q.differentiates
         why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
         raise InputError(
             f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '

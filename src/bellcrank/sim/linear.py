@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.build.compiling import CPU
+from bellcrank.build.targets import Where
 from bellcrank.errors import InputError, unknown
 from bellcrank.extras import extra
 from bellcrank.integrate import integrator as integrator_of
@@ -20,6 +22,7 @@ from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.open_system import Open, command_name, forces_in, opened, where_of
 from bellcrank.sim.operating_point import Point, point
+from bellcrank.sim.settings import changed
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tangents import Slopes, Tangents, motions
@@ -167,8 +170,14 @@ class Prepared:
     """A plant with its inputs laid open, and the kernels that were made of it."""
 
     def __init__(
-        self, plant: Mechanism | System, inputs: tuple[str, ...] | None, also: tuple[str, ...], integrator: str | None
+        self,
+        plant: Mechanism | System,
+        inputs: tuple[str, ...] | None,
+        also: tuple[str, ...],
+        integrator: str | None,
+        where: Where,
     ) -> None:
+        self.where = where
         self.open = opened(plant, inputs, also)
         self.dynamics = Simulator(self.open.system, integrator or "rk4").dynamics
         self.integrator = integrator_of(integrator) if integrator else None
@@ -177,7 +186,7 @@ class Prepared:
     def tangents(self, by: Dynamics, outputs: tuple[str, ...]) -> Tangents:
         key = by, outputs
         if key not in self._made:
-            self._made[key] = Tangents(by, tuple(self.open.columns), outputs, self.integrator)
+            self._made[key] = Tangents(by, tuple(self.open.columns), outputs, self.integrator, self.where)
         return self._made[key]
 
 
@@ -187,9 +196,10 @@ def prepared(
     inputs: tuple[str, ...] | None = None,
     also: tuple[str, ...] = (),
     integrator: str | None = None,
+    where: Where = CPU,
 ) -> Prepared:
     """Made once for a plant, so that the next call is machine code and little else."""
-    return Prepared(plant, inputs, also, integrator)
+    return Prepared(plant, inputs, also, integrator, where)
 
 
 def linearize(
@@ -200,6 +210,8 @@ def linearize(
     step: float | None = None,
     integrator: str | None = None,
     independent: Sequence[str] = (),
+    target: str | None = None,
+    threads: int | None = None,
 ) -> Linear:
     """The plant for small deviations from a point: A, B, C and D with names, of its rate or of one step.
 
@@ -216,7 +228,7 @@ def linearize(
     without control. outputs: rows of C and D: states and columns that a record has ("tip.x", "energy", outputs of the
     system); unless told, the system's outputs, or its states. step: of one step so long by the integrator (rk4), from
     its own start. A derivative through a switch or a limit is that of the branch taken. Where loops are singular there
-    is NaN, and a warning.
+    is NaN, and a warning. target, threads: where many points are computed; "cuda" is a GPU.
     """
     if integrator is not None and step is None:
         raise InputError(f'integrator is "{integrator}", and no step is given; say step=0.001, or leave it out.')
@@ -224,7 +236,8 @@ def linearize(
     asked = None if inputs is None else listed("inputs", inputs, "names")
     system(plant)  # or an error, before it is looked for among those that are kept
     given = where_of(plant, at)
-    made = prepared(plant, asked, forces_in(given), None if step is None else integrator or "rk4")
+    place = changed(CPU, {"target": target, "threads": threads})
+    made = prepared(plant, asked, forces_in(given), None if step is None else integrator or "rk4", place)
     where = point(made.open.system, given)
     where, bad = _closed(made.dynamics, where)
     by = made.dynamics.closure.common(where.y, where.p, listed("independent", independent, "joints"))

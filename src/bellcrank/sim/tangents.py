@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.compiling import of_graph
+from bellcrank.build.compiling import CPU, of_graph
+from bellcrank.build.targets import Where
 from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
@@ -30,6 +31,7 @@ from bellcrank.sim.operating_point import Point
 
 Array = np.ndarray[Any, Any]
 ROOM = 100_000  # numbers of one argument of the kernel at a time: more would leave the cache
+WIDE = 100_000_000  # the same on a GPU, which wants many
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,7 @@ class Tangents:
     inputs: tuple[tuple[str, int], ...]  # directions beside those of z: elements of u and of p
     outputs: tuple[str, ...]
     integrator: Integrator | None = None  # of a step; None: of the rate
+    where: Where = CPU
 
     def __post_init__(self) -> None:
         if getattr(self.by, "nonholonomic", False):
@@ -89,7 +92,7 @@ class Tangents:
     @cached_property
     def _kernel(self) -> Any:
         moving = {"y": None} | {key: None for key, _ in self.inputs}
-        return of_graph(self.graph.jvp(list(moving)))
+        return of_graph(self.graph.jvp(list(moving)), self.where)
 
     @cached_property
     def _turning(self) -> Any:
@@ -104,7 +107,8 @@ class Tangents:
 
     def __call__(self, at: Point, h: float = 0.0) -> Slopes:
         """The slopes at all points."""
-        some = max(1, ROOM // (self.by.size * max(1, len(self.names) + len(self.inputs))))
+        room = WIDE if self.where.target == "cuda" else ROOM * self.where.threads
+        some = max(1, room // (self.by.size * max(1, len(self.names) + len(self.inputs))))
         parts = [
             self._some(at.y[k : k + some], at.u[k : k + some], at.p[k : k + some], at.t[k : k + some], h)
             for k in range(0, len(at.y), some)
