@@ -191,6 +191,9 @@ def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> N
         ({"q0": [0.0]}, "q0 is to be a mapping"),
         ({"inputs": {"wind": 1.0}}, "no input"),
         ({"to": "/proc/no/such"}, "cannot be made"),
+        ({"to": None}, "to is None"),
+        ({"to": "a\0b"}, "expected the name of a folder"),
+        ({"over": {3: [1.0]}}, "over has 3"),
     ],
 )
 def test_bad_input_is_named_before_anything_starts(change: dict[str, Any], word: str, tmp_path: Path) -> None:

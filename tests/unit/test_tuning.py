@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.reach import reached, tool
+from bellcrank.errors import InputError
 
 
 def swinging() -> bc.System:
@@ -43,6 +45,17 @@ def passed(drive: bc.Drive, t: float) -> None:
     until = time.monotonic() + 60.0
     while drive.snapshot().t < t and time.monotonic() < until:
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("inf"), "1", None, [1.0, 2.0, 3.0], [1.0, -1.0], [[1.0], [2.0, 3.0]]])
+def test_what_no_body_can_have_is_not_tuned(bad: Any) -> None:
+    plant = bc.stepper(bc.zoo.chain(2).free("link1.mass"), batch=2, every=0.02)
+    before = plant.step(np.zeros((2, 2))).copy()
+    with pytest.raises(InputError, match="tune: "):
+        plant.tune({"link1.mass": bad})
+    plant.tune({"link1.mass": [1.0, 2.0]})
+    assert np.isfinite(plant.step(np.zeros((2, 2)))).all()
+    assert np.isfinite(before).all()
 
 
 def test_a_drive_records_what_held_in_each_row() -> None:

@@ -102,6 +102,26 @@ class Parameters(Mapping[str, float]):
             self._judge(list(self), p, where)
         return p
 
+    def changed(self, p: Array, values: Mapping[str, Any], where: str, judged: bool = True) -> Array:
+        """p, (..., len(self)), with some values instead of its own, which broadcast to its batch. judged: whether they
+        can be is looked at, which takes milliseconds.
+        """
+        self.check(values, where)
+        new = np.array(p, float)
+        for i, name in enumerate(self):
+            if name in values:
+                x = _array(name, values[name], where)
+                try:
+                    new[..., i] = x
+                except ValueError:
+                    expected = f"one value for all, or the shape {p.shape[:-1]}"
+                    raise InputError(
+                        f'{where}: parameter "{name}" has the shape {x.shape}; expected {expected}.'
+                    ) from None
+        if values and judged and self._judge is not None:
+            self._judge(list(self), new, where)
+        return new
+
     def check(self, names: Iterable[Any], where: str = "parameters") -> None:
         for name in names:
             if name not in self:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.dynamics.ends import End, ends, row
 from bellcrank.dynamics.loops.loads import common_axes
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import thickness
@@ -24,6 +24,7 @@ from bellcrank.record.column import COMPONENTS, RATES
 from bellcrank.record.column import units as joint_units
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.arguments import listed, unique
+from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.user_code import called, vector
 from bellcrank.spatial.vector import Mat, Vec, vec
 
@@ -47,7 +48,8 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
     single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
     for e in found:
         if not isinstance(e, Element):
-            raise InputError(f"elements: {e!r} is no force element; see bellcrank.forces.")
+            raise InputError(f"elements: {brief(e)} is no force element; see bellcrank.forces.")
+        check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):
             for frame in (e.a, e.b):

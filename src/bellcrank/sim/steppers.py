@@ -213,15 +213,12 @@ class Stepper:
             self._see(place)
             return place
 
-    def tune(self, parameters: Mapping[str, Any]) -> None:
-        """Other values of some free numbers from the next action on, while all runs go on; the others stay."""
+    def tune(self, parameters: Mapping[str, Any], *, check: bool = True) -> None:
+        """Other values of some free numbers from the next action on, while all runs go on; the others stay. check=False
+        does not look whether bodies can have them (a negative mass), which takes milliseconds.
+        """
         with self._alone("tune"):
-            self.system.parameters.check(parameters, "tune")
-            names, p = list(self.system.parameters), self._here(self._read(self._free)).copy()
-            for name, x in parameters.items():
-                p[:, names.index(name)] = x
-            if not np.isfinite(p).all():
-                raise InputError(f"tune: {dict(parameters)} is not finite.")
+            p = self.system.parameters.changed(self._here(self._read(self._free)), parameters, "tune", check)
             self._write(self._free, np.ones(self.runs, bool), p)
 
     def _room(self) -> Array:

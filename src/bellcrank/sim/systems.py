@@ -27,6 +27,7 @@ from bellcrank.sim.motions import Motion
 from bellcrank.sim.motions import checked as checked_motions
 from bellcrank.sim.motions import unit as unit_of
 from bellcrank.sim.named_vector import Named
+from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
 from bellcrank.sim.wrenches import Wrench, acting, torques
@@ -305,6 +306,7 @@ def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
     for a in found:
         if not isinstance(a, Actuator):
             raise InputError(f"actuators: {a!r} is no actuator; see bellcrank.actuators.")
+        check_numbers(a, "actuators")
         if a.joint not in known:
             raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
     return found

@@ -17,6 +17,7 @@ from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
+from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.user_code import called, vector
 
 Wrench = Callable[..., Any]
@@ -31,6 +32,7 @@ def checked(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
             raise InputError(f'forces on "{mechanism.name}": {unknown("frame", frame, mechanism.frames)}')
         if not callable(f):
             raise InputError(f'force on "{frame}" is {f!r}; expected a function of (t, pose, velocity).')
+        check_numbers(f, f'force on "{frame}"')
     return dict(forces)
 
 

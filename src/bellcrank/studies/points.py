@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.studies.ranges import Array, Levels, Range, ranged
 
@@ -55,7 +55,12 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
             raise InputError("points is a table, which says what varies: leave out over=.")
         return _table(design, runs)
     if not isinstance(over, Mapping) or not over:
-        raise InputError(f'over is {over!r}; expected what varies: {{"boom.mass": bellcrank.uniform(1500, 2100)}}.')
+        raise InputError(
+            f'over is {brief(over)}; expected what varies: {{"boom.mass": bellcrank.uniform(1500, 2100)}}.'
+        )
+    for name in over:
+        if not isinstance(name, str):
+            raise InputError(f"over has {brief(name)}; expected names of what varies, in quotes.")
     ranges = {name: ranged(name, x) for name, x in over.items()}
     if design is None:
         design = "grid" if runs is None and all(isinstance(x, Levels) for x in ranges.values()) else "random"

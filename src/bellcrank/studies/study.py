@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.record import Record
 from bellcrank.sim import Event
@@ -151,6 +152,8 @@ def study(
 
     A run that fails is a row: its column "stop" says why it ended ("end" for those that did not fail).
     """
+    if not isinstance(to, str | PathLike) or not str(to) or "\0" in str(to):
+        raise InputError(f"to is {brief(to)}; expected the name of a folder.")
     words = listed("summary", summary, 'what is asked, as in "max(elbow.tau)"')
     made = points_of(over, runs, points, seed)
     given = {"q0": q0, "v0": v0, "x0": x0, "inputs": inputs, "input_step": input_step, "parameters": parameters}

@@ -48,6 +48,21 @@ def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[s
         raise ReadError(f"{path} is no TOML that is read: it is nested too deeply.") from None
     except ValueError as error:  # also of letters that are none, and of integers with thousands of digits
         raise ReadError(f"{path} is no TOML: {str(error)[:300]}") from None
+    _check(path, data)
+    found = {key: data[key] for key in PLAIN if key in data}
+    here = path.resolve().parent
+    found["to"] = here / data["to"]
+    if isinstance(found.get("points"), str) and Path(found["points"]).suffix:
+        found["points"] = here / found["points"]
+    if "over" in data:
+        found["over"] = {name: _range(path, name, x) for name, x in data["over"].items()}
+    found |= {key: data[key] for key in ("inputs", "parameters") if key in data}
+    found |= _start(path, data.get("start", {}))
+    return _plant(path, here, data, mechanism), found
+
+
+def _check(path: Path, data: Mapping[str, Any]) -> None:
+    """The right settings, of the right kind."""
     for key in data:
         if key not in (*PLAIN, *TABLES, "mechanism", "plant"):
             raise ReadError(f"{path}: {unknown('setting', key, ('mechanism', 'plant', *PLAIN, *TABLES))}")
@@ -61,16 +76,6 @@ def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[s
         given = data.get(key, "x")
         if not isinstance(given, str) or not 0 < len(given) < LONGEST or "\0" in given:
             raise ReadError(f"{path}: {key} is {brief(given)}; expected the name of one, in quotes.")
-    found = {key: data[key] for key in PLAIN if key in data}
-    here = path.resolve().parent
-    found["to"] = here / data["to"]
-    if isinstance(found.get("points"), str) and Path(found["points"]).suffix:
-        found["points"] = here / found["points"]
-    if "over" in data:
-        found["over"] = {name: _range(path, name, x) for name, x in data["over"].items()}
-    found |= {key: data[key] for key in ("inputs", "parameters") if key in data}
-    found |= _start(path, data.get("start", {}))
-    return _plant(path, here, data, mechanism), found
 
 
 def _range(path: Path, name: str, given: Any) -> Any:
