@@ -29,6 +29,9 @@ def export(
     integrator: Annotated[str | None, typer.Option("--integrator", "-i", metavar="NAME", help="How to step.")] = None,
     step: Annotated[float | None, typer.Option("--step", metavar="H", help="Seconds.")] = None,
     method: MethodOpt = "auto",
+    form: Annotated[
+        str, typer.Option("--form", metavar="FORM", help="Of closed loops: projected, minimal, lagrange.")
+    ] = "projected",
     platforms: Annotated[
         str, typer.Option("--platforms", metavar="A,B", help="Of an FMU's binaries; all, or this computer's.")
     ] = "",
@@ -51,7 +54,7 @@ def export(
     thing = m if machine is None else machine if to == "page" else machine.system
     path = out or Path(stem(m.name) + {"fmu2": ".fmu", "fmu3": ".fmu", "casadi": ".so"}.get(to, ""))
     wanted = platforms if platforms == "all" else [x for x in platforms.split(",") if x]
-    how = bc.Solver(integrator or "rk4", step, method=method, form="projected" if m.loops else "minimal")
+    how = bc.Solver(integrator or "rk4", step, method=method, form=form if m.loops else "minimal")
     with screen.working(f"exporting {m.name}") as tell:
         bc.export(
             thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
 from bellcrank.sim.arguments import whole
+from bellcrank.sim.callbacks import Followed, followed
 from bellcrank.sim.chance import seeded
 from bellcrank.sim.initial import part
 from bellcrank.sim.memory import check_room
@@ -212,6 +213,19 @@ class Stepper:
                 x.reshape(-1)[self.xp.asarray(which)] = 0.0
             self._see(place)
             return place
+
+    def seen(self) -> Array:
+        """What is observed now, as at a start: without an action before it."""
+        with self._alone("seen"):
+            place = self._room()
+            self._see(place)
+            return place
+
+    def follow(self, function: Callable[..., Any], seconds: float) -> Followed:
+        """Takes one run on with a controller in Python: function(t, y) gives the inputs of every action, all of them or
+        by name, from what is observed. For what cannot be traced; what it gives back says what Python costs.
+        """
+        return followed(self, function, seconds)
 
     def tune(self, parameters: Mapping[str, Any], *, check: bool = True) -> None:
         """Other values of some free numbers from the next action on, while all runs go on; the others stay. check=False

@@ -92,6 +92,10 @@ def stepper(
     task = Task(known, reward, ends, start, steps, bool(restart))
     runs = None if batch is None else many("batch", batch)
     if where.target == "cuda":
+        if simulator.joined() is not None:
+            raise InputError(
+                "stepper: the minimal form of closed loops is for the CPU; on the GPU give form=projected."
+            )
         from bellcrank.sim.gpu_stepping import GpuStepper  # which is a Stepper
 
         return GpuStepper(where.dtype, simulator, runs, every, h, task, 1, seed, parameters)

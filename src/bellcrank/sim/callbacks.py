@@ -1,0 +1,72 @@
+"""A controller in Python at every sample of one run: for what cannot be traced. It says what that costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.sim.arguments import whole
+
+if TYPE_CHECKING:
+    from bellcrank.sim.steppers import Stepper
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What was seen at every sample and at the end, what was given after each, and what it took."""
+
+    t: Array  # (samples + 1,)
+    y: Array  # (samples + 1, outputs)
+    u: Array  # (samples, inputs)
+    reason: str  # why it ended before its time, or nothing
+    plant: float  # seconds of a sample that the plant took
+    python: float  # seconds of a sample that the function took, with the way to it and back
+
+    def __repr__(self) -> str:
+        share = self.python / max(self.plant + self.python, 1e-300)
+        ended = f", then {self.reason}" if self.reason else ""
+        return (
+            f"<Followed {len(self.u)} samples, {self.t[-1]:g} s{ended}: of each, {1e6 * self.plant:.3g} us in the "
+            f"plant and {1e6 * self.python:.3g} us in Python ({100 * share:.0f} %)>"
+        )
+
+
+def followed(env: Stepper, function: Callable[..., Any], seconds: float) -> Followed:
+    """See Stepper.follow."""
+    if env.batch is not None or env.xp is not np:
+        raise InputError("follow: a function in Python is for one run on the CPU; expected a stepper without batch=.")
+    if not callable(function):
+        raise InputError(f"follow: {function!r} is no function of (t, y).")
+    if not env.inputs:
+        raise InputError("follow: this system has no inputs that a controller could give.")
+    samples = whole("seconds", seconds, env.every, "every")
+    begin, now = float(env.t), env.seen()
+    t, y, u = np.empty(samples + 1), np.empty((samples + 1, len(now))), np.empty((samples, len(env.inputs)))
+    t[0], y[0], plant, made, reason = begin, now, 0.0, 0, ""
+    first = time.perf_counter()
+    for k in range(samples):
+        u[k] = _given(env, function(t[k], y[k].copy()))
+        before = time.perf_counter()
+        env.step(u[k], out=y[k + 1])
+        plant += time.perf_counter() - before
+        t[k + 1], made, (reason,) = begin + (k + 1) * env.every, k + 1, env.reasons
+        if reason:
+            break
+    spent = time.perf_counter() - first
+    return Followed(t[: made + 1], y[: made + 1], u[:made], reason, plant / made, (spent - plant) / made)
+
+
+def _given(env: Stepper, found: Any) -> Any:
+    """The inputs that a function gave: all of them, or by name."""
+    if not isinstance(found, dict):
+        return found
+    if set(found) != set(env.inputs):
+        raise InputError(f"follow: the function gave {', '.join(map(str, found))}; expected {', '.join(env.inputs)}.")
+    return [found[name] for name in env.inputs]
