@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 def blocks(C: Array) -> list[tuple[Array, Array]]:
     """Rows and columns of each; a row of zeros is a block of its own, without columns."""
-    pattern = np.abs(C).reshape(-1, *C.shape[-2:]).max(axis=0, initial=0.0) > 0.0
+    pattern = np.abs(C).max(axis=tuple(range(C.ndim - 2)), initial=0.0) > 0.0
     mark = list(range(len(pattern)))
 
     def top(k: int) -> int:
@@ -53,7 +53,7 @@ def singular_values(C: Array) -> Array:
 def pseudo_inverse(C: Array, least: float) -> Array:
     """What is below `least` of a matrix's largest singular value counts as zero."""
     P = np.zeros((*C.shape[:-2], C.shape[-1], C.shape[-2]))
-    largest = singular_values(C)[..., :1].max(axis=-1, initial=0.0)
+    largest = singular_values(C).max(axis=-1, initial=0.0)
     for rows, columns, part in _parts(C):
         mine = np.linalg.svd(part, compute_uv=False)[..., 0]
         P[..., columns[:, None], rows] = np.linalg.pinv(part, rcond=least * largest / np.maximum(mine, 1e-300))
