@@ -14,7 +14,16 @@ from bellcrank.cockpit.machines import Machine, generic
 
 FILES = Path(__file__).parents[1] / "unit/data"
 TREES = ("pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "chain:8", "tree:12", "arm.urdf")
-LOOPS = ("slider_fourbar", "four_bar", "n_four_bar", "parallel_cranks", "andrews", "bricard", "double_wishbone")
+LOOPS = (
+    "slider_fourbar",
+    "four_bar",
+    "n_four_bar",
+    "parallel_cranks",
+    "ring:5",
+    "andrews",
+    "bricard",
+    "double_wishbone",
+)
 LARGE = ("stewart", "delta", "excavator_linkage")
 SHARES = (-0.95, -0.4, 0.5, 0.95)  # of the way to an end of a slider
 SECONDS = 5.0

@@ -12,10 +12,10 @@ from bellcrank import simulate, zoo
 from bellcrank.emit.cpu import strip_code
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.graph import Graph, trace
-from bellcrank.graph.strips import At, Call, Strips, strips
+from bellcrank.graph.strips import At, Call, Strips, Turn, strips
 from bellcrank.graph.structure import structure
 from bellcrank.nodes.ops import OPS
-from bellcrank.scalar import fabs, maximum, where
+from bellcrank.scalar import cos, fabs, maximum, sin, where
 from bellcrank.sim import runner
 
 
@@ -31,6 +31,10 @@ def evaluated(graph: Graph, made: Strips, **given: Any) -> dict[str, Any]:
     for step in made.steps:
         if isinstance(step, Call):
             arrays["got", step.number][:] = step.graph.flat(list(arrays["given", step.number]))
+            continue
+        if isinstance(step, Turn):
+            angles = arrays["given", step.number]
+            arrays["got", step.number][:] = [*np.sin(angles), *np.cos(angles)]
             continue
         rounds = [f.first if isinstance(f.first, float) else arrays[f.first.array][f.first.start] for f in step.folds]
         for i in range(step.count):
@@ -93,7 +97,7 @@ def test_any_graph_gives_the_same_numbers(seed: int) -> None:
         rows = [list(x), list(y)]
         for _ in range(8):
             a, b = (rows[int(k)] for k in rng.integers(len(rows), size=2))
-            shift, kind = int(rng.integers(4)), int(rng.integers(6))
+            shift, kind = int(rng.integers(4)), int(rng.integers(7))
             b = b[shift:] + b[:shift] if kind != 1 else [b[i] for i in rng.permutation(len(b))]
             if kind == 2:
                 total = 0.0
@@ -102,6 +106,8 @@ def test_any_graph_gives_the_same_numbers(seed: int) -> None:
                 rows.append([total * p for p in a])
             elif kind == 3:
                 rows.append([where(p < q, p, q - b[0]) for p, q in zip(a, b, strict=True)])
+            elif kind == 4:
+                rows.append([sin(p) * cos(q) for p, q in zip(a, b, strict=True)])
             else:
                 rows.append([p * q + float(c) for p, q, c in zip(a, b, rng.normal(size=len(a)), strict=True)])
         return {"z": [x for row in rows[2:] for x in row]}

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from bellcrank.build import shipped
-from bellcrank.build.graphs import Request, check, chosen, fits, rolls
+from bellcrank.build.graphs import Request, check, chosen, fits, rolls, shared
 from bellcrank.dynamics import METHODS, Method, candidates, immobility, method, quantity
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
@@ -21,7 +21,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     named = request.method != "auto"
     able = [method(request.method, request.quantity, mechanism.tree)] if named else []
     able = able or candidates(request.quantity, mechanism.tree)
-    able = [m for m in able if rolls(mechanism, request, m)] or able
+    able = shared(mechanism, request, able)
     if len(able) == 1 and rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.build.beneath import Beneath, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
 from bellcrank.dynamics import (
     METHODS,
@@ -32,6 +33,8 @@ from bellcrank.dynamics.quantities import REFERENCES
 from bellcrank.emit.cpu.choice import cheapest
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
+from bellcrank.graph.inline import inlined
+from bellcrank.graph.recursion import MOST_WRITTEN
 from bellcrank.model import Mechanism, Tree, regrouped
 
 MOST_OPERATIONS = 10_000_000  # of a graph, roughly
@@ -122,7 +125,8 @@ def layer(mechanism: Mechanism, request: Request, by: Method) -> Method | Layer:
         every = tuple(range(mechanism.nv)) if driven else ()
         return Layer(by, Rank(), every) if mechanism.springs else by
     found = analysis(mechanism)
-    return Layer(by, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
+    terms = Beneath(mechanism, by) if rolls_beneath(mechanism, by) and not request.wrenches else by
+    return Layer(terms, found.rank, actuated(mechanism, found, request.actuated) if driven else ())
 
 
 def fits(mechanism: Mechanism, name: str, by: Method) -> None:
@@ -146,6 +150,12 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return work > MOST_STRAIGHT and (work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links))
 
 
+def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
+    """Of methods those whose code alike bodies share, if there are any."""
+    beneath = [m for m in able if request.quantity == "forward_dynamics" and rolls_beneath(mechanism, m)]
+    return [m for m in able if rolls(mechanism, request, m)] or beneath or able
+
+
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
@@ -157,7 +167,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
         base = traced(mechanism, replace(request, quantity=q.differentiates), by)
-        return tangents(base, form, mechanism.name, q)
+        return tangents(_flat(base), form, mechanism.name, q)
     function = layer(mechanism, request, by).function(q.name)
     inputs = {name: shape_of(name, form) for name in q.inputs}
     if request.wrenches:
@@ -205,15 +215,34 @@ def graph(
     return chosen(mechanism, Request(name, method, frame, tuple(wrenches), tuple(actuated), reference=reference))[1]
 
 
-def chosen(mechanism: Mechanism, request: Request, choose: Choose = cheapest) -> tuple[Method, Graph]:
-    """The method asked for, or by "auto" the one whose graph will take the least time where it is to run."""
+def chosen(
+    mechanism: Mechanism, request: Request, choose: Choose = cheapest, calls: bool = False
+) -> tuple[Method, Graph]:
+    """The method asked for, or by "auto" the one whose graph will take the least time where it is to run. calls:
+    whether whoever asks takes a graph that calls others.
+    """
     check(mechanism, request)
     if quantity(request.quantity).inverts:
         immobility.check(mechanism)
     if request.method != "auto":
         by = method(request.method, request.quantity, mechanism.tree)
-        return by, traced(mechanism, request, by)
+        found = traced(mechanism, request, by)
+        return by, found if calls else _flat(found)
     able = candidates(request.quantity, mechanism.tree)
-    able = [m for m in able if rolls(mechanism, request, m)] or able
+    able = shared(mechanism, request, able)
     graphs = [(m, traced(mechanism, request, m)) for m in able]
-    return choose(graphs)
+    by, found = choose(graphs)
+    return by, found if calls else _flat(found)
+
+
+def _flat(graph: Graph) -> Graph:
+    """Without calls."""
+    if not graph.calls:
+        return graph
+    operations = graph.count().arithmetic
+    if operations > MOST_WRITTEN:
+        raise InputError(
+            f"{graph.name} is {operations:,} operations, and what is asked for needs them one by one; at most "
+            f'{MOST_WRITTEN:,} are written out. Kernels for target="cpu" and runs share the code of alike bodies.'
+        )
+    return inlined(graph)

@@ -66,7 +66,8 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     on, q = target_of(where, request.quantity), quantity(request.quantity)
 
     def graph() -> tuple[str, Graph]:
-        by, found = chosen(mechanism, request, on.choose)
+        calls = where.target == "cpu" and not where.machine  # other targets of kernels know none
+        by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 
     def with_wrenches(frames: tuple[str, ...]) -> Kernel:

@@ -91,7 +91,7 @@ def _one(m: Mechanism, asked: str, method_name: str, frame: str, json: bool) -> 
     from bellcrank.cli import compare
 
     with screen.working(f"tracing {asked} of {m.name}"):
-        by, graph = graphs.chosen(m, graphs.Request(asked, method_name, frame))
+        by, graph = graphs.chosen(m, graphs.Request(asked, method_name, frame), calls=True)
         row = compare.counted(asked, by.name, graph)
     if isinstance(graph, Recursion):
         row["kinds"] = [dict(zip(("bodies", "as", *HEADS), kind, strict=True)) for kind in graph.kinds]

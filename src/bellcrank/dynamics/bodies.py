@@ -70,6 +70,27 @@ def forward_dynamics(link: Link, gravity: Vec, q: Vector, v: Vector, tau: Vector
     return a
 
 
+def response(link: Link, gravity: Vec, q: Vector, tau: Vector) -> Body:
+    """M^-1 tau: what forces in the joints add to the accelerations, and nothing else; aba.py without velocities."""
+    X, S = aba.placed(link, q)
+    pA, IA = NO_FORCE, articulated(link.inertia)
+    parts = yield FromChildren()
+    for inertia, force in parts:
+        IA, pA = IA + inertia, pA + force
+    psi, D, u = {}, {}, {}
+    for s, k in reversed(list(zip(S, link.v_index, strict=True))):
+        psi[k], D[k], u[k], IA, pA = aba.eliminated(link, s, tau[k], IA, pA)
+    yield Hands((X.articulated(IA), X.force(pA)))
+    up = yield FromParent(Motion(ZERO, ZERO))
+    step("a", link.name)
+    A, a = X.motion(up), []
+    for s, k in zip(S, link.v_index, strict=True):
+        a.append(u[k] * D[k] - A.dot(psi[k]))
+        A = A + s * a[-1]
+    yield Hands(A)
+    return a
+
+
 def inverse_dynamics(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector) -> Body:
     """rnea.py, for one body: what its joint must give, springs and friction overcome."""
     tau = yield from _rigid(link, gravity, q, v, a)
@@ -108,6 +129,7 @@ def _rigid(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector) -> Body:
 # By method and quantity: those that are also written for one body.
 BODIES: dict[tuple[str, str], Callable[..., Body]] = {
     ("aba", "forward_dynamics"): forward_dynamics,
+    ("aba", "response"): response,  # no quantity: what loops need of the tree beneath them (build/beneath.py)
     ("rnea", "inverse_dynamics"): inverse_dynamics,
     ("rnea", "bias"): bias,
     ("rnea", "coriolis_torque"): coriolis_torque,

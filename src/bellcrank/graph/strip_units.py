@@ -12,11 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS
 
+WIDE = 16  # angles are turned in vectors of at most so many
 SHORTEST = 8  # elements that are worth a loop
+LONGEST_PERIOD = 24  # of operations with the same operands that come in turn
 LONG_SUM = 16
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 ArrayName = tuple[str, Any]
@@ -45,7 +49,8 @@ class Unit:
     array: ArrayName = ("", 0)  # where its value lies, or goes
     start: int = 0  # of a store, in the array
     first: Operand | None = None  # of a fold
-    graph: Graph | None = None  # of a call
+    graph: Graph | None = None  # of a call; without one it is that of sines and cosines
+    room: int = 0  # of angles, in that
     step: int = -1
 
     def stride(self, k: int) -> int:
@@ -82,6 +87,8 @@ class Units:
                 self.home[n.serial] = Operand(self.inputs[n.args[0]], n.args[1])
             elif n.op == "call":
                 self.called(n)
+            elif n.op in ("sin", "cos"):
+                continue
             elif n.op == "result":
                 self.home[n.serial] = Operand(self.home[n.args[0].serial].unit, n.args[1])
             elif n.serial in self.sums:
@@ -90,12 +97,18 @@ class Units:
                 operands = [self.operand(x) for x in _flat(n)]
                 key = _shape(n), *(id(o.unit) if o.unit else None for o in operands)
                 alike.setdefault(key, []).append((n, operands))
+        self.turned([n for n in nodes if n.op in ("sin", "cos")])
         for (shape, *_), found in alike.items():
-            rows = [operands for _, operands in found]
-            for begin, end in _runs(rows):
-                unit = self.unit("op", rows[begin:end], shape)
-                for place, i in enumerate(range(begin, end)):
-                    self.home[found[i][0].serial] = Operand(unit, place)
+            self.group(shape, found)
+
+    def group(self, shape: Any, found: Sequence[tuple[Node, list[Operand]]]) -> None:
+        """Nodes of one operation with operands of the same units, in as few units as they are."""
+        for lane in _lanes([operands for _, operands in found]):
+            mine = [found[i] for i in lane]
+            for begin, end in _runs([operands for _, operands in mine]):
+                unit = self.unit("op", [operands for _, operands in mine[begin:end]], shape)
+                for place, (n, _) in enumerate(mine[begin:end]):
+                    self.home[n.serial] = Operand(unit, place)
 
     def unit(self, kind: str, rows: Sequence[Sequence[Operand]], shape: Any = None, **more: Any) -> Unit:
         ends = list(zip(rows[0], rows[-1], strict=True))
@@ -113,6 +126,19 @@ class Units:
         self.calls.append(Unit("call", array=("got", number), graph=function))
         self.all.append(self.calls[-1])
         self.home[n.serial] = Operand(self.calls[-1], 0)
+
+    def turned(self, nodes: Sequence[Node]) -> None:
+        """All sines and cosines of a level at once: a call that gives those of its angles, and then these."""
+        if not nodes:
+            return
+        angles = {a.serial: (k, a) for k, a in enumerate({n.args[0].serial: n.args[0] for n in nodes}.values())}
+        number, room = len(self.calls), -(-len(angles) // WIDE) * WIDE
+        self.store([*(a for _, a in angles.values()), *[0.0] * (room - len(angles))], ("given", number))
+        self.calls.append(Unit("call", array=("got", number), room=room))
+        self.all.append(self.calls[-1])
+        for n in nodes:
+            place = angles[n.args[0].serial][0]
+            self.home[n.serial] = Operand(self.calls[-1], place if n.op == "sin" else room + place)
 
     def store(self, values: Sequence[Value], array: ArrayName) -> None:
         """Values one behind the other, in as few rows as they are."""
@@ -150,6 +176,21 @@ def _flat(n: Node) -> Iterator[Value]:
             yield from _flat(a)
         else:
             yield a
+
+
+def _lanes(rows: Sequence[Sequence[Operand]]) -> list[range]:
+    """Where several of the same come in turn, as for each of many alike parts, every one of them by itself."""
+    n = len(rows)
+    if n < 2 * SHORTEST:
+        return [range(n)]
+    places = np.array([[o.place for o in row] for row in rows])
+    best, period = 0.0, 1
+    for p in range(1, min(LONGEST_PERIOD, n // SHORTEST) + 1):
+        ahead = places[p:] - places[:-p]
+        even = float((ahead[p:] == ahead[:-p]).all(axis=1).mean())
+        if even > best + 0.02:
+            best, period = even, p
+    return [range(k, n, period) for k in range(period)]
 
 
 def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:

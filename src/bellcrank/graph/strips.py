@@ -58,11 +58,18 @@ class Call(NamedTuple):
     number: int
 
 
+class Turn(NamedTuple):
+    """Sines, and behind them cosines, of so many angles, at once; given and got as by a call."""
+
+    number: int
+    angles: int
+
+
 @dataclass(frozen=True, eq=False)
 class Strips:
     """steps: in their order. sizes: of the arrays between them. counts: how many nodes each unit has."""
 
-    steps: tuple[Loop | Call, ...]
+    steps: tuple[Loop | Call | Turn, ...]
     sizes: dict[ArrayName, int]
     table: np.ndarray[Any, Any]
     counts: tuple[int, ...]
@@ -91,12 +98,14 @@ class _Making:
 
     def made(self) -> Strips:
         calls = {u: k for k, u in enumerate(self.units.calls)}
-        steps: list[Loop | Call] = []
+        steps: list[Loop | Call | Turn] = []
         for s in self.steps:
             if isinstance(s, list):
                 steps.append(_Body(self, s).loop())
+            elif s.graph is None:
+                steps.append(Turn(calls[s], s.room))
+                self.sizes["given", calls[s]], self.sizes["got", calls[s]] = s.room, 2 * s.room
             else:
-                assert s.graph is not None
                 steps.append(Call(s.graph, calls[s]))
                 self.sizes["given", calls[s]] = len(s.graph.elements)
                 self.sizes["got", calls[s]] = sum(map(math.prod, s.graph.shapes.values()))

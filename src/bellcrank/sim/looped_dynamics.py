@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Any, final
 
 from bellcrank.build import graphs
+from bellcrank.build.beneath import Beneath, rolls_beneath
 from bellcrank.build.choices import method_for
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, forms
-from bellcrank.dynamics.loops.layer import Layer
+from bellcrank.dynamics.loops.layer import By, Layer
 from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.dynamics.loops.partition import pivots
 from bellcrank.dynamics.loops.rank import Rank
@@ -76,8 +77,14 @@ class LoopedDynamics(Dynamics):
     def tree(self) -> Tree:
         return graphs.tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
 
+    @cached_property
+    def terms(self) -> By:
+        """The method, or where the tree is large what calls its recursions."""
+        m = self.system.mechanism
+        return Beneath(m, self.method) if rolls_beneath(m, self.method) else self.method
+
     def _forward(self, tree: Tree, *given: Any) -> Any:
-        return self.method.function("forward_dynamics")(tree, *given)
+        return self.terms.function("forward_dynamics")(tree, *given)
 
     def mass(self, tree: Tree, q: Any) -> Any:
         return METHODS["crba"].function("mass_matrix")(tree, q)
@@ -129,7 +136,7 @@ class LoopedDynamics(Dynamics):
         given = (list(q), [0.0] * len(v), list(force))
         tree = forms.bare(graphs.tree(self.system.mechanism, "forward_dynamics", self.method))
         if shown:
-            return Layer(self.method, self.rank).forward_dynamics(tree, *given)
+            return Layer(self.terms, self.rank).forward_dynamics(tree, *given)
         if self.form == "minimal":
             return forms.minimal(forms.bare(self.tree), self._inverse, self.mass, self.part, *given)
         return forms.lagrange(tree, self._forward, self.rank, *given)[0]
@@ -218,7 +225,7 @@ class LoopedDynamics(Dynamics):
         """Accelerations by no partition, for none is good in all rows; NaN where the configuration is singular."""
         q, v, _ = self.system.split(y)
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
-        return Layer(self.method, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
+        return Layer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
 
     @property
     def _shut(self) -> float:

@@ -89,6 +89,20 @@ def n_four_bar(n: int = 2) -> Mechanism:
     return b.build()
 
 
+def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
+    """n equal rods, hinged to a ring in the vertical plane that hangs by one of its hinges: one loop, and at q = 0 a
+    regular polygon. A track, a chain and a bracelet are such rings. Numbers are ours.
+    """
+    whole(n, "n", least=3, most=MOST_LOOPED)
+    b = Builder(f"ring{n}", gravity=DOWN)
+    corners = [_round(radius, pi / 2 + 2 * pi * i / n, 0.0) - np.array([0.0, radius, 0.0]) for i in range(n)]
+    for i in range(n):
+        _rod(b, f"rod{i}", corners[i], corners[(i + 1) % n], density=1.0)
+        b.joint(f"A{i}", "revolute", f"rod{i - 1}" if i else "ground", f"rod{i}", point=corners[i], axis=Z)
+    b.joint("closing", "revolute", f"rod{n - 1}", "ground", point=corners[0], axis=Z)
+    return b.build()
+
+
 def parallel_cranks(n: int = 3) -> Mechanism:
     """A bar on n equal parallel cranks: two of them hold it already, so each more is redundant. Numbers are ours."""
     b = Builder(f"parallel_cranks{whole(n, 'n', least=2, most=MOST_LOOPED)}", gravity=DOWN)

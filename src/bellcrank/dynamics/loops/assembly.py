@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.dynamics.loops.blocks import solved
 from bellcrank.dynamics.loops.numbers import Array, Closed, closed, moved, units, upright
 from bellcrank.model.tree import Tree
 
@@ -69,11 +70,10 @@ def _aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Cal
         C = now.C * mask
         says = np.flatnonzero(np.abs(C).max(axis=(0, 2)) > 0.0)  # the others hold by themselves, or never
         C, value = C[:, says], now.value[:, says]
-        N = C @ np.swapaxes(C, -1, -2)
-        scale = np.maximum(np.trace(N, axis1=-2, axis2=-1), 1e-12) / max(1, N.shape[-1])
+        scale = np.maximum((C * C).sum(axis=(-2, -1)), 1e-12) / max(1, C.shape[-2])
         # the closer, the less damped: quadratic at the end, and still defined where rows depend on each other
         amount = (damping + 1e-15) * scale
-        x = np.linalg.solve(N + amount[:, None, None] * np.eye(N.shape[-1]), value[..., None])[..., 0]
+        x = solved(C, amount, value)
         return np.asarray(-np.einsum("...mk,...m->...k", C, x))
 
     return np.abs(now.value).max(axis=-1, initial=0.0), step

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.loops.assembly import ROUGH, SPREAD, assembled, closes, open_ends, searched
+from bellcrank.dynamics.loops.blocks import pseudo_inverse, redundancy, singular_values
 from bellcrank.dynamics.loops.numbers import Array, closed, moved, units
 from bellcrank.dynamics.loops.rank import Group, Rank
 from bellcrank.dynamics.loops.rows import families, names
@@ -192,7 +193,7 @@ def _walked(tree: Tree, q: Array, rough: float, walkers: int = WALKERS, steps: i
 def _allowed(C: Array, v: Array, rough: float) -> Array:
     """The part of v with C v = 0."""
     C = C[:, np.abs(C).max(axis=(0, 2), initial=0.0) > 0.0]
-    P = np.linalg.pinv(C, rcond=rough or 1e-6)
+    P = pseudo_inverse(C, rough or 1e-6)
     return np.asarray(v - np.einsum("...km,...m->...k", P, np.einsum("...mk,...k->...m", C, v)))
 
 
@@ -205,7 +206,7 @@ def _singular_values(C: Array) -> Array:
     """Of each configuration, against its largest."""
     if 0 in C.shape:
         return np.zeros((len(C), 0))
-    s = np.linalg.svd(C, compute_uv=False)
+    s = singular_values(C)
     return np.asarray(s / np.maximum(s[:, :1], 1e-300))
 
 
@@ -227,8 +228,7 @@ def _groups(
     scale = np.where(scale > 0.0, scale, 1.0)
     if rank == len(rows):
         return (), tuple(float(x) for x in scale)
-    U = np.linalg.svd(C)[0][:, :, rank:]
-    P = np.abs(U @ np.swapaxes(U, 1, 2))
+    P = np.abs(redundancy(C, rank))
     groups = []
     for places in _together(P.max(axis=0) > least):
         followers = round(float(np.median([np.trace(x[np.ix_(places, places)]) for x in P])))

@@ -62,14 +62,45 @@ def lagrange(
 
 
 def _moves(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -> list[State]:
-    """M^-1 C^T, column by column."""
-    empty, rest = bare(tree), [0.0] * tree.nv
-    found: list[State] = []
-    for e in rows:
+    """M^-1 C^T, column by column; what moves nothing that others move is done together with them."""
+    empty, rest, root = bare(tree), [0.0] * tree.nv, _roots(tree)
+    found: list[State] = [[] for _ in rows]
+    for group in _apart([{root[k] for k in e.row} for e in rows]):
         step("1/M C^T")
-        found.append(list(forward(empty, q, rest, [e.row.get(k, 0.0) for k in range(tree.nv)])))
+        force = {k: x for i in group for k, x in rows[i].row.items()}
+        moved = list(forward(empty, q, rest, [force.get(k, 0.0) for k in range(tree.nv)]))
+        for i in group:
+            mine = {root[k] for k in rows[i].row}
+            found[i] = [x if root[k] in mine else 0.0 for k, x in enumerate(moved)]
     step("C 1/M C^T")
     return found
+
+
+def _roots(tree: Tree) -> list[int]:
+    """Of every coordinate, the body on the ground that its body hangs on: no force there moves what hangs on another.
+    Where coordinates are shared, or bodies bend, nobody knows.
+    """
+    root = [0] * tree.nv
+    if tree.coupled or tree.flexible:
+        return root
+    of = list(range(len(tree.links)))
+    for i, link in enumerate(tree.links):
+        of[i] = of[link.parent] if link.parent >= 0 else i
+        for k in link.v_index:
+            root[k] = of[i]
+    return root
+
+
+def _apart(sets: Sequence[set[int]]) -> list[list[int]]:
+    """Which of them have nothing in common, in as few groups as come up."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for i, mine in enumerate(sets):
+        used, members = next((g for g in groups if not g[0] & mine), (set[int](), list[int]()))
+        if not members:
+            groups.append((used, members))
+        used |= mine
+        members.append(i)
+    return [members for _, members in groups]
 
 
 def _pushed(x: Vector, lam: Vector, moves: Sequence[State]) -> State:

@@ -25,11 +25,14 @@ FEW = 15  # the same for matrices: there is enough to do at any time, and values
 NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
+LARGE = 8_000  # nodes from which on loops over alike parts are looked for
+
+
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
-    if isinstance(graph, Recursion):
-        from bellcrank.emit.cpu import rolled_module  # which is made of what is here
+    from bellcrank.emit.cpu import rolled_module, strip_code  # which are made of what is here
 
+    if isinstance(graph, Recursion) or graph.calls or strip_code.stripped(graph, LARGE) is not None:
         return rolled_module.source(graph, width, dtype)
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW))
     state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))

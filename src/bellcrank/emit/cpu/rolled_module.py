@@ -1,4 +1,5 @@
-"""The module of a Recursion: `@one` and `@many` as llvm.py has them, around the loops of rolled.py.
+"""The module of a Recursion, or of a graph that calls some: `@one` and `@many` as llvm.py has them, around the loops of
+rolled.py, or the functions of routine.py.
 
 A state's arrays are as the loops want them. Rows of a batch are turned into lanes in the workspace first, tile by tile,
 and the results back; that is the whole difference between the two.
@@ -13,8 +14,9 @@ from typing import Any
 from bellcrank.emit.cpu import lanes, llvm, sincos
 from bellcrank.emit.cpu.plan import TILE, Tile
 from bellcrank.emit.cpu.rolled import Rolled
+from bellcrank.emit.cpu.routine import Routines, routines
 from bellcrank.emit.cpu.writer import Writer
-from bellcrank.graph.recursion import Recursion
+from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
 
@@ -27,13 +29,36 @@ class _Sized:
     first: list[Any] = field(default_factory=list)
 
 
-def source(r: Recursion, width: int, dtype: str) -> str:
-    state, block = Rolled(r, 1, width, dtype, "single"), Rolled(r, width, width, dtype, "lanes")
+@dataclass
+class _Calls:
+    """As much of Rolled as is needed here, of a graph that calls others."""
+
+    made: Routines
+    w: Writer
+    tag: str
+
+    @property
+    def size(self) -> int:
+        return self.made.slots
+
+    def text(self) -> str:
+        return self.made.text
+
+
+def _loops(r: Graph, lanes: int, width: int, dtype: str, tag: str) -> Rolled | _Calls:
+    if isinstance(r, Recursion):
+        return Rolled(r, lanes, width, dtype, tag)
+    return _Calls(routines({tag: r}, lanes, width, dtype, prefix=f"{tag}_f"), Writer(lanes, dtype), tag)
+
+
+def source(r: Graph, width: int, dtype: str) -> str:
+    state, block = _loops(r, 1, width, dtype, "single"), _loops(r, width, width, dtype, "lanes")
     sizes = [math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values())]
     room = block.size + sum(sizes)
-    kinds = f"{r.count().arithmetic} operations, {len(r.cells)} kinds of parts"
+    parts = sum(len(g.cells) for g in (r, *r.calls) if isinstance(g, Recursion))
+    kinds = f"{r.count().arithmetic} operations, {parts} kinds of parts"
     head = f"; {comment(r.name)}: {kinds}, {width} lanes of {dtype}"
-    parts = [
+    text = [
         head,
         sincos.definition(width, dtype),
         *llvm.library(state.w),
@@ -43,11 +68,11 @@ def source(r: Recursion, width: int, dtype: str) -> str:
         llvm.writable(),
     ]
     if width > 1:
-        parts += [block.text(), _block(r, block), llvm.many(r, _Sized(room, block.w))]  # type: ignore[arg-type]
-    return "\n".join(parts)
+        text += [block.text(), _block(r, block), llvm.many(r, _Sized(room, block.w))]  # type: ignore[arg-type]
+    return "\n".join(text)
 
 
-def _state(r: Recursion, loops: Rolled) -> str:
+def _state(r: Graph, loops: Rolled | _Calls) -> str:
     """Runs the loops, and adds up the inputs: the sum is finite exactly if they are."""
     w = loops.w
     w.lines = []
@@ -93,7 +118,7 @@ def _status(w: Writer, total: str) -> str:
 """
 
 
-def _block(r: Recursion, loops: Rolled) -> str:
+def _block(r: Graph, loops: Rolled | _Calls) -> str:
     """Rows to lanes, the loops, and lanes to rows."""
     w = loops.w
     names = llvm.arrays(r)

@@ -46,13 +46,15 @@ def _spelled(
     return speller.function(name), speller.size
 
 
-def routines(asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str, chunk: int = CHUNK) -> Routines:
-    """The functions asked for and all that they call."""
+def routines(
+    asked: Mapping[str, Graph], lanes: int, trig_width: int, dtype: str, chunk: int = CHUNK, prefix: str = "f"
+) -> Routines:
+    """The functions asked for and all that they call, which are named by numbers behind the prefix."""
     called: dict[int, tuple[str, int]] = {}
     parts: list[str] = []
     names: dict[str, str] = {}
     wanted: Sequence[tuple[str, Graph]] = [
-        *((f"f{k}", g) for k, g in enumerate({id(g): g for a in asked.values() for g in a.calls}.values())),
+        *((f"{prefix}{k}", g) for k, g in enumerate({id(g): g for a in asked.values() for g in a.calls}.values())),
         *asked.items(),
     ]
     for name, graph in wanted:

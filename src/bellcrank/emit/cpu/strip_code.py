@@ -17,7 +17,7 @@ from bellcrank.emit.cpu.speller import SPELL, Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.strips import At, Call, Fold, Loop, Strips, strips
+from bellcrank.graph.strips import At, Call, Fold, Loop, Strips, Turn, strips
 from bellcrank.quoting import symbol
 
 FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
@@ -25,9 +25,9 @@ LONG = 64  # elements of a loop that is worth while
 SHARE = 0.8  # of the operations that must be in such loops
 
 
-def stripped(graph: Graph) -> Strips | None:
+def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
     """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < FEWEST or any(n.op in ("sin", "cos") for n in graph.nodes):
+    if graph.size < (fewest or FEWEST):
         return None
     found = strips(graph)
     return found if found.share(LONG) >= SHARE else None
@@ -47,7 +47,8 @@ class StripCode:
         self.graph, self.made, self.trig_width, self.name, self.called = graph, made, trig_width, name, called
         self.w = Writer(lanes, dtype)
         below = max((size for _, size in called.values()), default=0)
-        ends = list(accumulate(made.sizes.values(), initial=-(-below // trig_width) * trig_width))
+        sizes = [-(-n // trig_width) * trig_width for n in (below, *made.sizes.values())]  # vectors are aligned
+        ends = list(accumulate(sizes))
         self.starts = dict(zip(made.sizes, ends, strict=False))
         self.size = ends[-1] + 1
         arrays = [*(f"in_{symbol(n)}" for n in graph.inputs), *(f"out_{symbol(n)}" for n in graph.outputs)]
@@ -61,6 +62,10 @@ class StripCode:
             if isinstance(s, Call):
                 self.w.lines = []
                 self._call(s)
+                lines += self.w.lines
+            elif isinstance(s, Turn):
+                self.w.lines = []
+                self._turn(s)
                 lines += self.w.lines
             else:
                 parts.append(self._defined(f"{self.name}_strip{k}", self._loop(s)))
@@ -79,6 +84,11 @@ class StripCode:
             ends = accumulate(map(math.prod, shapes.values()), initial=self.starts[side, call.number])
             arrays += [self.w.at("%ws", start * self.w.align) for start, _ in zip(ends, shapes, strict=False)]
         self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
+
+    def _turn(self, turn: Turn) -> None:
+        w, given, got = self.w, self.starts["given", turn.number], self.starts["got", turn.number]
+        x, s, c = (w.at("%ws", start * w.align) for start in (given, got, got + turn.angles))
+        w.do(f"call void @sincos(ptr {x}, ptr {s}, ptr {c}, i64 {turn.angles * w.lanes // self.trig_width})")
 
     def _loop(self, loop: Loop) -> list[str]:
         w = self.w

@@ -1,0 +1,98 @@
+"""The tree beneath closed loops, where it is large: its forward dynamics are recursions that are called.
+
+Loops take two things from a method: accelerations without the loops, and for each equation of a loop what its force
+does to the accelerations, M^-1 C^T (dynamics/loops/forms.py). Each is one pass over the bodies, so that the work grows
+with the bodies times the equations; the code has each of them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from bellcrank.build.rolling import as_shipped, rolled
+from bellcrank.dynamics import Method, shape_of
+from bellcrank.dynamics.alike import classes
+from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.work import estimate
+from bellcrank.graph import Graph, Node
+from bellcrank.model import Mechanism, Tree
+from bellcrank.model.parts import Loop
+from bellcrank.scalar import Scalar
+
+# Operations, written out, from which on bodies share their code.
+MOST_STRAIGHT = 100_000
+ALIKE = 4  # bodies that a class has on average, where it pays
+WASTE = 3.0  # times the operations of straight-line code, which leaves out all that an equation does not move
+
+
+def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
+    """Whether the tree beneath the loops is called as recursions."""
+    tree = mechanism.tree
+    plain = not (tree.coupled or tree.springs or tree.flexible or mechanism.parameters)
+    if not (mechanism.loops and plain and by.name == "aba" and as_shipped(tree)):
+        return False
+    work, rows = estimate(by.name, "forward_dynamics", tree), analysis(mechanism).rank
+    straight = work * (1.0 + sum(_moved(tree, tree.loops[k]) for k in rows.loop))
+    worth = straight > MOST_STRAIGHT and work * (1 + len(rows.rows)) <= WASTE * straight
+    return worth and ALIKE * len(classes(tree)) <= len(tree.links)
+
+
+def _moved(tree: Tree, loop: Loop) -> float:
+    """The share of all bodies that a loop can move: those that hang on the ground where its ends do."""
+    if loop.joints:
+        return 1.0
+    roots = {tree.path(tree.frames[end][0])[-1] for end in (loop.a, loop.b) if tree.frames[end][0] >= 0}
+    root = list(range(len(tree.links)))
+    for i, link in enumerate(tree.links):
+        root[i] = root[link.parent] if link.parent >= 0 else i
+    return sum(r in roots for r in root) / len(root)
+
+
+@dataclass(frozen=True, eq=False)
+class Beneath:
+    """As much of a Method as loops need, for one mechanism."""
+
+    mechanism: Mechanism
+    by: Method
+
+    @property
+    def solves(self) -> tuple[str, ...]:
+        return self.by.solves
+
+    def function(self, name: str) -> Callable[..., Any]:
+        return self.forward_dynamics if name == "forward_dynamics" else self.by.function(name)
+
+    @property
+    def tree(self) -> Tree:
+        """Bodies as they are, and nothing that closes: alike ones stay alike."""
+        return replace(self.mechanism.tree, loops=())
+
+    @cached_property
+    def free(self) -> Graph:
+        return self._rolled("forward_dynamics", ("q", "v", "tau"))
+
+    @cached_property
+    def response(self) -> Graph:
+        return self._rolled("response", ("q", "tau"))
+
+    def _rolled(self, quantity: str, names: Sequence[str]) -> Graph:
+        inputs = {name: shape_of(name, self.tree) for name in names}
+        return rolled(f"{self.mechanism.name}.{quantity}", self.tree, "aba", quantity, inputs)
+
+    def forward_dynamics(self, tree: Tree, q: Vector, v: Vector, tau: Vector, **options: Any) -> list[Scalar]:
+        """Of the tree with all that acts on it; or, where it is at rest without weight and springs (forms.bare), of the
+        forces alone.
+        """
+        if options:
+            return list(self.by.function("forward_dynamics")(tree, q, v, tau, **options))
+        if _still(v) and not any(tree.gravity):
+            return list(self.response.call(q=list(q), tau=list(tau))["response"])
+        return list(self.free.call(q=list(q), v=list(v), tau=list(tau))["forward_dynamics"])
+
+
+def _still(v: Vector) -> bool:
+    return not any(isinstance(x, Node) or x != 0.0 for x in v)
