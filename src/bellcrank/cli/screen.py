@@ -11,7 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -55,9 +55,18 @@ class Screen(Console):
 
 
 def _console(file: TextIO, width: int | None) -> Console:
-    console = Screen(file=file, highlight=False, markup=False, emoji=False, width=width or _columns() or None)
-    console.width = max(console.width, NARROWEST)
-    return console
+    columns, lines = _terminal()
+    wide = max(width or _columns() or columns, NARROWEST)
+    # With both numbers rich asks nobody else: it takes a $COLUMNS of "²" for a number, and fails.
+    return Screen(file=file, highlight=False, markup=False, emoji=False, width=wide, height=lines)
+
+
+def _terminal() -> tuple[int, int]:
+    """Of whichever stream is one."""
+    for stream in (0, 1, 2):
+        with suppress(OSError):
+            return os.get_terminal_size(stream)
+    return 80, 25
 
 
 def _columns() -> int:
