@@ -87,7 +87,7 @@ class AdjointSteps:
             if old:
                 old = chosen(fresh > 0.0, list(self.integrator.begin(problem, t, y, h)), old)
             made = self.integrator.step(problem, t, y, h, old)
-            settled, trouble, _ = by.settled(made, {"y": y, "bound": BOUND, "open": 0.0})
+            settled, trouble, _ = by.settled(made, {"y": y, "bound": BOUND, "open": 0.0, "noise": 0.0})
             found = {"y": settled} | ({"memory": made.memory} if old else {})
             return found | ({"trouble": trouble} if self.loops else {})
 
