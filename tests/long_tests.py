@@ -64,6 +64,15 @@ LONG = (
     "test_cockpit_page.py::test_calibration",
     "test_cockpit_page.py::test_late_periods_are_told",
     "test_cockpit_page.py::test_the_line_mends_itself",
+    "test_cockpit_page.py::test_two_viewers_and_a_hand_over",
+    "test_cockpit_page.py::test_record_and_replay",
+    "test_cockpit_page.py::test_pilots_in_plain_words[[]excavator]",
+    "test_cockpit_page.py::test_patterns",
+    "test_cockpit_page.py::test_the_picture_gets_better_again",
+    "test_cockpit_page.py::test_a_gamepad_drives_the_boom",
+    "test_cockpit_page.py::test_sliders_show_what_is_wanted_and_what_is",
+    "test_cockpit_layout.py::test_nothing_lies_on_anything_else[[]sliders-[!3]*",
+    "test_cockpit_layout.py::test_nothing_lies_on_anything_else[[]linkage-[!13]*",
     "test_cockpit_page.py::test_the_camera_stays_*",  # minutes, where pictures are drawn without a GPU
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[][rm][oi]d*",  # rodas4, midpoint
     "test_simulation_driven.py::test_sensitivities_are_differences_of_runs[[]abm4]",

@@ -295,6 +295,12 @@ def test_one_hole_for_all_and_a_replay_has_the_hole_of_its_time(digger: Server, 
     arm = digger.session.machine.pilots["dig"]().hands.arm  # type: ignore[attr-defined]
     drive: Any = digger.session.drive
     drive.pause()
+
+    def told() -> bool:
+        """Whether the page has the ground that the server has."""
+        there = digger.session.ground
+        return there is not None and np.allclose(first.evaluate(heights), there.heights.ravel(), atol=2e-4)
+
     for k in range(30):  # the teeth are led through the ground by the test: the same motion every time
         with drive._lock:
             y = drive.y.copy()
@@ -304,6 +310,7 @@ def test_one_hole_for_all_and_a_replay_has_the_hole_of_its_time(digger: Server, 
         serial = first.evaluate("cockpit.state().serial")
         until(first, f"cockpit.state().serial > {serial} && Math.abs(cockpit.state().t - {drive.t}) < 1e-6")
         if k == 15:
+            wait(told)  # the ground comes after the state
             half, then = first.evaluate(heights), drive.t
     ground = digger.session.ground
     assert ground is not None

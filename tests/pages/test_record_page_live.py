@@ -343,6 +343,7 @@ def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> No
     page = shown(run.noting({"ground": hole.plain}))
     page.evaluate("seek(END)")
     until(page, "drawn.ground > 8")
+    settled(page)
     lowest = "Math.min(...groundAt(now.t))"
     assert page.evaluate(lowest) == pytest.approx(-0.8)
     deep = page.evaluate("stage.toDataURL()")
