@@ -5,8 +5,10 @@ For each there is a shorter one beside it that stays: fewer joints, another inte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cache
 
 # By what they are called; a star where cases differ.
 LONG = (
@@ -480,6 +482,50 @@ LONG = (
     "test_read_robots.py::test_each_file_loads_or_says_why_not[[]floating]",
     "test_record_ground.py::test_an_offline_run_has_its_ground_too",
     "test_torch.py::test_the_numbers_are_the_kernels",
+    "test_beneath.py::test_accelerations_are_those_of_straight_line_code[[]windows]",
+    "test_fit.py::test_the_stiffness_that_stops_a_block_soonest",
+    "test_ground.py::test_the_load_is_a_body_in_the_bucket[[]linkage]",
+    "test_integrator_structure.py::test_midpoint_keeps_that_of_joined_bodies_to_second_order",
+    "test_large_beams.py::test_princetons_beam_bent_both_ways_and_twisted[[]12]",
+    "test_modes.py::test_python_control_has_the_same_names_and_numbers",
+    "test_parameters.py::test_pitch[[]0.0]",
+    "test_schedule.py::test_a_task_before_its_values_is_refused",
+    "test_simulation.py::test_adaptive_runs_choose_their_steps_lane_by_lane",
+    "test_simulation.py::test_threads_change_nothing[[]adaptive]",
+    "test_simulation_driven.py::test_a_switch_just_before_a_jump_goes_on_with_the_old_inputs[[]abm4-how1]",
+    "test_simulation_events.py::test_a_smaller_tolerance_is_a_better_run[[]dopri5]",
+    "test_simulation_events.py::test_rows_at_the_steps_are_the_steps[[]euler]",
+    "test_strips.py::test_runs_are_those_of_straight_line_steps[[]euler]",
+    "test_summaries.py::test_summaries_are_those_of_the_rows[[]euler-step]",
+    "test_wong1991_runs.py::test_excavator_runs_are_those_of_the_stiff_integrator",
+    "test_backends.py::test_both_methods_of_forward_dynamics[[]crba]",
+    "test_c99.py::test_no_function_grows_beyond_the_limit",
+    "test_cuda.py::test_a_summary_assembles[[]float32]",
+    "test_cuda_blocks.py::test_memory_that_is_not_there_after_all",
+    "test_elements_everywhere.py::test_derivatives[[]tyres]",
+    "test_export_embedded.py::test_an_error_on_the_processor_is_one_here",
+    "test_forks.py::test_imports_under_way",
+    "test_loop.py::test_large_graphs_are_cut_and_calls_cross_the_cuts[[]4]",
+    "test_threads_alone.py::test_a_forgotten_kernel_ends_its_threads",
+    "test_threads_alone.py::test_the_interpreter_ends_in_the_middle_of_it",
+    "test_site.py::test_a_page_of_a_method_has_its_equations[[]crba]",
+    "test_assembly.py::test_loops_that_never_close",
+    "test_bad_input_urdf.py::test_any_value_is_either_read_or_reported",
+    "test_cli.py::test_a_folder_keeps_quantities_apart",
+    "test_cli_first_minute.py::test_without_wide_vectors_results_are_the_same[[]x86-64-v3-4]",
+    "test_cli_simulate.py::test_files_are_written",
+    "test_cockpit_server.py::test_a_flood_is_dropped_then_cut",
+    "test_drive.py::test_inputs_newest_wins",
+    "test_meshes.py::test_scenes_that_hold_each_other_have_an_end",
+    "test_other_systems.py::test_a_drive_by_pythons_clock_is_the_same_run",
+    "test_record_page.py::test_bodies_stand_where_the_kernels_say",
+    "test_structure.py::test_not_more_is_kept_than_is_said",
+    "test_cockpit_page.py::test_one_hole_for_all_and_a_replay_has_the_hole_of_its_time",
+    "test_cockpit_page.py::test_fingers",
+    "test_cockpit_page.py::test_a_stalled_picture_does_not_let_go",
+    "test_site_page.py::test_a_site_is_watched_and_changed",
+    "test_site_page.py::test_a_handle_leads_the_tool",
+    "test_cockpit_layout.py::test_words_can_be_read[[][ls]*",
 )
 
 # Of families of alike cases, how many stay, spread evenly: what one case finds the next seldom adds to.
@@ -614,7 +660,18 @@ def long_among(nodes: Sequence[str]) -> set[str]:
 
 
 def is_long(node: str) -> bool:
-    return any(fnmatchcase(_name(node), pattern) for pattern in LONG)
+    name = _name(node)
+    return any(p.match(name) for p in (*_patterns().get(name.partition("::")[0], ()), *_patterns()[""]))
+
+
+@cache
+def _patterns() -> dict[str, list[re.Pattern[str]]]:
+    """By their files; those of several files under "". Compiled once: there are hundreds, and thousands of tests."""
+    found: dict[str, list[re.Pattern[str]]] = {"": []}
+    for pattern in LONG:
+        file = pattern.partition("::")[0]
+        found.setdefault("" if "*" in file else file, []).append(re.compile(translate(pattern)))
+    return found
 
 
 def _name(node: str) -> str:
