@@ -178,8 +178,9 @@ def test_excavators(name: str, tmp_path: Path) -> None:
         size = max(np.abs(native[x]).max() for x in some)
         for x in some:
             np.testing.assert_allclose(found[x], native[x], rtol=0, atol=1e-12 * size, err_msg=x)
+    most = 1_000_000 if name in ("excavator", "excavator_linkage") else 2_000_000  # the others have more bodies
     with zipfile.ZipFile(path) as archive:
-        assert max(f.file_size for f in archive.filelist if f.filename.startswith("binaries/")) < 1_000_000
+        assert max(f.file_size for f in archive.filelist if f.filename.startswith("binaries/")) < most
 
 
 ZOO = {"chain": "chain:6", "tree": "tree:6", "random_tree": "random_tree:6", "n_four_bar": "n_four_bar:3"}
