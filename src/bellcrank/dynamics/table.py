@@ -95,7 +95,7 @@ class Method:
     solves: tuple[str, ...]
     covers: Topology
     source: str  # key of SOURCES, or a citation
-    regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
+    regrouped: bool = True  # may be given emptied bodies (model/tree.py); not where it asks for centres of mass
     also: ModuleType | None = None  # a second file of the method
     narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
     bends: bool = False  # knows bodies that bend by itself, or has nothing to do with inertia

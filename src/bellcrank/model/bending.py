@@ -5,7 +5,7 @@
     T    = rigid body with h(n), I(n)  +  sum dn_k (Ct_k.u + Cr_k.w)  +  1/2 sum M_kl dn_k dn_l
 
 u and w are the velocities of F. All forces follow from this T, so energy is kept although T is cut off at the second
-order of n and dn. Where it is emptied of mass (model/regroup.py), that is h and I of the link, and nothing here.
+order of n and dn. Where it is emptied of mass (model/tree.py), that is h and I of the link, and nothing here.
 """
 
 from __future__ import annotations
