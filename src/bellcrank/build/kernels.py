@@ -80,7 +80,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
         (mechanism.fingerprint, json.dumps(asdict(request)), *shipped.key()) if shipped.untouched() else (),
-        _columns(mechanism),
+        columns(mechanism),
         str(signature),
         doc,
         mechanism.parameters,
@@ -90,7 +90,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     return built(job, on)
 
 
-def _columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
+def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
     """What the elements of inputs are called."""
     q, v = mechanism.columns
     return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(mechanism.parameters)}
