@@ -30,10 +30,10 @@ WASTE = 3.0  # times the operations of straight-line code, which leaves out all 
 
 
 def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
-    """Whether the tree beneath the loops is called as recursions."""
+    """Whether the tree beneath loops is called as recursions."""
     tree = mechanism.tree
     plain = not (tree.coupled or tree.springs or tree.flexible or mechanism.parameters)
-    if not (mechanism.loops and plain and by.name == "aba" and as_shipped(tree)):
+    if not (plain and by.name == "aba" and as_shipped(tree)):
         return False
     work, rows = estimate(by.name, "forward_dynamics", tree), analysis(mechanism).rank
     straight = work * (1.0 + sum(_moved(tree, tree.loops[k]) for k in rows.loop))

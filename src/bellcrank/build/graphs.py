@@ -30,7 +30,7 @@ from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.quantities import REFERENCES
-from bellcrank.emit.cpu.choice import cheapest
+from bellcrank.emit.cpu.target import cheapest
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
@@ -142,17 +142,19 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    plain = not (request.wrenches or request.frame or request.packed or mechanism.parameters)
-    if not plain or not rollable(mechanism.tree, by.name, request.quantity) or not as_shipped(mechanism.tree):
-        return False
     tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
     work = estimate(by.name, name, tree)
-    return work > MOST_STRAIGHT and (work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links))
+    if work <= MOST_STRAIGHT or request.wrenches or request.frame or request.packed or mechanism.parameters:
+        return False
+    if not rollable(tree, by.name, request.quantity) or not as_shipped(tree):
+        return False
+    return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
-    beneath = [m for m in able if request.quantity == "forward_dynamics" and rolls_beneath(mechanism, m)]
+    looped = mechanism.loops and request.quantity == "forward_dynamics"
+    beneath = [m for m in able if rolls_beneath(mechanism, m)] if looped else []
     return [m for m in able if rolls(mechanism, request, m)] or beneath or able
 
 
@@ -228,8 +230,7 @@ def chosen(
         by = method(request.method, request.quantity, mechanism.tree)
         found = traced(mechanism, request, by)
         return by, found if calls else _flat(found)
-    able = candidates(request.quantity, mechanism.tree)
-    able = shared(mechanism, request, able)
+    able = shared(mechanism, request, candidates(request.quantity, mechanism.tree))
     graphs = [(m, traced(mechanism, request, m)) for m in able]
     by, found = choose(graphs)
     return by, found if calls else _flat(found)

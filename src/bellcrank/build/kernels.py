@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from bellcrank.build.graphs import Request, check, chosen
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
-from bellcrank.build.wrench_arguments import extension
+from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import Quantity, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.errors import InputError
@@ -70,6 +70,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 
+    @cache
     def with_wrenches(frames: tuple[str, ...]) -> Kernel:
         return made(mechanism, replace(request, wrenches=frames), where)
 
@@ -79,17 +80,17 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
         (mechanism.fingerprint, json.dumps(asdict(request)), *shipped.key()) if shipped.untouched() else (),
-        _columns(mechanism),
+        columns(mechanism),
         str(signature),
         doc,
         mechanism.parameters,
         (made, (mechanism, request, where)),
-        extension(q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
+        partial(extended, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
     )
     return built(job, on)
 
 
-def _columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
+def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
     """What the elements of inputs are called."""
     q, v = mechanism.columns
     return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(mechanism.parameters)}

@@ -22,7 +22,8 @@ from bellcrank.exporting.compilers import here, library
 from bellcrank.exporting.things import Export
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inlined, moved
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 

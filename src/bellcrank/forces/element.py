@@ -21,7 +21,7 @@ from typing import Any
 
 from bellcrank.actuators.actuator import StateVariable, known
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, total
 
 Triple = list[Scalar]
 NONE: Triple = [0.0, 0.0, 0.0]
@@ -139,10 +139,7 @@ class JointLaw(Coupling):
 
 
 def power(force: Sequence[Scalar], velocity: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for f, v in zip(force, velocity, strict=True):
-        total = total + f * v
-    return total
+    return total(f * v for f, v in zip(force, velocity, strict=True))
 
 
 def cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Triple:

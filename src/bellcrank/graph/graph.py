@@ -16,8 +16,9 @@ import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
 from bellcrank.graph import derivative, listing
-from bellcrank.nodes.node import PARAMETERS, Node, Tape, foreign
+from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
+from bellcrank.nodes.tape import PARAMETERS, Tape, foreign
 from bellcrank.parameters import Free
 from bellcrank.scalar import step
 from bellcrank.stairs import above, view

@@ -19,8 +19,10 @@ from bellcrank.errors import InputError
 from bellcrank.graph import recursion_span
 from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed
 from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
-from bellcrank.nodes.node import COMPUTED, PARAMETERS, Node, Tape, ordered
+from bellcrank.nodes.evaluation import COMPUTED, ordered
+from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
+from bellcrank.nodes.tape import PARAMETERS, Tape
 
 MOST_WRITTEN = 5_000_000  # operations that are written out one by one
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.strip_units import ArrayName, Unit, Units
-from bellcrank.nodes.node import Node, Tape, Value
+from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.tape import Tape
 
 LARGEST = 400  # operations in one loop
 

@@ -17,7 +17,8 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import derivative
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.inline import inlined
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 
 Array = np.ndarray[Any, Any]
 

@@ -16,10 +16,10 @@ from bellcrank.model.parts import Array
 from bellcrank.record import derived_columns as derive
 from bellcrank.record import measure
 from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
+from bellcrank.record.dug_ground import DugGround, read_ground
 from bellcrank.record.loads import Loads, loads
 from bellcrank.record.plain_data import plain
 from bellcrank.record.stops import Stops, stop_of_part
-from bellcrank.record.terrain import Terrain, read_terrain
 from bellcrank.stairs import view
 
 
@@ -250,9 +250,9 @@ class Record:
         return self._arrays[key]
 
     @property
-    def ground(self) -> Terrain | None:
+    def ground(self) -> DugGround | None:
         """What became of the ground, where the record is of a machine that digs: run.ground.at(t) are its heights."""
-        return read_terrain(self.provenance["ground"]) if "ground" in self.provenance else None
+        return read_ground(self.provenance["ground"]) if "ground" in self.provenance else None
 
     # -- looking
 

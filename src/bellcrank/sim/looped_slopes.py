@@ -20,6 +20,7 @@ from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.loops import forms
 from bellcrank.dynamics.state_space import solve
 from bellcrank.graph import Graph
+from bellcrank.integrate.linear import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.sim.dynamics import Dynamics
@@ -110,11 +111,3 @@ def unit(i: int, n: int) -> State:
 
 def along(e: Mapping[int, Scalar], x: Sequence[Scalar]) -> Scalar:
     return dot(list(e.values()), [x[i] for i in e])
-
-
-def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not is_zero(x) and not is_zero(y):
-            total = total + x * y
-    return total

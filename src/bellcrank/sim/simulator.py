@@ -84,7 +84,7 @@ class Simulator:
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = checked_events(events, wrt)
+        self.events = checked_events(events, wrt) if events else ()
         if self.system.outputs:
             _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
 
@@ -164,8 +164,10 @@ class Simulator:
         plan = self._plan(seconds, settings)
         given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
-        check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
-        check_samples(self.system, plan.h, plan.mode is not None)
+        if not self.system.rigid:
+            check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
+        if self.system.sampled:
+            check_samples(self.system, plan.h, plan.mode is not None)
         y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
         with said(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.in_rows)

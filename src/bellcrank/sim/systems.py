@@ -72,6 +72,11 @@ class System:
         )
         return Parameters(*parts, *more, judge=partial(possible, m))
 
+    @property
+    def rigid(self) -> bool:
+        """Whether it is rigid bodies on joints, with nothing else in it that steps could be too long for."""
+        return not (self.elements or self.motions or self.mechanism.flexible or self.mechanism.outlines)
+
     @cached_property
     def commands(self) -> tuple[str, ...]:
         """What the control gives: a command for each actuator that takes one, or a force for each element of v."""
@@ -289,10 +294,10 @@ def system(
     free = listed("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
+    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces) if forces else {}
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
-    between_frames = between.checked(mechanism, elements)
-    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions or {}))
+    between_frames = between.checked(mechanism, elements) if elements else ()
+    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions) if motions else {})
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))

@@ -42,7 +42,7 @@ class Kernel:
             library.address("many")
         )
         self.function: Callable[..., Any] = self.convert
-        if signature.builtin and pycall.supported():
+        if signature.inputs and len(signature.outputs) == 1 and pycall.supported():  # then it has an entry (target.py)
             by = f"by {method}, {signature.dtype}" if method else signature.dtype
             teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"

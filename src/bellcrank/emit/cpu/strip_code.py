@@ -25,9 +25,9 @@ LONG = 64  # elements of a loop that is worth while
 SHARE = 0.8  # of the operations that must be in such loops
 
 
-def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
+def stripped(graph: Graph) -> Strips | None:
     """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < (fewest or FEWEST):
+    if graph.size < FEWEST:
         return None
     found = strips(graph)
     return found if found.share(LONG) >= SHARE else None
