@@ -44,7 +44,9 @@ class Contact(Between):
 
     def __post_init__(self) -> None:
         self._check("damping", "friction", "bristles", "settle")
-        self._check("stiffness", "slow", "forget", above_zero=True)
+        self._check("stiffness", "slow", "exponent", "forget", above_zero=True)
+        if self._sticks:
+            self._check("friction", above_zero=True)
         powered(1.0, self.exponent)
         for what in (self.shape_a, self.shape_b):
             if not isinstance(what, Shape):

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, sqrt, where
 
 TINY = 1e-24  # m^2: where two points meet, nothing tells a direction
@@ -39,10 +40,7 @@ class Touch:
 @dataclass(frozen=True)
 class Shape:
     def __post_init__(self) -> None:
-        for name, x in vars(self).items():
-            for one in x if isinstance(x, tuple | list) else (x,):
-                if isinstance(one, int | float) and not one > 0.0:
-                    raise InputError(f"{type(self).__name__}: {name} is {x!r}; expected numbers above zero, in metres.")
+        check_range(self, type(self).__name__, vars(self), above_zero=True)
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,10 @@ class Terrain(Shape):
     """z = height(x, y) of its frame: any function, or `grid(...)` of heights."""
 
     height: Callable[[Scalar, Scalar], Scalar]
+
+    def __post_init__(self) -> None:
+        if not callable(self.height):
+            raise InputError(f"Terrain: height is {brief(self.height)}; expected a function of (x, y), or grid(...).")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Capsule(Shape):
 @dataclass(frozen=True)
 class Box(Shape):
     size: tuple[Scalar, Scalar, Scalar]  # along x, y and z, from side to side
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, tuple | list) or len(self.size) != 3:
+            raise InputError(f"Box: size is {brief(self.size)}; expected three lengths, (x, y, z).")
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from bellcrank.errors import InputError
 from bellcrank.forces.element import Coupling
 from bellcrank.forces.impact import damping_of, push, stored
 from bellcrank.model import Mechanism
+from bellcrank.parameters.part_numbers import check_order
 from bellcrank.scalar import Scalar
 
 
@@ -27,10 +28,7 @@ class EndStop(Coupling):
         self._pair(1)
         self._check("damping")
         self._check("stiffness", above_zero=True)
-        if known(self.lower) and known(self.upper) and not self.lower < self.upper:
-            raise InputError(
-                f"{self._called}: lower is {self.lower!r} and upper {self.upper!r}; expected a way between."
-            )
+        check_order(self, self._called, "lower", "upper")
 
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]

@@ -195,11 +195,13 @@ class Drive:
         with self._lock:
             self.shared.send(new)
 
-    def tune(self, values: Mapping[str, float]) -> None:
-        """Other values of free numbers, from the next period on. The record keeps what they were in each row."""
+    def tune(self, values: Mapping[str, float], *, check: bool = True) -> None:
+        """Other values of free numbers, from the next period on. The record keeps what they were in each row.
+        check=False does not look whether bodies can have them (a negative mass), which takes milliseconds.
+        """
         with self._lock:
             now = float(self.shared.newest()[0][self._places.place("t")])
-            new = self._tuning.change(values, now)
+            new = self._tuning.change(values, now, check)
             self.shared.parameters[: len(new)] = self._p[0] = new
 
     def snapshot(self) -> Snapshot:
