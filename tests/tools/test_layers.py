@@ -23,6 +23,7 @@ NEUTRAL = {
         "extras",
         "forks",
         "jets",
+        "misfits",
         "nodes",
         "parameters",
         "plugins",

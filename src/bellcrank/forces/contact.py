@@ -24,6 +24,7 @@ from bellcrank.errors import InputError
 from bellcrank.forces.element import Between, Triple, cross, dot
 from bellcrank.forces.impact import powered, push, stored
 from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, touching
+from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, sqrt, where
 
 
@@ -128,6 +129,7 @@ def _moving(touch: Touch, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple
     return arm, -out, [x - out * n for x, n in zip(there, touch.normal, strict=True)]
 
 
+@explained
 def feet(
     frames: Sequence[str], radius: Scalar = 0.02, ground: str = "ground", floor: Shape | None = None, **numbers: Any
 ) -> list[Contact]:

@@ -22,6 +22,7 @@ from typing import Any
 from bellcrank.actuators.actuator import StateVariable, known
 from bellcrank.errors import InputError, brief
 from bellcrank.parameters.part_numbers import check_range
+from bellcrank.quoting import shown
 from bellcrank.scalar import Scalar
 
 Triple = list[Scalar]
@@ -50,7 +51,7 @@ class Element(ABC):
 
     @property
     def _called(self) -> str:
-        return f'{type(self).__name__} "{self.name}"'
+        return f"{type(self).__name__} {shown(str(self.name), 60)}"
 
 
 @dataclass(frozen=True)

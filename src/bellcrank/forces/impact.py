@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
 MOST = 10.0  # of exponents: each half is a multiplication or a root
 
 
+@explained
 def damping_of(restitution: float, speed: float) -> float:
     """d in s/m for which a body that comes with `speed` (m/s) leaves with `restitution` times that."""
     restitution, speed = one_number("damping_of", "restitution", restitution), one_number("damping_of", "speed", speed)
@@ -43,6 +45,7 @@ def damping_of(restitution: float, speed: float) -> float:
     return 0.5 * (low + high) / speed
 
 
+@explained
 def restitution_of(damping: float, speed: float) -> float:
     """The same the other way round: how much of its speed a body keeps."""
     damping, speed = one_number("restitution_of", "damping", damping), one_number("restitution_of", "speed", speed)

@@ -24,6 +24,7 @@ import numpy as np
 from bellcrank.errors import InputError, brief
 from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
+from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, sqrt, where
 
@@ -90,10 +91,15 @@ class Cylinder(Shape):
     length: Scalar
 
 
+@explained
 def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Scalar, Scalar], Scalar]:
     """Heights at points of a grid, heights[i][j] at (xs[i], ys[j]), bilinear between them and level beyond."""
-    H = np.asarray(heights, float)
-    at = [np.asarray(xs, float), np.asarray(ys, float)]
+    try:
+        H, at = np.asarray(heights, float), [np.asarray(xs, float), np.asarray(ys, float)]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"grid: xs is {brief(xs)}, ys {brief(ys)} and heights {brief(heights)}; expected numbers in rows."
+        ) from None
     if H.shape != (at[0].size, at[1].size) or min(H.shape) < 2 or not np.isfinite(H).all():
         raise InputError(f"grid: heights has the shape {H.shape}; expected {(at[0].size, at[1].size)}, at least 2 x 2.")
     for name, x in zip("xy", at, strict=True):

@@ -10,6 +10,7 @@ from bellcrank.actuators.actuator import known
 from bellcrank.errors import InputError
 from bellcrank.forces.element import Coupling
 from bellcrank.forces.impact import damping_of, push, stored
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.parameters.part_numbers import check_order
 from bellcrank.scalar import Scalar
@@ -57,6 +58,7 @@ class EndStop(Coupling):
         return [(sign, sign * (q - end)) for sign, end in ends if not (known(end) and math.isinf(end))]
 
 
+@explained
 def joint_stops(
     mechanism: Mechanism,
     stiffness: Scalar = 1e5,

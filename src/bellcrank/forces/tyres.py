@@ -32,6 +32,7 @@ from bellcrank.errors import InputError, ReadError, brief
 from bellcrank.forces.element import Between, Triple, cross, dot, power
 from bellcrank.forces.shapes import Terrain
 from bellcrank.jets import Jet, jet
+from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh, where
 
@@ -203,6 +204,7 @@ def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
     return D * sin(C * atan2(u - E * (u - atan2(u, 1.0)), 1.0))
 
 
+@explained
 def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> MagicTyre:
     """A MagicTyre from a property file (.tir): lines `NAME = value`, comments behind $ or !."""
     try:

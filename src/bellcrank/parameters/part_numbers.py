@@ -20,7 +20,7 @@ NUMERIC = ("Scalar", "float", "Six")  # words of annotations that mean numbers
 SINGLE = ("Scalar", "float")
 OTHER = ("Callable", "Mapping", "|", "str", "Array")
 
-NEVER = (str, bytes, dict, list, tuple, bool, np.bool_, np.ndarray)
+NEVER = (str, bytes, dict, list, tuple, bool, np.bool_, np.ndarray, complex)
 
 
 def check_numbers(part: Any, called: str) -> None:
@@ -97,7 +97,8 @@ def _check(where: str, field: Field[Any], x: Any) -> None:
     number = isinstance(x, Real) and not isinstance(x, bool | np.bool_)
     if not number and (isinstance(x, NEVER) or not hasattr(x, "__mul__")):
         raise InputError(f"{where}: {field.name} is {brief(x)}; expected a number.")
-    if number and not _finite(x) and not (field.default is not MISSING and field.default in (math.inf, -math.inf)):
+    endless = field.default is not MISSING and field.default in (math.inf, -math.inf)
+    if number and not _finite(x) and not (endless and x in (math.inf, -math.inf)):
         raise InputError(f"{where}: {field.name} is {brief(x)}; expected a finite number.")
 
 

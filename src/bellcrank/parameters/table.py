@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ModelError, brief, unknown
+from bellcrank.misfits import explained
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.parameters.walk import expressions
 from bellcrank.quoting import refused
@@ -18,6 +19,7 @@ Array = np.ndarray[Any, Any]
 Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), who asks)
 
 
+@explained
 def parameter(name: str, value: float, unit: str = "") -> Free:
     """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told.
 

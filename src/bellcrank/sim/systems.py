@@ -16,6 +16,7 @@ from typing import Any
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.given import possible
 from bellcrank.parameters import Parameters
@@ -242,6 +243,7 @@ def _called(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+@explained
 def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
