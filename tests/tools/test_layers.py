@@ -24,6 +24,7 @@ NEUTRAL = {
         "extras",
         "forks",
         "jets",
+        "misfits",
         "nodes",
         "parameters",
         "plugins",

@@ -18,6 +18,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.user_code import while_traced
+from bellcrank.misfits import explained
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import refused
@@ -32,6 +33,7 @@ MOST = 1_000_000  # symbols: each is a node, and code for each is written
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
+@explained
 def compile(  # as in `re.compile`
     function_or_graph: Callable[..., Any] | Graph,
     inputs: Mapping[str, Shape] | None = None,

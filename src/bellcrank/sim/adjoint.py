@@ -22,12 +22,13 @@ from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
-from bellcrank.sim.arguments import steps_of
+from bellcrank.sim.arguments import listed, steps_of
 from bellcrank.sim.columns import Columns
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.events import Event
@@ -48,6 +49,7 @@ Made = TypeVar("Made")
 CHOICES, MANY = 4, 16  # of dependent coordinates that are tried, and states that say which suit them
 
 
+@explained_class("__init__", "run")
 class Adjoint:
     """A system with a scalar of its runs, compiled on first use, for gradients of as many runs as asked.
 
@@ -72,7 +74,7 @@ class Adjoint:
         self.solver = grouped(Solver, "solver", solver, short)
         self.where = grouped(Where, "where", where, {})
         plant = system(mechanism, **parts)
-        if events:
+        if len(listed("events", events, "events")):
             raise InputError(
                 "events: there is no gradient of a run with events, which change the state, or the end, at times that "
                 "change with everything else. Describe what happens by forces that are continuous, and leave them out."
@@ -240,6 +242,7 @@ class Adjoint:
         )
 
 
+@explained
 def gradient(
     mechanism: Mechanism | System,
     seconds: float,

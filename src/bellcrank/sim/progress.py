@@ -89,7 +89,7 @@ def shown(what: str, progress: Any, standing: Standing) -> Iterator[Callable[[fl
 @contextmanager
 def said(what: str, progress: Any) -> Iterator[None]:
     """The same for what has no share, as compiling: a word, if it takes longer than that."""
-    if progress not in (None, True) or not sys.stderr.isatty():
+    if not (progress is None or progress is True) or not sys.stderr.isatty():
         yield
         return
     lock, over = threading.Lock(), threading.Event()

@@ -12,11 +12,13 @@ from typing import Any, TypedDict, TypeVar
 
 from bellcrank.build.targets import Where
 from bellcrank.errors import InputError, unknown
+from bellcrank.misfits import explained_class
 from bellcrank.sim.arguments import positive
 
 FORMS = ("minimal", "projected", "lagrange")
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Solver:
     """How a system is integrated.
@@ -41,6 +43,7 @@ class Solver:
         positive("baumgarte", self.baumgarte, ", in 1/s")
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Saving:
     """What is kept of runs.

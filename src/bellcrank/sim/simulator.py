@@ -18,6 +18,7 @@ from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
@@ -48,6 +49,7 @@ from bellcrank.sim.watched_steps import Watched
 Made = TypeVar("Made")
 
 
+@explained_class("__init__", "run", "whole", "program")
 class Simulator:
     """A system with an integrator, compiled on first use. What settings say here holds for every run that says nothing
     else.
@@ -226,6 +228,7 @@ class Simulator:
         )
 
 
+@explained
 def simulate(
     mechanism: Mechanism | System,
     seconds: float,

@@ -24,6 +24,7 @@ from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
+from bellcrank.misfits import explained_class
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
 from bellcrank.sim.arguments import whole
@@ -54,6 +55,7 @@ class Snapshot:
     alive: int
 
 
+@explained_class("__init__", "reset", "restore", "tune", "follow")
 class Stepper:
     """Runs of one system that go on when somebody says so. Made by bellcrank.stepper, which see.
 

@@ -10,6 +10,7 @@ from typing import Any
 from bellcrank.build.targets import Where
 from bellcrank.errors import InputError
 from bellcrank.graph.layout import NEVER
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Task, observed
 from bellcrank.sim.arguments import listed, many, positive
@@ -29,6 +30,7 @@ def _forced(m: Mechanism) -> System:
     return system(m, control=forces, inputs=m.columns[1])
 
 
+@explained
 def stepper(
     plant: Mechanism | System,
     batch: int | None = None,

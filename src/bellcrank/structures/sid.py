@@ -20,6 +20,7 @@ import numpy as np
 
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
+from bellcrank.misfits import explained
 from bellcrank.model.bending import vee
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
@@ -33,6 +34,7 @@ ROUNDING = 1e-9  # of what two modes feel of themselves
 COUPLED = 1e-6  # of the damping of modes: what is more is no modal damping
 
 
+@explained
 def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """A body that bends from a file of standard input data (.SID_FEM); Builder.flexible places it. interfaces: {name:
     number of a node}.
@@ -172,6 +174,7 @@ def _symmetric(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
     return I
 
 
+@explained
 def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float = 0.0) -> None:
     """The body as standard input data; its nodes count from 1 in the order of its interfaces. damping: of each mode, as
     a part of critical.
