@@ -434,7 +434,6 @@ LONG = (
     "test_full_sticks.py::test_held_for_ever[[]excavator-RESOLVED]",
     "test_large_beams.py::test_energy_stays_and_damping_takes_it",
     "test_large_beams.py::test_princetons_beam_bent_both_ways_and_twisted[[]24]",
-    "test_large_beams.py::test_princetons_beam_bent_the_soft_way",
     "test_looped_failures.py::test_a_singularity_is_passed_with_its_energy_or_not_at_all[[]projected-rk4-steps2]",
     "test_looped_runs.py::test_all_forms_agree_on_random_loops",
     "test_looped_runs.py::test_partitions_change_and_nothing_is_seen_of_it",
