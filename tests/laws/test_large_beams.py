@@ -181,6 +181,17 @@ def test_a_step_that_its_stiffest_joints_do_not_allow() -> None:
         bc.simulate(m, 0.1, step=1e-3)
 
 
+def test_drives_steppers_and_gradients_do_not_allow_it_either() -> None:
+    bar = {"length": 1.0, "section": bc.Section.circle(0.02), "material": bc.Material.steel(), "elements": 4}
+    m = clamped(**bar, motions=("bend_y",))
+    with pytest.raises(bc.InputError, match=r'"beam" has a mode of .* Hz.*rate=\d+ or more, or integrator=rodas4'):
+        bc.Drive(m, rate=1000.0)
+    with pytest.raises(bc.InputError, match=r'"beam" has a mode of .* Hz.*step=.*rodas4'):
+        bc.stepper(m, every=0.01, step=1e-3)
+    with pytest.raises(bc.InputError, match=r'"beam" has a mode of .* Hz.*step=.*rodas4'):
+        bc.gradient(m, 0.01, final=lambda y: y[0], step=1e-3)
+
+
 def test_it_weighs_what_it_is_and_nodes_are_where_they_are() -> None:
     b = bc.Builder("slanted")
     taper = (bc.Section.tube(0.2, 0.01), bc.Section.tube(0.1, 0.01))
