@@ -34,6 +34,7 @@ from bellcrank.version import __version__
 RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
 SLOWEST, FASTEST = 0.01, 2.0
 STEP = 0.02  # s, of one step by hand
+MANY = 40  # states from which on slopes between them take long to compile
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,16 @@ class Settings:
     rate: float = 1000.0
     integrator: str = "rk4"
     method: str = "auto"
+
+
+def patience(states: int, integrator: str) -> str:
+    """What to expect of code that takes long to compile; nothing for the rest."""
+    if states < MANY or integrator not in INTEGRATORS or not INTEGRATORS[integrator].stiff:
+        return ""
+    return (
+        f"{integrator} needs how all {states} states change each other: the first time that takes a minute or two to "
+        "compile, and is kept. rk4 compiles in a fifth of it"
+    )
 
 
 @contextlib.contextmanager
@@ -166,6 +177,8 @@ class Session:
             raise InputError("another change is being compiled; wait for it.")
         try:
             self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
+            if slow := patience(self.machine.system.size, wanted.integrator):
+                self.compiling += f" ({slow})"
             with uncollected():
                 made = self._made(wanted)
                 self._place(made)  # loops need code for where they are: compiled now, and not in the gap below

@@ -6,6 +6,7 @@ to set it up, to pass inputs in and states out (exchange.py), and to empty the r
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ from bellcrank.sim.row_store import Kept
 from bellcrank.sim.run import Done, Rows
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import System
 from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
@@ -97,6 +99,10 @@ class Drive:
         self.notes: list[str] = []
         self._codes: dict[Dynamics, Code] = {}
         check_samples(self.system, self.step, False)
+        check_steps(
+            self.system, self.simulator.integrator, self.step, start.state(self.system, q0, v0, x0),
+            lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
+        )  # fmt: skip
         self.program = self.simulator.program()
         self._places = self.program.layout
         self.shared = Exchange(self._places.size, self.program.row, self.program.nu, self._p[0], clock)

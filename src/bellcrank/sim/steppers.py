@@ -37,6 +37,7 @@ from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.stepper_arguments import each
 from bellcrank.sim.stepper_code import Code
+from bellcrank.sim.stiff_elements import check_steps
 
 Array = np.ndarray[Any, Any]
 REASONS = {
@@ -80,6 +81,7 @@ class Stepper:
         self.simulator, self.system, self.task = simulator, simulator.system, task
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
+        check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
         program, ticks = simulator.whole(), whole("every", every, h, "step")
         self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined())
         self._action = self._stepped.action()

@@ -18,6 +18,7 @@ from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
 from bellcrank.misfits import explained
 from bellcrank.quoting import refused
+from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
 from bellcrank.structures.reduction import Reduction, check_units, reduced, sparse
@@ -76,7 +77,8 @@ def flexible(
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
     middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
-    return _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+    made = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+    return replace(made, cells=skin.pairs(places, skin.joined(K, each)))
 
 
 def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, Any, Array, int]:
