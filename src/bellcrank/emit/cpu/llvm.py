@@ -16,6 +16,7 @@ from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import WINDOW, order
 from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.strips import stripped
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -30,9 +31,9 @@ LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
-    from bellcrank.emit.cpu import rolled_module, strip_code  # which are made of what is here
+    from bellcrank.emit.cpu import rolled_module  # which is made of what is here
 
-    if isinstance(graph, Recursion) or graph.calls or strip_code.stripped(graph, LARGE) is not None:
+    if isinstance(graph, Recursion) or graph.calls or stripped(graph, LARGE) is not None:
         return rolled_module.source(graph, width, dtype)
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW))
     state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
