@@ -142,6 +142,7 @@ LONG = (
     "test_flexible.py::test_quantities_belong_together*",
     "test_pinocchio_motion.py::test_robot_compiled*",
     "test_rolling.py::test_a_ball_on_a_slope*",
+    "test_static_page.py::test_an_address_digs_and_is_rewound",
 )
 
 

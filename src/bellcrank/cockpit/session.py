@@ -249,6 +249,7 @@ class Session:
             "pilots": list(m.pilots),
             **self.site.offered(),
             "handle": tool(m),
+            "formats": ["csv", "npz", "parquet"],
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
 
