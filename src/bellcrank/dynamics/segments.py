@@ -20,7 +20,7 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, is_zero, step, where
 from bellcrank.spatial.inertia import Articulated
-from bellcrank.spatial.motion import Force, Motion
+from bellcrank.spatial.motion import NO_FORCE, Force, Motion
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.six import Matrix, Six, articulated, column_dot, dense, dot, force, motion, six, times, whole
 from bellcrank.spatial.vector import ZERO
@@ -51,6 +51,10 @@ def _units() -> tuple[Force, ...]:
 
 # The end of a segment: a force there is felt as it is, and it gives way as its body does.
 OPEN = Reach(_units(), tuple((0.0,) * (i + 1) for i in range(6)), Motion(ZERO, ZERO))
+
+
+# The end of a segment beyond which there is nothing: no force is felt from there.
+CLOSED = Reach((NO_FORCE,) * 6, OPEN.W, OPEN.b)
 
 
 @dataclass(slots=True, eq=False)
