@@ -10,6 +10,7 @@ import numpy as np
 
 from bellcrank.build.beneath import Beneath, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
+from bellcrank.build.segmented import divided
 from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
@@ -151,6 +152,14 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
+def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
+    """Divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
+    if request.quantity != "forward_dynamics" or not rolls(mechanism, request, METHODS["aba"]):
+        return None
+    inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
+    return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
+
+
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
     looped = mechanism.loops and request.quantity == "forward_dynamics"
@@ -165,6 +174,8 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
         return rolled(name, mechanism.tree, by.name, q.name, inputs)
+    if by.name == "dca" and (cut := assembled(mechanism, request)) is not None:
+        return cut
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
