@@ -16,6 +16,7 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.target import About, Extend, Signature, Target
 from bellcrank.graph import Graph
 from bellcrank.parameters import Parameters
+from bellcrank.patience import said
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
@@ -42,8 +43,10 @@ def built(job: Job, on: Target) -> Kernel:
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     if facts is None:
-        method, graph = made()
-        facts, code, cached = on.compile(graph)
+        with said(f"tracing {job.name}"):
+            method, graph = made()
+        with said(f"compiling {graph.name}"):
+            facts, code, cached = on.compile(graph)
         facts |= {
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},

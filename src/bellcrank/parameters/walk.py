@@ -31,7 +31,7 @@ def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
 
 def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
-    kind = type(thing)
+    kind: Any = type(thing)
     if kind in LEAVES or (kind is tuple and LEAVES.issuperset(map(type, thing))):
         return thing
     if isinstance(thing, Free):

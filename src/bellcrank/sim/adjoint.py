@@ -23,6 +23,7 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
+from bellcrank.room import check_room
 from bellcrank.scalar import Scalar
 from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
@@ -34,7 +35,6 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.initial import Given
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.memory import check_room
 from bellcrank.sim.plan import Plan, planned
 from bellcrank.sim.run_gradient import Cost, Gradient, watched
 from bellcrank.sim.runner import Compiled
