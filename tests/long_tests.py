@@ -12,6 +12,7 @@ from functools import cache
 
 # By what they are called; a star where cases differ.
 LONG = (
+    "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",  # scissor, four_bars stay
     "test_schedule_page_live.py::test_thousands_of_tasks",
     "test_record_page_live.py::test_every_joint_type[[][!fr]*",
     "test_adjoint_loops.py::test_random_loops",
