@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.build import forecast
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
@@ -87,6 +88,8 @@ def of_graph(
 ) -> Kernel:
     """A Kernel of a graph. parameters: what its input `p` is."""
     called = name or graph.name.rpartition(".")[2]
+    if not graph.opaque:
+        forecast.of_graph(graph).announced(graph.name)
     flat = inlined(graph) if graph.calls else graph  # the targets of kernels know no calls
     job = Job(called, lambda: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
     return built(job, target_of(where, called))

@@ -15,7 +15,7 @@ from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build import shipped
-from bellcrank.build.graphs import Request, check, chosen
+from bellcrank.build.graphs import Request, check, chosen, expected
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
@@ -69,6 +69,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 
     def graph() -> tuple[str, Graph]:
         calls = where.target == "cpu" and not where.machine  # other targets of kernels know none
+        expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
         by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 

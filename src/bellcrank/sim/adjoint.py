@@ -24,6 +24,7 @@ from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
+from bellcrank.room import check_room
 from bellcrank.scalar import Scalar
 from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
@@ -35,7 +36,6 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.initial import Given
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.memory import check_room
 from bellcrank.sim.plan import Plan, planned
 from bellcrank.sim.run_gradient import Cost, Gradient, watched
 from bellcrank.sim.runner import Compiled

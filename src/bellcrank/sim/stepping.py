@@ -80,7 +80,7 @@ def stepper(
     solver = grouped(Solver, "solver", solver, parts)
     where = available(grouped(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}))
     made = _forced(plant) if isinstance(plant, Mechanism) else plant
-    if isinstance(made, System) and made.mechanism.loops and form is None and solver.form == "minimal":
+    if isinstance(made, System) and made.mechanism.loops and solver.form == "auto":
         solver = replace(solver, form="projected")
     simulator = Simulator(made, solver=solver)
     if solver.tolerance is not None:
