@@ -142,6 +142,12 @@ LONG = (
     "test_flexible.py::test_quantities_belong_together*",
     "test_pinocchio_motion.py::test_robot_compiled*",
     "test_rolling.py::test_a_ball_on_a_slope*",
+    "test_static_page.py::test_an_address_digs_and_is_rewound",
+    "test_segmented.py::test_is_the_same_however_it_is_cut[[][bgm]*",
+    "test_segmented.py::test_kernels_in_lanes[[]bushy]",
+    "test_segmented.py::test_two_cores_share_a_state",
+    "test_dca.py::test_long_chains[[][ap]*",
+    "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",
 )
 
 

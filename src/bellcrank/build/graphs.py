@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.beneath import Beneath, rolls_beneath
+from bellcrank.build import forecast
+from bellcrank.build.beneath import Beneath, moved, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
+from bellcrank.build.segmented import divided
 from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
@@ -36,9 +38,10 @@ from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion import MOST_WRITTEN
 from bellcrank.model import Mechanism, Tree, regrouped
+from bellcrank.model.parts import EQUATIONS
 
 MOST_OPERATIONS = 10_000_000  # of a graph, roughly
-RATE, BYTES = 30_000, 300  # operations that are traced in a second, and memory that each takes
+RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memory that each takes
 # Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
 # a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
 MOST_STRAIGHT = 25_000
@@ -151,11 +154,34 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
+def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
+    """Divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
+    if request.quantity != "forward_dynamics" or not rolls(mechanism, request, METHODS["aba"]):
+        return None
+    inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
+    return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
+
+
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
     looped = mechanism.loops and request.quantity == "forward_dynamics"
     beneath = [m for m in able if rolls_beneath(mechanism, m)] if looped else []
     return [m for m in able if rolls(mechanism, request, m)] or beneath or able
+
+
+def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Forecast:
+    """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
+    tree = mechanism.tree
+    if request.method == "auto":
+        by = shared(mechanism, request, candidates(request.quantity, tree))
+    else:
+        by = [method(request.method, request.quantity, tree)]
+    equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, moved(tree), strict=True))
+    passes = 1.0 + forecast.EQUATION * sum(equations)
+    work = [passes * estimate(m.name, request.quantity, tree) for m in by]
+    if calls and all(rolls(mechanism, request, m) or rolls_beneath(mechanism, m) for m in by):
+        return forecast.shared(min(work), len(tree.links))
+    return forecast.written_out(work)
 
 
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
@@ -165,6 +191,8 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
         return rolled(name, mechanism.tree, by.name, q.name, inputs)
+    if by.name == "dca" and (cut := assembled(mechanism, request)) is not None:
+        return cut
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:

@@ -22,6 +22,7 @@ from bellcrank.dynamics import (
     centroidal,
     coriolis,
     crba,
+    dca,
     denoc,
     derivatives,
     featherstone,
@@ -69,6 +70,12 @@ MASSIVE = Topology(
     ),
     "no joint may follow another, no body may bend, every body needs mass and extent in all directions, and no "
     "armature may be free",
+)
+SOLID = Topology(
+    "trees, massive bodies",
+    lambda tree: not tree.coupled and all(tree.invertible),
+    "no joint may follow another, no body may bend, and every body needs mass and extent in all directions: it is "
+    "reduced before anybody knows what it carries",
 )
 LOOPS = Topology("loops", lambda tree: bool(tree.loops), "it has no loops")
 UNSPRUNG = Topology(
@@ -155,6 +162,7 @@ _ROWS = (
     Method("rnea", rnea, ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
     Method("crba", crba, MFU, ANY, "walker1982", bends=True),
     Method("aba", aba, ("forward_dynamics",), BENT, "featherstone1983", bends=True),
+    Method("dca", dca, ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
     Method("reactions", reactions, ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and what it compares with
     Method("ness", ness, MFB, ANY, "wong1991", regrouped=False),

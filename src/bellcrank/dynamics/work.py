@@ -42,22 +42,16 @@ def estimate(method: str, quantity: str, tree: Tree) -> float:
         tangents = TANGENT * len(q.inputs) * tree.nv
         return tangents * estimate(method, q.differentiates, tree) if q.differentiates else 0.0
     ends, one, two, three = known[method]
-    total, depth = 0.0, [0] * len(tree.links)
-    leaves = set(range(len(tree.links)))
-    for i, link in enumerate(tree.links):
-        leaves.discard(link.parent)
-        depth[i] = depth[link.parent] if link.parent >= 0 else 0
-        for _ in link.v_index:
-            depth[i] += 1
-            total += one + two * depth[i] + three * depth[i] ** 2
-    roots = sum(link.parent < 0 for link in tree.links)
-    return max(total + ends * (len(leaves) + roots) / 2, total / 10, 1.0)
+    n, pairs, triples, tips = tree.depths
+    total = one * n + two * pairs + three * triples
+    return max(total + ends * tips / 2, total / 10, 1.0)
 
 
 WORK: dict[str, dict[str, Rates]] = {
     "forward_dynamics": {
         "crba": (-332.0, 152.0, 36.0, 1.0),
         "aba": (-673.0, 396.0, 0.0, 0.0),
+        "dca": (-6915.42, 2365.58, 0.0, 0.0),
         "ness": (-155.0, 19.0, 70.0, 7.0),
         "hemami": (-382.0, 154.0, 82.0, 7.0),
         "angeles": (-229.0, 85.0, 53.0, 7.0),

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bellcrank.errors import InputError, TraceError, unknown
+from bellcrank.errors import InputError, TraceError, brief, unknown
 from bellcrank.graph import listing, numbers
+from bellcrank.misfits import explained_class
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
 from bellcrank.nodes.tape import PARAMETERS, Tape, foreign
@@ -52,6 +53,9 @@ class Count:
         return f"{head}\n{row}"
 
 
+@explained_class(
+    "along", "call", "evaluate", "flat", "jacobian", "jvp", "varied", "vjp", "dot", "svg", "json", "sparsity"
+)
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A function as data: named inputs and outputs, and the operations between. Prints as assignments; `evaluate` runs
@@ -137,6 +141,8 @@ class Graph:
 
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""
+        if not hasattr(values, "__len__") or len(values) != len(self.elements):
+            raise InputError(f"{self.name}: {brief(values)}; expected {len(self.elements)} elements in one list.")
         named, at = {}, 0
         for name, shape in self.inputs.items():
             size = math.prod(shape)
@@ -274,6 +280,8 @@ def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
 
 def weights(cost: Mapping[str, float] | None) -> dict[str, float]:
     """Of every operation: as told, or as the table has it."""
+    if cost is not None and not isinstance(cost, Mapping):
+        raise InputError(f"cost is {brief(cost)}; expected a mapping, {{operation: cost}}.")
     return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 

@@ -8,7 +8,7 @@ for each operation: `cells` are few, and `cell_of` says which of them each place
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -76,15 +76,20 @@ class Recursion(Graph):
         cells: Sequence[Cell],
         tables: Sequence[Array],
         tree: Tree,
+        abreast: bool = False,
     ) -> None:
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
-        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree)
+        self.__dict__.update(
+            output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast, recut=None
+        )
 
     output: tuple[str, int]
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
     tree: Tree
+    abreast: bool  # whether many of its runs are alike and wait for each other not: they go side by side (waves.py)
+    recut: Callable[..., Recursion] | None  # the same in fewer runs: so many of a row at most, if there may be many
 
     @property
     def shapes(self) -> dict[str, Shape]:

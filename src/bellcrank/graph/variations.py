@@ -142,7 +142,7 @@ def given(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
 def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
     names = [wrt] if isinstance(wrt, str) else list(wrt) or list(graph.inputs)
     for name in names:
-        if name not in graph.inputs:
+        if not isinstance(name, str) or name not in graph.inputs:
             raise InputError(f"{graph.name}: {unknown('input', name, graph.inputs)}")
     return names
 

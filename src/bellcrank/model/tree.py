@@ -105,7 +105,22 @@ class Tree:
             i = self.links[i].parent
         return found
 
-    @property
+    @cached_property
+    def depths(self) -> tuple[int, int, int, int]:
+        """How many coordinates there are, the sum of their depths (coordinates down to the ground, itself among them),
+        that of the squares, and how many bodies stand on the ground or carry none.
+        """
+        depth, leaves, each = [0] * len(self.links), [1] * len(self.links), list[int]()
+        for i, link in enumerate(self.links):
+            begin = 0
+            if link.parent >= 0:
+                begin, leaves[link.parent] = depth[link.parent], 0
+            depth[i] = begin + len(link.v_index)
+            each += range(begin + 1, depth[i] + 1)
+        roots = sum(link.parent < 0 for link in self.links)
+        return len(each), sum(each), sum(d * d for d in each), sum(leaves) + roots
+
+    @cached_property
     def coupled(self) -> bool:
         """Whether joints share a coordinate, or have it in common with a body that bends."""
         return bool(self.flexible) or any(link.joint.mimic is not None for link in self.links)

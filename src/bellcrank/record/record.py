@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.misfits import explained_class
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.record import derived_columns as derive
@@ -23,6 +24,23 @@ from bellcrank.record.stops import Stops, stop_of_part
 from bellcrank.stairs import view
 
 
+@explained_class(
+    "__init__",
+    "column",
+    "plot",
+    "noting",
+    "including",
+    "at",
+    "between",
+    "has",
+    "has_state",
+    "save",
+    "report",
+    "loads",
+    "poses",
+    "stacked",
+    "animation",
+)
 class Record:
     """Columns over time, of one run or of a batch of them.
 

@@ -40,6 +40,7 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
         q, v, x = s.split(list(y))
         found = forms.reduced(tree, mass, part, list(q))
         allowed = found.moved([v[i] for i in free], [0.0] * m.nv)
+        assert not isinstance(found.M, forms.MassProduct)
         momenta = [[along(e, column) for e in found.E.values()] for column in zip(*found.M, strict=True)]
         nearest = [solve(found.small, momentum, [str(i) for i in free]) if k else [] for momentum in momenta]
         return {

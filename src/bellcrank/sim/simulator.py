@@ -18,7 +18,9 @@ from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
+from bellcrank.patience import said
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
 from bellcrank.sim import initial as start
@@ -33,7 +35,7 @@ from bellcrank.sim.memory import Memory
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded
 from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.plan import Mode, Plan, planned
-from bellcrank.sim.progress import Standing, Watch, said, shown
+from bellcrank.sim.progress import Standing, Watch, shown
 from bellcrank.sim.run import Backend, Batch, Done, driven
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
@@ -48,6 +50,7 @@ from bellcrank.sim.watched_steps import Watched
 Made = TypeVar("Made")
 
 
+@explained_class("__init__", "run", "whole", "program")
 class Simulator:
     """A system with an integrator, compiled on first use. What settings say here holds for every run that says nothing
     else.
@@ -226,6 +229,7 @@ class Simulator:
         )
 
 
+@explained
 def simulate(
     mechanism: Mechanism | System,
     seconds: float,

@@ -191,12 +191,22 @@ def largest(values: Sequence[Scalar]) -> Scalar:
     return found
 
 
+@dataclass(frozen=True)
+class MassProduct:
+    """The mass matrix by what it does to a vector: with few freedoms that is less than all its elements are."""
+
+    times: Callable[[Vector], Sequence[Scalar]]
+
+
+Mass = Callable[[Tree, Vector], "Sequence[Vector] | MassProduct"]
+
+
 @dataclass(frozen=True, eq=False)
 class Reduced:
     """What a configuration allows: E by columns, and E^T M E."""
 
     E: dict[int, dict[int, Scalar]]
-    M: Sequence[Vector]
+    M: Sequence[Vector] | MassProduct
     small: list[dict[int, Scalar]]
     largest: Scalar  # of E
     sound: Scalar  # smallest pivot, see conditioned
@@ -216,7 +226,7 @@ class Reduced:
         return out
 
 
-def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
+def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
     found = _solved(part, equations(tree, q, [0.0] * tree.nv), lambda e: {})
     free = part.independent(tree.nv)
     E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}
@@ -225,7 +235,7 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
             E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
-    products = {k: _times(M, column) for k, column in E.items()}
+    products = {k: _times(M, column, tree.nv) for k, column in E.items()}
     small: list[dict[int, Scalar]] = []
     for i, k in enumerate(free):
         entries = {j: inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
@@ -240,7 +250,7 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
     )
 
 
-def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
+def velocities(tree: Tree, mass: Mass, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
     """The velocity that the loops allow (16) and that is nearest to v: what is taken away does no work on the rest.
 
     To keep the independent elements instead, and take the others from them, would put all rounding errors of E into
@@ -248,11 +258,11 @@ def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector
     """
     found = reduced(tree, mass, part, q)
     step("E v")
-    momentum = [dot(row, v) for row in found.M]
+    momentum = list(found.M.times(v)) if isinstance(found.M, MassProduct) else [dot(row, v) for row in found.M]
     return found.moved(found.freedoms(momentum), [0.0] * tree.nv), found
 
 
-def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
+def minimal(tree: Tree, inverse: Dynamics, mass: Mass, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
     """Accelerations (19): as many equations as the mechanism has freedoms."""
     found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
     g: State = [0.0] * tree.nv
@@ -265,7 +275,9 @@ def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: V
     return form.moved(form.freedoms(rest), g)
 
 
-def _times(M: Sequence[Vector], column: dict[int, Scalar]) -> State:
+def _times(M: Sequence[Vector] | MassProduct, column: dict[int, Scalar], nv: int) -> State:
+    if isinstance(M, MassProduct):
+        return list(M.times([column.get(k, 0.0) for k in range(nv)]))
     return [total(row[k] * x for k, x in column.items()) for row in M]
 
 

@@ -24,6 +24,11 @@ class Cpu:
     threads: int = 1
 
     @property
+    def segments(self) -> int:
+        """Into which a branch is cut whose segments go side by side: a bundle of lanes."""
+        return host().lanes(self.dtype)
+
+    @property
     def key(self) -> tuple[str, ...]:
         h = host()  # threads decide only how large a batch the Python entry keeps to itself
         return "cpu", self.dtype, str(min(self.threads, 2)), h.cpu, h.features, h.llvm
