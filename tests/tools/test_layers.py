@@ -71,7 +71,7 @@ BELOW: dict[str, set[str]] = {
     "studies": {"graph", "model", "record", "sim", "view"},
     "identify": {"record", "sim", "studies", *MECHANICS},
     # models for other programs
-    "exporting": {"build", "cockpit", "record", "sim", *MECHANICS, *COMPILER},
+    "exporting": {"build", "cockpit", "ground", "record", "sim", *MECHANICS, *COMPILER},
     # the live page: no machine in it
     "cockpit": {"build", "ground", "meshes", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, whole; their mechanism is also in the zoo
