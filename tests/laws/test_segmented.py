@@ -123,4 +123,4 @@ def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
     fine = graph(zoo.chain(256), "forward_dynamics", "dca")
     assert isinstance(fine, Recursion)
     assert fine.recut is not None
-    assert 2 * fine.recut(4).count().arithmetic < fine.count().arithmetic
+    assert 2 * fine.recut(4, 128).count().arithmetic < fine.count().arithmetic

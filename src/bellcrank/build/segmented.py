@@ -26,7 +26,6 @@ from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 
 Array = np.ndarray[Any, Any]
-SHORTEST = 128  # bodies of a segment: joining two costs as much as some ten bodies
 BETWEEN = ("join", "near", "far", "end")  # what is no body; the ports by what they pick
 
 
@@ -100,7 +99,7 @@ def segmented(
 def divided(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None:
     """The same, cut as finely as can be, which is what it costs at its best; targets ask for as many as suit them."""
 
-    def recut(most: int | None, shortest: int = SHORTEST) -> Recursion:
+    def recut(most: int | None, shortest: int) -> Recursion:
         found = None
         while found is None:
             found, shortest = segmented(name, tree, inputs, most, shortest), shortest // 2

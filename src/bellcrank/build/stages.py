@@ -70,8 +70,8 @@ def built(job: Job, on: Target) -> Kernel:
 
 def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
     """A graph that can be cut into segments (build/segmented.py), in as many as the target has use for."""
-    if isinstance(graph, Recursion) and graph.recut is not None and (most := getattr(on, "segments", 0)):
-        return method, graph.recut(most)
+    if isinstance(graph, Recursion) and graph.recut is not None and (cut := getattr(on, "segments", None)):
+        return method, graph.recut(*cut)
     return method, graph
 
 

@@ -151,7 +151,7 @@ def study(
     its rows as lists, so far apart as every says ("rows(t)", "rows(boom.q)", ...). cluster: an address, a client or a
     cluster of dask; nothing for processes here, as many as workers says. inputs: as in bc.simulate, or
     functions of (times, random generator) which are drawn for each run, from its "seed" where that varies. chunk: runs
-    of a file. The others as in bc.simulate.
+    of a file. target: "auto" for the GPU of those workers that have one. The others as in bc.simulate.
 
     A run that fails is a row: its column "stop" says why it ended ("end" for those that did not fail).
     """

@@ -26,9 +26,10 @@ class Cores:
         return Cpu(self.dtype)
 
     @property
-    def segments(self) -> int:
+    def segments(self) -> tuple[int, int]:
         """As many lanes as all cores have together, and twice that, so that all have the same to do."""
-        return 2 * self._one.segments * self.machine.processors
+        lanes, shortest = self._one.segments
+        return 2 * lanes * self.machine.processors, shortest
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph
 
 THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
+SEGMENT = 128  # bodies: to join two segments costs as much as some ten
 ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
 EVEN = 1.05  # predicted times that are as good as equal
 
@@ -24,9 +25,9 @@ class Cpu:
     threads: int = 1
 
     @property
-    def segments(self) -> int:
-        """Into which a branch is cut whose segments go side by side: a bundle of lanes."""
-        return host().lanes(self.dtype)
+    def segments(self) -> tuple[int, int]:
+        """Into which a branch is cut whose segments go side by side, a bundle of lanes, and bodies of each at least."""
+        return host().lanes(self.dtype), SEGMENT
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -43,16 +43,9 @@ class WaveLoop:
         carried = sorted({x.element for x in self.bodies[ways[0]].reads if self._comes(x)})
         starts = self._initial(carried)
         self.first = first
-        for what, at, width in (
-            ("angles", self.at.angles_at, self.at.angles),
-            ("kept", self.at.kept_at, self.at.kept),
-        ):
-            size = self.shape.places * width[self.number] * w.align
-            offset = w.let(f"add i64 {w.let(f'mul i64 %b, {size}')}, {at[self.number] * w.bytes}")
-            w.do(f"%{what} = getelementptr i8, ptr %ws, i64 {offset}")
+        self._bases()
         self.before, w.lines = w.lines, []
-        self.given = {e: w.name("c") for e in carried}
-        phis = dict(self.given)
+        phis = self.given = {e: w.name("c") for e in carried}
         turn = "%t" if self.forwards else w.let(f"sub i64 {self.shape.repeats - 1}, %t")
         self.turn = w.let(f"mul i64 {turn}, {p}")
         self.round = turn
@@ -63,23 +56,22 @@ class WaveLoop:
         body, w.lines = w.lines, []
         self._finish(ways[-1])
         after = w.lines
-        head = f"define internal void @{self.all.name(self.channel, self.number)}({self.all.parameters}, "
+        carry = [f"{phis[e]} = phi {w.type} [{starts[e]}, %bundle], [{self.given[e]}, %loop]" for e in carried]
+        inside = ["br label %loop", "loop:", "%t = phi i64 [0, %bundle], [%next, %loop]", *carry, *body]
+        lines = [*self.before, *inside, "br i1 %more, label %loop, label %done", "done:", *after]
+        return self._framed([line if line.endswith(":") else f"  {line}" for line in lines])
+
+    def _framed(self, lines: list[str]) -> str:
+        """The function around what is done for a bundle: one after the other."""
+        name = self.all.name(self.channel, self.number)
         return "\n".join(
             [
-                head + "i64 %first, i64 %last) noinline nounwind {",
+                f"define internal void @{name}({self.all.parameters}, i64 %first, i64 %last) noinline nounwind {{",
                 "entry:",
                 "  br label %bundle",
                 "bundle:",
                 "  %b = phi i64 [%first, %entry], [%b.next, %done]",
-                *(f"  {line}" for line in self.before),
-                "  br label %loop",
-                "loop:",
-                "  %t = phi i64 [0, %bundle], [%next, %loop]",
-                *(f"  {phis[e]} = phi {w.type} [{starts[e]}, %bundle], [{self.given[e]}, %loop]" for e in carried),
-                *(f"  {line}" for line in body),
-                "  br i1 %more, label %loop, label %done",
-                "done:",
-                *(f"  {line}" for line in after),
+                *lines,
                 "  %b.next = add i64 %b, 1",
                 "  %again = icmp ult i64 %b.next, %last",
                 "  br i1 %again, label %bundle, label %end",
@@ -88,6 +80,19 @@ class WaveLoop:
                 "}",
             ]
         )
+
+    def _bases(self) -> None:
+        """Where the bundle's own numbers begin."""
+        w = self.w
+        for what, at, width in (("angles", self.at.angles_at, self.at.angles), ("kept", self.at.kept_at, self.at.kept)):
+            size = self.shape.places * width[self.number] * w.align
+            offset = w.let(f"add i64 {w.let(f'mul i64 %b, {size}')}, {at[self.number] * w.bytes}")
+            w.do(f"%{what} = getelementptr i8, ptr %ws, i64 {offset}")
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one number of a place to the next."""
+        return self.w.align
 
     # -- what goes round
 
@@ -127,16 +132,20 @@ class WaveLoop:
             if n.op == "input":
                 speller.names[n.serial] = self._read(body.reads[n.args[1]], j)
             elif n.op in ("sin", "cos"):
-                speller.names[n.serial] = speller._library(n.op, [speller._value(n.args[0])])
+                speller.names[n.serial] = self._sine(speller, n)
             elif not speller.inline(n):
                 speller.names[n.serial] = speller._operation(n)
         values = [speller._value(x) if isinstance(x, Node) else w.immediate(x) for x in body.graph.outputs["y"]]
         self._write(body, values, j)
 
+    def _sine(self, speller: Speller, n: Node) -> str:
+        """Of an angle that waits for a neighbour."""
+        return speller._library(n.op, [speller._value(n.args[0])])
+
     def _row(self, what: str, j: int, width: int) -> str:
         """Where the numbers of this place lie."""
         w = self.w
-        offset = w.let(f"mul i64 {self._plus(self.turn, j)}, {width * w.align}")
+        offset = w.let(f"mul i64 {self._plus(self.turn, j)}, {width * self.stride}")
         return w.let(f"getelementptr i8, ptr %{what}, i64 {offset}", "p")
 
     def _read(self, x: Place, j: int) -> str:
@@ -147,13 +156,17 @@ class WaveLoop:
             slots = [self._number(f"child{x.child}", place) for place in self._places(j)]
             return self._gathered([self._handed(slot, x.element) for slot in slots])
         if x.kind == "kept":
-            return w.load(w.at(self.kept_here, x.element * w.align))
+            return w.load(w.at(self.kept_here, x.element * self.stride))
         if x.kind in ("sine", "cosine"):
             start = {"sine": 1, "cosine": 2}[x.kind] * self.at.room * w.bytes
-            return w.load(w.at(self.angles_here, start + x.element * w.align))
+            return w.load(w.at(self.angles_here, start + x.element * self.stride))
         if x.kind == "table":
             return self._gathered(self._constants(x.element, j))
         return self._gathered(self._elements(f"%in_{symbol(x.name)}", x.name, x.element, j))
+
+    def _turn(self, value: str, element: int) -> None:
+        """An angle, whose sine and cosine come later."""
+        self.w.store(value, self.w.at(self.angles_here, element * self.stride))
 
     def _write(self, body: Body, values: list[str], j: int) -> None:
         w, given = self.w, dict[int, str]()
@@ -164,9 +177,9 @@ class WaveLoop:
                 name = f"%out_{symbol(self.r.output[0])}"
                 self._scattered(value, self._elements(name, RESULT, x.element, j))
             elif x.kind == "kept":
-                w.store(value, w.at(self.kept_here, x.element * w.align))
+                w.store(value, w.at(self.kept_here, x.element * self.stride))
             else:
-                w.store(value, w.at(self.angles_here, x.element * w.align))
+                self._turn(value, x.element)
         self.given = given
         if given and self.forwards and self.r.cells[self.shape.cells[j]].children > 1 and self.shape.places > 1:
             slots = [self._number("slot", place) for place in self._places(j)]
@@ -205,8 +218,14 @@ class WaveLoop:
     def _number(self, table: str, at: str) -> str:
         """An element of a table of whole numbers."""
         w = self.w
-        place = w.let(f"getelementptr i32, ptr @{self.all.tag}_{table}, i64 {at}", "p")
+        place = w.let(f"getelementptr i32, ptr {self._whole_numbers(table)}, i64 {at}", "p")
         return w.let(f"sext i32 {w.let(f'load i32, ptr {place}, align 4')} to i64")
+
+    def _whole_numbers(self, table: str) -> str:
+        return f"@{self.all.tag}_{table}"
+
+    def _numbers(self, cell: int) -> str:
+        return f"@{self.all.tag}_table{cell}"
 
     def _handed(self, slot: str, element: int) -> str:
         w, width = self.w, len(self.at.field)
@@ -231,9 +250,8 @@ class WaveLoop:
         for row in self.known[key]:
             at = w.let(f"add i64 {row}, {w.let(f'mul i64 {self.round}, {each}')}")
             at = w.let(f"mul i64 {at}, {width}")
-            found.append(
-                w.let(f"getelementptr {w.element}, ptr @{self.all.tag}_table{cell}, i64 {self._plus(at, column)}", "p")
-            )
+            base = self._numbers(cell)
+            found.append(w.let(f"getelementptr {w.element}, ptr {base}, i64 {self._plus(at, column)}", "p"))
         return found
 
     def _elements(self, array: str, name: str, element: int, j: int) -> list[str]:

@@ -62,7 +62,8 @@ class Workspace:
         ends = ends[ends >= 0]
         self.slot = np.full(len(r.tree.parent) + 1, -1)  # the last for nobody
         self.slot[ends] = np.arange(len(ends))
-        self.size = at + len(ends) * len(self.field)
+        self.slots = len(ends)
+        self.size = at + self.slots * len(self.field)
         self.size += -self.size % 8
 
 
