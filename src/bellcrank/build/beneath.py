@@ -34,7 +34,7 @@ def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
     """Whether the tree beneath loops is called as recursions."""
     tree = mechanism.tree
     plain = not (tree.coupled or tree.springs or tree.flexible or mechanism.parameters)
-    if not (plain and by.name == "aba" and as_shipped(tree)):
+    if not (mechanism.loops and plain and by.name == "aba" and as_shipped(tree)):
         return False
     work, rows = estimate(by.name, "forward_dynamics", tree), analysis(mechanism).rank
     share = moved(tree)

@@ -169,7 +169,7 @@ def assembled(mechanism: Mechanism, request: Request) -> Graph:
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
     looped = mechanism.loops and request.quantity == "forward_dynamics"
-    beneath = [m for m in able if rolls_beneath(mechanism, m)] if looped else []
+    beneath = [m for m in able if looped and rolls_beneath(mechanism, m)]
     return [m for m in able if rolls(mechanism, request, m)] or beneath or able
 
 
@@ -180,10 +180,12 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Fo
         by = shared(mechanism, request, candidates(request.quantity, tree))
     else:
         by = [method(request.method, request.quantity, tree)]
-    equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, moved(tree), strict=True))
+    shares = moved(tree) if tree.loops else []
+    equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, shares, strict=True))
     passes = 1.0 + forecast.EQUATION * sum(equations)
     work = [passes * estimate(m.name, request.quantity, tree) for m in by]
-    rolled_up = calls and all(rolls(mechanism, request, m) or rolls_beneath(mechanism, m) for m in by)
+    beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
+    rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
     if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
         return forecast.shared(min(work), len(tree.links))
     return forecast.written_out(work)

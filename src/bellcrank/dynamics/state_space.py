@@ -7,12 +7,12 @@ O(n depth^2), span O(depth). Its inverse is L^-1 D^-1 L^-T, as sparse as the tre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, external
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, is_zero, step, total
+from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.motion import Force
 
 Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero columns j <= i
@@ -130,9 +130,16 @@ class MassInverse:
         reached = {a for i in c for a in self.W[i]}
         by_factors = sum(len(self.W[i]) for i in c) + sum(len(reached & row.keys()) for row in self.scaled)
         if by_factors >= len(c) * len(self.W):
-            return [total(row[i] * x for i, x in c.items()) for row in self.square]
-        y = {a: total(self.W[i][a] * x for i, x in c.items() if a in self.W[i]) for a in sorted(reached)}
-        return [total(w * y[a] for a, w in row.items() if a in y) for row in self.scaled]
+            return [_sum(row[i] * x for i, x in c.items()) for row in self.square]
+        y = {a: _sum(self.W[i][a] * x for i, x in c.items() if a in self.W[i]) for a in sorted(reached)}
+        return [_sum(w * y[a] for a, w in row.items() if a in y) for row in self.scaled]
+
+
+def _sum(terms: Iterable[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x in terms:
+        total = total + x
+    return total
 
 
 def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
