@@ -42,10 +42,15 @@ def as_shipped(tree: Tree) -> bool:
 
 def rolled(name: str, tree: Tree, method: str, quantity: str, inputs: dict[str, Shape]) -> Recursion:
     """The graph of a quantity, with a cell for each class of bodies."""
+    return rolled_by(name, tree, BODIES[method, quantity], quantity, inputs)
+
+
+def rolled_by(name: str, tree: Tree, body: Callable[..., Any], quantity: str, inputs: dict[str, Shape]) -> Recursion:
+    """The same of anything that is said for one body."""
     groups = classes(tree)
     arrangement = arranged(tree, groups)
     places = _places(tree, groups, arrangement, list(inputs))
-    tracing = _Tracing(tree, groups, BODIES[method, quantity], list(inputs), _neighbours(places, len(groups)))
+    tracing = _Tracing(tree, groups, body, list(inputs), _neighbours(places, len(groups)))
     return Recursion(
         name,
         inputs,
