@@ -26,6 +26,7 @@ NEUTRAL = {
         "misfits",
         "nodes",
         "parameters",
+        "plain_file",
         "plugins",
         "quoting",
         "tables",
