@@ -97,6 +97,8 @@ LONG = (
     "test_fijany1989_schedules.py::test_with_finer_grain_composite_bodies_win_on_both",
     "test_sliders.py::test_*[[]delta]",
     "test_sliders.py::test_*[[]stewart]",
+    "test_sliders.py::test_all_at_once_and_back[[]excavator_linkage]",
+    "test_sliders.py::test_all_at_once_and_back[[]puma600]",
     "test_cuda.py::test_a_plan_stays_within_the_multiprocessor[[]*-tree:63]",
     "test_cuda.py::test_a_team_assembles[[]float32]",
     "test_experiment_figures.py::test_there_is_a_page_with_all_plots_and_no_others[[]nikravesh-7]",
