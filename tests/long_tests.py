@@ -12,6 +12,7 @@ from functools import cache
 
 # By what they are called; a star where cases differ.
 LONG = (
+    "test_machine_pages_live.py::test_an_excavator_its_hole_and_its_heap",
     "test_schedule_page_live.py::test_thousands_of_tasks",
     "test_record_page_live.py::test_every_joint_type[[][!fr]*",
     "test_adjoint_loops.py::test_random_loops",
