@@ -48,7 +48,8 @@ class Element(ABC):
         for name in names:
             x = getattr(self, name)
             for one in x if isinstance(x, tuple | list) else (x,):
-                if known(one) and not (one > 0 if above_zero else one >= 0):
+                odd = one is None or isinstance(one, str)
+                if odd or (known(one) and not (one > 0 if above_zero else one >= 0)):
                     expected = "above zero" if above_zero else "zero or more"
                     raise InputError(f"{self._called}: {name} is {x!r}; expected {expected}.")
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
 from bellcrank.scalar import Scalar, clip, fabs, maximum, sqrt, where
@@ -40,9 +40,17 @@ class Touch:
 class Shape:
     def __post_init__(self) -> None:
         for name, x in vars(self).items():
-            for one in x if isinstance(x, tuple | list) else (x,):
-                if isinstance(one, int | float) and not one > 0.0:
-                    raise InputError(f"{type(self).__name__}: {name} is {x!r}; expected numbers above zero, in metres.")
+            if not _size(x):
+                raise InputError(
+                    f"{type(self).__name__}: {name} is {brief(x)}; expected numbers above zero, in metres."
+                )
+
+
+def _size(x: Any) -> bool:
+    """Whether it may be one: a number, or what stands for one in a trace."""
+    if x is None or isinstance(x, str | bool):
+        return False
+    return not isinstance(x, int | float | np.number) or 0.0 < x < np.inf
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,10 @@ class Terrain(Shape):
     """z = height(x, y) of its frame: any function, or `grid(...)` of heights."""
 
     height: Callable[[Scalar, Scalar], Scalar]
+
+    def __post_init__(self) -> None:
+        if not callable(self.height):
+            raise InputError(f"Terrain: height is {brief(self.height)}; expected a function of x and y, or grid(...).")
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,12 @@ class Capsule(Shape):
 @dataclass(frozen=True)
 class Box(Shape):
     size: tuple[Scalar, Scalar, Scalar]  # along x, y and z, from side to side
+
+    def __post_init__(self) -> None:
+        sides = tuple(self.size) if isinstance(self.size, tuple | list | np.ndarray) else ()
+        if len(sides) != 3 or not all(map(_size, sides)):
+            raise InputError(f"Box: size is {brief(self.size)}; expected three numbers above zero, in metres.")
+        object.__setattr__(self, "size", sides)
 
 
 @dataclass(frozen=True)
