@@ -11,7 +11,7 @@ import math
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, Union
+from typing import Any, NamedTuple, NoReturn, TypeAlias, Union
 
 import numpy as np
 
@@ -54,6 +54,15 @@ Table: TypeAlias = dict[str, dict[tuple[Any, ...], "Node"]]  # by operation, the
 ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
 
 
+class Alike(NamedTuple):
+    """A note on what a trace did for several columns (scalar.columnwise): found[k] is body(shared, columns[k])."""
+
+    body: Callable[..., Any]
+    shared: list[Value]
+    columns: list[list[Value]]
+    found: list[list[Value]]
+
+
 class Tape:
     """The nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
 
@@ -66,6 +75,7 @@ class Tape:
         self.taken_in: dict[Node, Value] = {}
         self.table: Table = defaultdict(dict)
         self.compares = False  # whether any of its nodes is a comparison
+        self.alike: list[Alike] = []
 
     def node(self, op: str, *args: Any) -> Node:
         same = self.table[op]
@@ -446,6 +456,20 @@ class Node:
         if isinstance(b, Jet):
             return Jet._atan2_(a, b)
         return _call("atan2", *_pair(a, b))
+
+    def _alike_(
+        self,
+        body: Callable[..., Any],
+        shared: Sequence[Any],
+        columns: Sequence[Sequence[Any]],
+        found: Sequence[Sequence[Any]],
+    ) -> None:
+        """Notes on the tape of a trace what was done for several columns."""
+        every = [*shared, *(x for row in (*columns, *found) for x in row)]
+        tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
+        if tape is not None and not any(isinstance(x, ABOVE) for x in every):
+            rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, found)]
+            tape.alike.append(Alike(body, rows[0][0], *rows[1:]))
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Any:
