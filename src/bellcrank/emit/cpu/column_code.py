@@ -1,14 +1,17 @@
 """Columns of a graph (graph/columns.py) as LLVM IR: a loop over the columns, and in it the graph of one.
 
-    void @name(ptr shared, ptr given, ptr x)                  results to the workspace
-    void @name(ptr shared, ptr given, ptr out, i64 stride)    or to an output, rows of states; one lane has no stride
+    void @name(ptr ws, ptr given, ptr x)                  results to the workspace
+    void @name(ptr ws, ptr given, ptr out, i64 stride)    or to an output, rows of states; one lane has no stride
 
+Numbers that all columns share are read where they lie in the caller's workspace.
 Elements are as wide as the lanes, and matrices lie row by row. A state that is computed alone has its columns in the
 lanes of vectors. Some columns or vectors go abreast, so that a shared number is fetched once for all of them; the last
 ones are moved back so that they end with the last column, and what they share with others is computed twice.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -33,18 +36,20 @@ class ColumnCode:
         self.step = width if alone else 1  # columns in a vector
         self.abreast = max(1, min(VECTORS if alone else STATES, graph.number // self.step))
         self.element = self.w.bytes * lanes
+        self.slots: Sequence[int] = ()
         self.block = min(graph.number, self.step * self.abreast)
         self.last = graph.number - self.block
         self.run = to.run([*range(0, self.last, self.block), self.last], self.block) if to is not None else self.block
 
-    def text(self) -> str:
+    def text(self, slots: Sequence[int]) -> str:
+        """slots: of the shared numbers, in the workspace."""
         w = self.w
-        w.lines = []
+        w.lines, self.slots = [], slots
         starts = self._starts()
         self._body(starts)
         stride = ", i64 %stride" if self.to is not None and self.lanes > 1 else ""
         lines = [
-            f"define internal void @{self.name}(ptr noalias %shared, ptr noalias %given, ptr noalias %x{stride}) "
+            f"define internal void @{self.name}(ptr %ws, ptr noalias %given, ptr noalias %x{stride}) "
             f"noinline nounwind{f' alignstack({w.align})' if w.align > 16 else ''} {{",
             "entry:",
             "  br label %loop",
@@ -114,7 +119,7 @@ class ColumnCode:
                 s.names[n.serial] = self.w.load(self.w.at("%from", place), align=self.w.bytes)
 
     def _shared(self, i: int) -> str:
-        w, at = self.w, self.w.at("%shared", i * self.element)
+        w, at = self.w, self.w.at("%ws", self.slots[i] * self.element)
         if self.step == 1:
             return w.load(at, align=w.bytes)
         one = w.let(f"insertelement {w.type} poison, {w.element} {w.load(at, w.element, w.bytes)}, i64 0")
@@ -170,4 +175,4 @@ def calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") ->
         n.serial: ColumnCode(n.args[0], to.get(n.serial), f"{prefix}columns{k}", lanes, width, dtype)
         for k, n in enumerate(n for n in graph.nodes if n.op == "call")
     }
-    return ColumnCalls({s: m.name for s, m in made.items()}, to, [m.text() for m in made.values()])
+    return ColumnCalls(made, to)

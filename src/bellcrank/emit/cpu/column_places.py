@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -34,13 +35,21 @@ class Places:
         return {r + c for r in self.rows for c in self.columns}
 
 
+class Code(Protocol):
+    """The function of a loop: see column_code.py."""
+
+    name: str
+
+    def text(self, slots: Sequence[int]) -> str:
+        """Where the shared numbers lie in the workspace of the caller is known when that has been spelled."""
+
+
 @dataclass(frozen=True)
 class ColumnCalls:
     """The loops that a graph calls, by the serial numbers of its calls."""
 
-    names: Mapping[int, str]  # of their functions
+    codes: Mapping[int, Code]
     places: Mapping[int, Places]  # where they write what they give, if that is an output
-    texts: list[str]
 
     @property
     def written(self) -> dict[str, set[int]]:
@@ -51,7 +60,7 @@ class ColumnCalls:
         return found
 
 
-NO_COLUMNS = ColumnCalls({}, {}, [])
+NO_COLUMNS = ColumnCalls({}, {})
 
 
 def places(graph: Graph) -> dict[int, Places]:

@@ -38,8 +38,8 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
 
     if isinstance(graph, Recursion) or graph.calls or strip_code.stripped(graph, LARGE) is not None:
         return rolled_module.source(graph, width, dtype)
-    state, single = _alone(graph, width, dtype, chunk)
-    block, abreast = _abreast(graph, width, dtype, chunk, len(state.pieces) == 1)
+    state = _alone(graph, width, dtype, chunk)
+    block = _abreast(graph, width, dtype, chunk, len(state.pieces) == 1)
     cut = len(block.pieces) > 1
     functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
     loops = groups(graph, block) if cut else [many(graph, block)]
@@ -47,10 +47,10 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
         *library(state.w),
-        *single,
-        *abreast,
         state.function("state"),
         functions,
+        *state.loops,
+        *block.loops,
         one(graph, state),
         *loops,
         block.w.pooled(),
@@ -59,23 +59,23 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
     return "\n".join(parts)
 
 
-def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> tuple[Speller, list[str]]:
-    """The speller of a state that is computed alone, and the functions that it calls."""
+def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> Speller:
+    """Of a state that is computed alone."""
     graph = condensed(graph, SPARED)
     calls = column_code.calls(graph, 1, width, dtype)
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
-    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls), calls.texts
+    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls)
 
 
-def _abreast(graph: Graph, width: int, dtype: str, chunk: int, small: bool) -> tuple[Speller, list[str]]:
-    """The same of a block of states."""
+def _abreast(graph: Graph, width: int, dtype: str, chunk: int, small: bool) -> Speller:
+    """Of a block of states."""
     graph = condensed(graph, SPARED_ABREAST)
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
-        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first), []
+        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
     calls = column_code.calls(graph, width, width, dtype, "block_")
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
-    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls), calls.texts
+    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls)
 
 
 def writable() -> str:

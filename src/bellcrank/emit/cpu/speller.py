@@ -66,6 +66,7 @@ class Speller:
         self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
         self.called, self.columns = called, columns
+        self.loops: list[str] = []  # the functions of columns, once they are called
         below = max((size for _, size in called.values()), default=0) if called else 0
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
         self.letters = 0, 0  # where arguments and results of calls lie
@@ -330,17 +331,21 @@ done:
             self.names[n.serial] = self.w.load(self._slot(start + sum(inputs) + n.args[1]))
 
     def _columns(self, call: Node, results: Sequence[Node]) -> None:
-        """Arguments to the workspace; results to the outputs, or they stay where they are put until they are used."""
+        """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
+        where they are put until they are used.
+        """
         function, *values = call.args
-        name, to = self.columns.names[call.serial], self.columns.places.get(call.serial)
+        code, to = self.columns.codes[call.serial], self.columns.places.get(call.serial)
         shared, given = (math.prod(shape) for shape in function.inputs.values())
+        self._keep([x for x in values[:shared] if x.serial not in self.slots])
+        self.loops.append(code.text([self.slots[x.serial] for x in values[:shared]]))
         start, room = self.letters
-        if room < shared + given + self.trig_width:  # a vector may reach beyond the last column
-            start, room = self.size, shared + given + self.trig_width
+        if room < given + self.trig_width:  # a vector may reach beyond the last column
+            start, room = self.size, given + self.trig_width
             self.letters, self.size = (start, room), self.size + room
-        for i, x in enumerate(values):
+        for i, x in enumerate(values[shared:]):
             self.w.store(self._value(x), self._slot(start + i))
-        arguments = f"ptr {self._slot(start)}, ptr {self._slot(start + shared)}"
+        arguments, name = f"ptr %ws, ptr {self._slot(start)}", code.name
         if to is not None:
             out = f"out_{symbol(to.array)}"
             stride = f", i64 %stride_{out}" if self.w.lanes > 1 else ""
