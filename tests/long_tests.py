@@ -97,6 +97,8 @@ LONG = (
     "test_fijany1989_schedules.py::test_with_finer_grain_composite_bodies_win_on_both",
     "test_sliders.py::test_*[[]delta]",
     "test_sliders.py::test_*[[]stewart]",
+    "test_sliders.py::test_all_at_once_and_back[[]excavator_linkage]",
+    "test_sliders.py::test_all_at_once_and_back[[]puma600]",
     "test_cuda.py::test_a_plan_stays_within_the_multiprocessor[[]*-tree:63]",
     "test_cuda.py::test_a_team_assembles[[]float32]",
     "test_experiment_figures.py::test_there_is_a_page_with_all_plots_and_no_others[[]nikravesh-7]",
@@ -148,6 +150,7 @@ LONG = (
     "test_segmented.py::test_two_cores_share_a_state",
     "test_dca.py::test_long_chains[[][ap]*",
     "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",
+    "test_machine_pages_live.py::test_an_excavator_its_hole_and_its_heap",
 )
 
 

@@ -28,6 +28,7 @@ NEUTRAL = {
         "nodes",
         "parameters",
         "patience",
+        "plain_file",
         "plugins",
         "quoting",
         "room",

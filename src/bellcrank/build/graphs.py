@@ -154,10 +154,14 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
+def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
+    """Whether it is divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
+    asked = by.name == "dca" and request.quantity == "forward_dynamics"
+    return asked and rolls(mechanism, request, METHODS["aba"])
+
+
 def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
-    """Divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
-    if request.quantity != "forward_dynamics" or not rolls(mechanism, request, METHODS["aba"]):
-        return None
+    """Divide and conquer with segments whose code is shared, where there are any."""
     inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
     return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
 
@@ -180,7 +184,9 @@ def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Fo
     equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, shares, strict=True))
     passes = 1.0 + forecast.EQUATION * sum(equations)
     work = [passes * estimate(m.name, request.quantity, tree) for m in by]
-    if calls and all(rolls(mechanism, request, m) or (tree.loops and rolls_beneath(mechanism, m)) for m in by):
+    beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
+    rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
+    if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
         return forecast.shared(min(work), len(tree.links))
     return forecast.written_out(work)
 
@@ -192,7 +198,7 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
         return rolled(name, mechanism.tree, by.name, q.name, inputs)
-    if by.name == "dca" and (cut := assembled(mechanism, request)) is not None:
+    if divides(mechanism, request, by) and (cut := assembled(mechanism, request)) is not None:
         return cut
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
