@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bellcrank.record.terrain import terrain
 
 import bellcrank as bc
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.record import Column, Record, state_columns
+from bellcrank.record.dug_ground import dug_ground
 from bellcrank.view.machine_looks import LOOKS, look_of, script
 from chromium import launched, opening, settled
 
@@ -57,7 +57,7 @@ def test_an_excavator_its_hole_and_its_heap(shown: Any) -> None:
     columns["payload"] = Column("payload", "kg", np.array([0.0, 1500.0, 1500.0]))
     first = 48 * 105 + 82  # ahead of it
     changed = {first + 105 * j + k: -0.5 if k < 4 else 0.6 for j in range(8) for k in range(8)}
-    ground = terrain(0.0, 0.2, np.zeros((105, 105)), [(0.9, changed)])
+    ground = dug_ground(0.0, 0.2, np.zeros((105, 105)), [(0.9, changed)])
     page = shown(Record(columns, mechanism=m).noting({"ground": ground.plain}))
     assert page.is_hidden("#stage")
     before = picture(page)

@@ -21,9 +21,7 @@ MANY, ALIKE = 64, 4  # bodies from which on alike ones share their code, and how
 WHAT = "the force on every body"
 
 
-def checked(mechanism: Mechanism, law: Any) -> Field | None:
-    if law is None:
-        return None
+def checked(mechanism: Mechanism, law: Any) -> Field:
     if not callable(law):
         raise InputError(f"everywhere is {law!r}; expected a function of (place, velocity, mass) that gives a force.")
     if mechanism.tree.flexible:

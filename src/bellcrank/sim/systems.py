@@ -313,7 +313,8 @@ def system(
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
     between_frames = between.checked(mechanism, elements) if elements else ()
     moved = checked_motions(mechanism, motions) if motions else {}
-    made = System(mechanism, *parts, between_frames, moved, checked_field(mechanism, everywhere))
+    law = checked_field(mechanism, everywhere) if everywhere is not None else None
+    made = System(mechanism, *parts, between_frames, moved, law)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))

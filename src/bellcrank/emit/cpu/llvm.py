@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.emit.cpu import column_code, sincos
+from bellcrank.emit.cpu.column_places import NO_COLUMNS
 from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
@@ -64,19 +65,19 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
 
 def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> Speller:
     """Of a state that is computed alone."""
-    graph = condensed(graph, SPARED)
-    calls = column_code.calls(graph, 1, width, dtype)
+    graph = condensed(graph, SPARED) if graph.tape.alike else graph
+    calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
     return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls)
 
 
 def _abreast(graph: Graph, width: int, dtype: str, chunk: int, small: bool) -> Speller:
     """Of a block of states."""
-    graph = condensed(graph, SPARED_ABREAST)
+    graph = condensed(graph, SPARED_ABREAST) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
         return Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
-    calls = column_code.calls(graph, width, width, dtype, "block_")
+    calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
     return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls)
 
