@@ -70,6 +70,9 @@ def test_a_potential_keeps_the_energy() -> None:
     places = [T[:, :3, 3] + T[:, :3, :3] @ np.asarray(b.com) for T, b in zip(where, m.bodies, strict=True)]
     whole = run["energy"] + 1.5 * sum((p**2).sum(axis=1) for p in places)
     assert np.ptp(whole) < 1e-6 * np.ptp(run["kinetic_energy"])
+    assert run.residuals()["energy"] < 1e-6  # what it does is in the record, as "external"
+    with pytest.raises(InputError, match="a force acted on every body"):
+        run.loads()
     pulled = bc.system(m, everywhere=lambda p, v, m: [0.0, 0.0, -9.81 * m])
     heavier = bc.simulate(pulled, seconds=0.2, q0=q0, step=1e-3)
     want = bc.simulate(replace(m, gravity=(0.0, 0.0, -19.62)), seconds=0.2, q0=q0, step=1e-3)

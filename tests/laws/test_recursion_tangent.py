@@ -60,6 +60,25 @@ def test_only_some_inputs_move_and_machine_code_agrees() -> None:
     assert np.abs(y - r.evaluate(q=q, v=v)["bias"]).max() < 1e-9 * np.abs(y).max()
 
 
+def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as those that are written out, for a state and for a batch."""
+    for name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+        small, large = bc.zoo.chain(6), bc.zoo.chain(6)
+        given = small.random(3, (2,))
+        want = getattr(small, name)(*given)
+        with monkeypatch.context() as m:
+            m.setattr(graphs, "MOST_STRAIGHT", 1)
+            m.setattr(graphs, "ALIKE", 0)
+            found = getattr(large, name)(*given)
+            assert "differentiated" in getattr(large, name).__code__.co_name
+            with pytest.raises(bc.InputError, match="expected q, v"):
+                getattr(large, name)(given[0])
+        assert found._fields == want._fields
+        for a, b in zip(found, want, strict=True):
+            assert a.shape == b.shape
+            assert np.abs(a - b).max() < 1e-9 * np.abs(b).max()
+
+
 def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
     """Of each class once: the graph of its derivative has no more parts than that of a hundred."""
     parts = []

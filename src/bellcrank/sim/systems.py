@@ -170,7 +170,11 @@ class System:
         """What acts from outside: on each element of v, and as wrenches on frames."""
         q, v, _ = self.split(y)
         acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
-        return torques(self.mechanism, acts, list(q)), acts
+        found = torques(self.mechanism, acts, list(q))
+        if self.everywhere is not None:
+            more = acting_everywhere(self.mechanism, self.everywhere, q, v)
+            found = [a + b for a, b in zip(found, more, strict=True)]
+        return found, acts
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -213,9 +217,8 @@ class System:
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
         """Drives, what acts from outside and elements together: the forces that accelerate."""
-        more = [self.outside(t, y)[0]] if self.wrenches else []
+        more = [self.outside(t, y)[0]] if self.wrenches or self.everywhere else []
         more += [self.summed(self.acts(t, y))] if self.elements else []
-        more += [acting_everywhere(self.mechanism, self.everywhere, *self.split(y)[:2])] if self.everywhere else []
         total = list(tau)
         for forces in more:
             total = [a + b for a, b in zip(total, forces, strict=True)]
