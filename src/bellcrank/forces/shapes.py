@@ -50,7 +50,7 @@ def _size(x: Any) -> bool:
     """Whether it may be one: a number, or what stands for one in a trace."""
     if x is None or isinstance(x, str | bool):
         return False
-    return not isinstance(x, int | float | np.number) or 0.0 < x < np.inf
+    return not isinstance(x, int | float | np.number) or bool(0.0 < x < np.inf)
 
 
 @dataclass(frozen=True)
