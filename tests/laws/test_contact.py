@@ -273,7 +273,7 @@ def test_a_stiffness_that_a_step_cannot_follow() -> None:
         (lambda: Sphere("a"), "Sphere: radius is 'a'"),  # type: ignore[arg-type]
         (lambda: Sphere(None), "Sphere: radius is None"),  # type: ignore[arg-type]
         (lambda: Capsule(0.1, -1.0), "Capsule: length is -1"),
-        (lambda: Box((1.0, 2.0)), "Box: size is .*three numbers"),  # type: ignore[arg-type]
+        (lambda: Box((1.0, 2.0)), "Box: size is .*three lengths"),  # type: ignore[arg-type]
         (lambda: Box(3.0), "Box: size is 3"),  # type: ignore[arg-type]
         (lambda: Box((1.0, math.nan, 1.0)), "Box: size is"),
         (lambda: Terrain(3.0), "Terrain: height is 3.0; expected a function"),  # type: ignore[arg-type]
@@ -284,7 +284,3 @@ def test_a_stiffness_that_a_step_cannot_follow() -> None:
 def test_sizes_and_numbers_that_cannot_be(make: Any, words: str) -> None:
     with pytest.raises(bc.InputError, match=words):
         make()
-
-
-def test_a_box_may_come_as_an_array() -> None:
-    assert Box(np.array([1.0, 2.0, 3.0])) == Box((1.0, 2.0, 3.0))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns
-from bellcrank.record.terrain import terrain
+from bellcrank.record.dug_ground import dug_ground
 from bellcrank.structures.beam import Beam
 from chromium import launched, opening, settled
 from page_measures import contrasts
@@ -340,7 +340,7 @@ def test_names_stay_names(shown: Any) -> None:
 def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> None:
     """The hole of the time that is shown: there at the end, gone at the beginning, there again."""
     first = np.zeros((21, 21))
-    hole = terrain(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
+    hole = dug_ground(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
     page = shown(run.noting({"ground": hole.plain}))
     page.evaluate("seek(END)")
     until(page, "drawn.ground > 8")

@@ -54,6 +54,7 @@ export interface Welcome {
   sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[]; gauges: Gauge[];
   handle: string; // the frame that is led, or nothing
   tunes: Tune[]; soils: string[]; tasks: string[];
+  formats: string[]; // of records that are saved
   patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
   look: string; ground: number | null; trace: [string, Vec3] | null; tool: Tool | null; pilots: string[];

@@ -7,8 +7,9 @@ gets what the ground hands over, and whatever two bodies hand to one class diffe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from bellcrank.graph.recursion import Recursion, Run
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
 Array = np.ndarray[Any, Any]
@@ -42,18 +44,43 @@ def as_shipped(tree: Tree) -> bool:
 
 def rolled(name: str, tree: Tree, method: str, quantity: str, inputs: dict[str, Shape]) -> Recursion:
     """The graph of a quantity, with a cell for each class of bodies."""
+    return rolled_by(name, tree, BODIES[method, quantity], quantity, inputs)
+
+
+def rolled_by(name: str, tree: Tree, body: Callable[..., Any], quantity: str, inputs: dict[str, Shape]) -> Recursion:
+    """The same of anything that is said for one body."""
     groups = classes(tree)
     arrangement = arranged(tree, groups)
     places = _places(tree, groups, arrangement, list(inputs))
-    tracing = _Tracing(tree, groups, BODIES[method, quantity], list(inputs), _neighbours(places, len(groups)))
-    return Recursion(
-        name,
-        inputs,
-        (quantity, tree.nv),
-        tracing.cells(),
-        [g.table for g in _sorted(groups, arrangement.order)],
-        places,
-    )
+    parts = [part(g, list(inputs), partial(body, g.link, tree.gravity)) for g in groups]
+    tables = [g.table for g in _sorted(groups, arrangement.order)]
+    return Recursion(name, inputs, (quantity, tree.nv), traced(parts, places, list(inputs)), tables, places)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One class, as tracing sees it. start: its generator, from its elements of the inputs; sizes: how many those are.
+    names: of the columns of its table.
+    """
+
+    start: Callable[..., Any]
+    label: str
+    name: str
+    sizes: Mapping[str, int]
+    names: Sequence[str]
+    on_ground: bool
+    children: int
+
+
+def part(g: Alike, inputs: Sequence[str], start: Callable[..., Any]) -> Part:
+    sizes = {x: len(g.link.q_index if x in POSITIONS else g.link.v_index) for x in inputs}
+    label = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
+    return Part(start, label, g.link.name, sizes, g.names, g.on_ground, g.children)
+
+
+def traced(parts: Sequence[Part], places: Places, inputs: Sequence[str]) -> list[Cell]:
+    """A cell for every class."""
+    return _Tracing(parts, inputs, _neighbours(places, len(parts))).cells()
 
 
 def _sorted(groups: Sequence[Alike], order: Array) -> list[Alike]:
@@ -79,8 +106,8 @@ def _places(tree: Tree, groups: Sequence[Alike], arrangement: Arrangement, input
         if up >= 0:
             children[up, count[up]] = i
             count[up] += 1
-    elements = {x: _elements([link.q_index if x in POSITIONS else link.v_index for link in links]) for x in inputs}
-    elements[RESULT] = _elements([link.v_index for link in links])
+    found = {x: elements([link.q_index if x in POSITIONS else link.v_index for link in links]) for x in inputs}
+    found[RESULT] = elements([link.v_index for link in links])
     of = np.empty(n, int)
     for k, g in enumerate(groups):
         of[rank[g.members]] = k
@@ -92,10 +119,10 @@ def _places(tree: Tree, groups: Sequence[Alike], arrangement: Arrangement, input
         for k in cells:
             done[k] += (end - begin) // period
         made.append(Run(tuple(cells), begin, end, tuple(rows)))
-    return Places(parent, children, elements, tuple(made), arrangement.chained)
+    return Places(parent, children, found, tuple(made), arrangement.chained)
 
 
-def _elements(indices: Sequence[tuple[int, ...]]) -> Array:
+def elements(indices: Sequence[tuple[int, ...]]) -> Array:
     found = np.full((len(indices), max(1, *map(len, indices))), -1)
     for i, mine in enumerate(indices):
         found[i, : len(mine)] = mine
@@ -118,19 +145,10 @@ def _neighbours(places: Places, groups: int) -> list[set[tuple[int, int]]]:
 class _Tracing:
     """Runs the body of every class on symbols, channel by channel."""
 
-    def __init__(
-        self,
-        tree: Tree,
-        groups: Sequence[Alike],
-        body: Callable[..., Any],
-        inputs: Sequence[str],
-        children: Sequence[set[tuple[int, int]]],
-    ) -> None:
-        self.tree, self.groups, self.body, self.names, self.children = tree, groups, body, inputs, children
-        self.tapes = [Tape(g.names) for g in groups]
-        self.shapes = [
-            {x: (len(g.link.q_index if x in POSITIONS else g.link.v_index),) for x in inputs} for g in groups
-        ]
+    def __init__(self, groups: Sequence[Part], inputs: Sequence[str], children: Sequence[set[tuple[int, int]]]) -> None:
+        self.groups, self.names, self.children = groups, inputs, children
+        self.tapes = [Tape(list(g.names)) for g in groups]
+        self.shapes = [{x: (g.sizes[x],) for x in inputs} for g in groups]
         self.symbols = [
             {x: tape.inputs(x, shape) for x, shape in shapes.items()}
             for tape, shapes in zip(self.tapes, self.shapes, strict=True)
@@ -150,8 +168,7 @@ class _Tracing:
 
     def _start(self, k: int) -> Any:
         step("")
-        link = self.groups[k].link
-        return self.body(link, self.tree.gravity, *(list(x) for x in self.symbols[k].values()))
+        return self.groups[k].start(*(list(x) for x in self.symbols[k].values()))
 
     def _asked(self, k: int) -> FromParent | FromChildren | None:
         """What the body asks for after all it has received."""
@@ -239,14 +256,13 @@ class _Tracing:
         outputs = {handed(i): _array(list(_leaves(x))) for i, x in enumerate(given)} | {RESULT: _array(list(result))}
         tape = self.tapes[k]
         outputs = {key: _array([tape.value(x) for x in array]) for key, array in outputs.items()}
-        cell = Cell(Graph(g.link.name, {}, {}, tape), tuple(self.outwards), g.children, g.on_ground)
+        cell = Cell(Graph(g.name, {}, {}, tape), tuple(self.outwards), g.children, g.on_ground)
         inputs: dict[str, Shape] = dict(self.shapes[k])
         for i, width in enumerate(self.widths):
             inputs |= dict.fromkeys(cell.sources(i), (width,))
         if g.names:
             inputs["p"] = (len(g.names),)
-        name = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
-        return Cell(Graph(name, inputs, outputs, tape), cell.outwards, g.children, g.on_ground)
+        return Cell(Graph(g.label, inputs, outputs, tape), cell.outwards, g.children, g.on_ground)
 
 
 def _joined(a: Any, b: Any) -> Any:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from bellcrank import patience  # not its function: shipped.py looks at all that modules of build/ have
 from bellcrank.emit import cache as store
 from bellcrank.emit.target import About, Extend, Signature, Target
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -38,12 +39,14 @@ class Job:
 
 def built(job: Job, on: Target) -> Kernel:
     """The Kernel of a job: what an earlier process made, or compiled now."""
-    made = cache(job.graph)
+    made = cache(lambda: fitted(*job.graph(), on))
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     if facts is None:
-        method, graph = made()
-        facts, code, cached = on.compile(graph)
+        with patience.said(f"tracing {job.name}"):
+            method, graph = made()
+        with patience.said(f"compiling {graph.name}"):
+            facts, code, cached = on.compile(graph)
         facts |= {
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},
@@ -63,6 +66,13 @@ def built(job: Job, on: Target) -> Kernel:
     )
     made_of_it: Kernel = on.load(code, facts, about)
     return made_of_it
+
+
+def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
+    """A graph that can be cut into segments (build/segmented.py), in as many as the target has use for."""
+    if isinstance(graph, Recursion) and graph.recut is not None and (cut := getattr(on, "segments", None)):
+        return method, graph.recut(*cut)
+    return method, graph
 
 
 def _recalled(index: str, on: Target) -> tuple[dict[str, Any] | None, Any, bool]:

@@ -196,7 +196,7 @@ class Session:
         self.drive.stop()
         made.slow(self.slowness)
         made.input(self.levers)
-        made.tune(self.tuned)
+        made.tune(self.tuned, check=False)  # it is in force already
         self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
         if self.ground is not None:
             self.ground.begin()
@@ -249,6 +249,7 @@ class Session:
             "pilots": list(m.pilots),
             **self.site.offered(),
             "handle": tool(m),
+            "formats": ["csv", "npz", "parquet"],
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
 
@@ -284,15 +285,15 @@ class Session:
             index = [b.name for b in m.bodies].index(self.machine.trace[0])
             pose = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: m.nq]))[index].reshape(3, 4)
             if np.isfinite(pose).all():
-                self.tune(self.digger.look(shot.t, pose))
+                self.tune(self.digger.look(shot.t, pose), check=False)  # made by the ground itself, many times a second
             return self.digger.ground.news()
 
-    def tune(self, values: Mapping[str, float]) -> None:
+    def tune(self, values: Mapping[str, float], check: bool = True) -> None:
         """Parameters from now on: only what is another number than before goes to the drive."""
         new = {name: x for name, x in values.items() if self.tuned.get(name) != x}
         if new:
-            self.tuned |= new
-            self.drive.tune(new)
+            self.drive.tune(new, check=check)
+            self.tuned |= new  # what the drive refuses is not in force
 
     def piloted(self) -> None:
         """Lets the program at the levers move them."""

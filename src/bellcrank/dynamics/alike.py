@@ -50,15 +50,18 @@ class Alike:
         return [f"k{i}" for i in range(self.table.shape[1])]
 
 
-def classes(tree: Tree) -> list[Alike]:
-    """Every link in one of them. The numbers of a class are those of its members, and of nobody else."""
+def classes(tree: Tree, apart: Sequence[Any] | None = None) -> list[Alike]:
+    """Every link in one of them. The numbers of a class are those of its members, and of nobody else. apart: what keeps
+    links apart beside their own equations, unless it is the ground and how many children they have.
+    """
     numbers = [_numbers(link) for link in tree.links]
     children = np.zeros(len(tree.links), int)
     for link in tree.links:
         if link.parent >= 0:
             children[link.parent] += 1
-    keys = [
-        (type(link.kind), *shape, _pattern(values), link.parent < 0, int(children[i]))
+    apart = apart or [(link.parent < 0, int(children[i])) for i, link in enumerate(tree.links)]
+    keys: list[Any] = [
+        (type(link.kind), *shape, _pattern(values), apart[i])
         for i, (link, (shape, values)) in enumerate(zip(tree.links, numbers, strict=True))
     ]
     groups = _grouped(keys)
@@ -67,7 +70,7 @@ def classes(tree: Tree) -> list[Alike]:
             for i in members if len(members) < FEW else ():
                 values = _in_full(tree.links[i], numbers[i])
                 numbers[i] = PLACED, values
-                keys[i] = (type(tree.links[i].kind), "in full", tree.links[i].parent < 0, int(children[i]))
+                keys[i] = (type(tree.links[i].kind), "in full", apart[i])
         groups = _grouped(keys)
     return [_alike(tree.links, members, numbers, int(children[members[0]])) for members in groups.values()]
 
@@ -177,7 +180,7 @@ def arranged(tree: Tree, groups: Sequence[Alike]) -> Arrangement:
     along, across, depth = _along(parent), _across(parent, of), _depth(parent)
     hangs = np.zeros(len(parent), bool)
     hangs[1:] = parent[along[1:]] == along[:-1]
-    branches = _periodic(of[along].tolist(), np.flatnonzero(~hangs).tolist())
+    branches = periodic(of[along].tolist(), np.flatnonzero(~hangs).tolist())
     level = np.ones(len(parent), bool)
     level[1:] = (of[across[1:]] != of[across[:-1]]) | (depth[across[1:]] != depth[across[:-1]])
     begins = np.flatnonzero(level).tolist()
@@ -186,7 +189,7 @@ def arranged(tree: Tree, groups: Sequence[Alike]) -> Arrangement:
     return Arrangement(along if chained else across, chained, branches if chained else levels)
 
 
-def _periodic(of: Sequence[int], starts: Sequence[int]) -> list[tuple[int, int, int]]:
+def periodic(of: Sequence[int], starts: Sequence[int]) -> list[tuple[int, int, int]]:
     """Stretches of a sequence that repeat, by the period that covers most; starts: where one cannot go on."""
     found = []
     for begin, end in zip(starts, [*starts[1:], len(of)], strict=True):

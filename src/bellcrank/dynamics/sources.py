@@ -13,6 +13,8 @@ SOURCES: dict[str, str] = {
     "symbols for rigid-body systems. Journal of Computational and Nonlinear Dynamics 16(9), 091004, 2021.",
     "featherstone1983": "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
     "The International Journal of Robotics Research 2(1), 13-30, 1983.",
+    "featherstone1999": "R. Featherstone. A divide-and-conquer articulated-body algorithm for parallel O(log(n)) "
+    "calculation of rigid-body dynamics. The International Journal of Robotics Research 18(9), 867-892, 1999.",
     "featherstone2008": "R. Featherstone. Rigid Body Dynamics Algorithms. Springer, 2008.",
     "fijany1989": "A. Fijany. Serial and parallel computation of Kane's equations for multibody dynamics. "
     "Jet Propulsion Laboratory, California Institute of Technology, 1989.",

@@ -8,7 +8,7 @@ for each operation: `cells` are few, and `cell_of` says which of them each place
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,8 +19,11 @@ from bellcrank.errors import InputError
 from bellcrank.graph import recursion_span
 from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed
 from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
-from bellcrank.nodes.node import COMPUTED, PARAMETERS, Node, Tape, ordered
+from bellcrank.graph.numbers import checked
+from bellcrank.nodes.evaluation import COMPUTED, ordered
+from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
+from bellcrank.nodes.tape import PARAMETERS, Tape
 
 MOST_WRITTEN = 5_000_000  # operations that are written out one by one
 
@@ -73,15 +76,20 @@ class Recursion(Graph):
         cells: Sequence[Cell],
         tables: Sequence[Array],
         tree: Tree,
+        abreast: bool = False,
     ) -> None:
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
-        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree)
+        self.__dict__.update(
+            output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast, recut=None
+        )
 
     output: tuple[str, int]
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
     tree: Tree
+    abreast: bool  # whether many of its runs are alike and wait for each other not: they go side by side (waves.py)
+    recut: Callable[..., Recursion] | None  # the same in fewer runs: so many of a row at most, if there may be many
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -145,7 +153,7 @@ class Recursion(Graph):
     # -- the definition
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
-        arrays = self._check(values)
+        arrays = checked(self.name, self.inputs, values)
         batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
         state = _State(self, {k: np.broadcast_to(a, (*batch, a.shape[-1])) for k, a in arrays.items()}, batch)
         for run in self.tree.runs:

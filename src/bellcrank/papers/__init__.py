@@ -29,6 +29,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "fijany1989", FIJANY, "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany.arrays"
         ),
+        Experiment("depth", FIJANY, "4", "O(log n) on paper, and what one GPU makes of it", "depth"),
         Experiment("wong1991", WONG, "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.tables"),
         Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma"),
         Experiment("wong-3.5.2", WONG, "3.5.2", "Human torso, open-loop inverse dynamics", "wong.torso"),

@@ -10,24 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
+from bellcrank.dynamics.field import Field
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.given import possible
 from bellcrank.parameters import Parameters
+from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
 from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.everywhere import checked as checked_field
+from bellcrank.sim.everywhere import everywhere as acting_everywhere
+from bellcrank.sim.given_parts import possible_parts
 from bellcrank.sim.motions import Motion
 from bellcrank.sim.motions import checked as checked_motions
 from bellcrank.sim.motions import unit as unit_of
 from bellcrank.sim.named_vector import Named
-from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
 from bellcrank.sim.wrenches import Wrench, acting, torques
@@ -55,6 +60,7 @@ class System:
     sampled: tuple[Sampled, ...] = ()
     elements: tuple[Element, ...] = ()  # between frames, or between joints
     motions: Mapping[str, Motion] = field(default_factory=dict)  # prescribed, by joint or FRAME.x
+    everywhere: Field | None = None  # what acts on every body alike
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -70,7 +76,17 @@ class System:
             tuple(self.motions.values()),
             self.free,
         )
-        return Parameters(*parts, *more, judge=partial(possible, m))
+        return Parameters(*parts, *more, judge=self._judge)
+
+    def _judge(self, names: Sequence[str], p: Any, where: str) -> None:
+        """An error where values of free numbers make a body, a joint or a part that cannot be."""
+        possible(self.mechanism, names, p, where)
+        possible_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
+
+    @property
+    def rigid(self) -> bool:
+        """Whether it is rigid bodies on joints, with nothing else in it that steps could be too long for."""
+        return not (self.elements or self.motions or self.mechanism.flexible or self.mechanism.outlines)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -199,6 +215,7 @@ class System:
         """Drives, what acts from outside and elements together: the forces that accelerate."""
         more = [self.outside(t, y)[0]] if self.wrenches else []
         more += [self.summed(self.acts(t, y))] if self.elements else []
+        more += [acting_everywhere(self.mechanism, self.everywhere, *self.split(y)[:2])] if self.everywhere else []
         total = list(tau)
         for forces in more:
             total = [a + b for a, b in zip(total, forces, strict=True)]
@@ -236,6 +253,7 @@ def _called(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+@explained
 def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
@@ -248,6 +266,7 @@ def system(
     sampled: Sequence[Sampled] = (),
     elements: Sequence[Element] = (),
     motions: Mapping[str, Motion] | None = None,
+    everywhere: Field | None = None,
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -262,11 +281,12 @@ def system(
     parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
     whose outputs are in x (bellcrank.Sampled); the control itself may be one. elements: springs, cables, stops, gears,
     contacts, tyres between frames or between joints (bellcrank.forces). motions: functions of t by the name of a joint,
-    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive").
+    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive"). everywhere: a
+    function of (place, velocity, mass) that gives the force on every body's centre of mass, all in world axes.
     """
     if isinstance(mechanism, System):
         if control is not None or any(
-            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions)
+            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions, everywhere)
         ):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
@@ -289,10 +309,11 @@ def system(
     free = listed("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
+    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces) if forces else {}
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
-    between_frames = between.checked(mechanism, elements)
-    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions or {}))
+    between_frames = between.checked(mechanism, elements) if elements else ()
+    moved = checked_motions(mechanism, motions) if motions else {}
+    made = System(mechanism, *parts, between_frames, moved, checked_field(mechanism, everywhere))
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))

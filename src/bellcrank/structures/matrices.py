@@ -16,6 +16,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
+from bellcrank.misfits import explained
 from bellcrank.quoting import refused
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
@@ -29,6 +30,7 @@ SPREAD = 1e-6
 ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
 
 
+@explained
 def flexible(
     K: Any,
     M: Any,
@@ -183,7 +185,7 @@ def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Arr
 
 def _kept(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
     """Of the columns of `_tied`: all of the reference, and of the other interfaces and nodes those directions."""
-    if not directions or any(d not in ALL for d in directions):
+    if not len(directions) or any(not isinstance(d, int | np.integer) or d not in ALL for d in directions):
         raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
     rest = np.arange(6 * pieces, n)
     wanted = [6 * i + d for i in range(pieces) for d in ALL if i == 0 or d in directions]

@@ -20,6 +20,9 @@ import numpy as np
 
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
+from bellcrank.misfits import explained
+from bellcrank.model.bending import vee
+from bellcrank.plain_file import damaged, finite, plain_lines
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, modes_of
@@ -34,15 +37,17 @@ Place = tuple[Taylor, Taylor, Taylor]
 COUPLED = 1e-6  # of the damping of modes: what is more is no modal damping
 
 
+@explained
 def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """A body that bends from a file of standard input data (.SID_FEM); Builder.flexible places it. interfaces: {name:
     number of a node}.
     """
-    where = f'SID file "{path}"'
-    try:
-        lines = Path(path).read_text("ascii", errors="replace").splitlines()
-    except OSError as error:
-        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    where, lines = plain_lines(path, "SID file")
+    with damaged(where):
+        return finite(where, _read(where, lines, interfaces))
+
+
+def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
     modal = blocks(where, lines).find(where, "part").find(where, "modal")
     head = modal.find(where, "refmod")
     mass = number(f"{where}: mass", head.words.get("mass", "nothing"))
@@ -94,7 +99,7 @@ def _made(
     E = (E + np.swapaxes(E, 0, 1)) / 2
     B = np.einsum("kij,kl->lij", _first(given["Gr"].m0, m), X)
     # what Gr leaves to rounding, angular momentum says exactly
-    B = B + np.stack([-cross_matrix(x / 2) for x in C0 - _vee(B)])
+    B = B + np.stack([-cross_matrix(x / 2) for x in C0 - vee(B)])
     S = _second_moments(_twice(X, -given["Oe"].m1 / OE_TWICE))
     C1 = _twice(X, given["Cr"].m1)
     odd, even = (C1 - np.swapaxes(C1, 0, 1)) / 2, (C1 + np.swapaxes(C1, 0, 1)) / 2
@@ -149,13 +154,8 @@ def _first(Gr: Array, m: int) -> Array:
     return np.array(found)
 
 
-def _vee(X: Array) -> Array:
-    rows = [X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0]]
-    return np.stack(rows, axis=-1)
-
-
 def _antisymmetric(v: Array) -> Array:
-    """Matrices X with _vee(X) = v."""
+    """Matrices X with vee(X) = v."""
     X = np.zeros((*v.shape[:-1], 3, 3))
     for i, (a, b) in enumerate(((1, 2), (2, 0), (0, 1))):
         X[..., a, b], X[..., b, a] = v[..., i] / 2, -v[..., i] / 2
@@ -187,6 +187,7 @@ def _symmetric(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
     return I
 
 
+@explained
 def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float = 0.0) -> None:
     """The body as standard input data; its nodes count from 1 in the order of its interfaces. damping: of each mode, as
     a part of critical.
@@ -196,7 +197,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
     S1, S2 = s.B + np.swapaxes(s.B, -1, -2), s.D + (s.F + np.swapaxes(s.F, -1, -2)) / 2
     I1, I2 = (np.trace(x, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - x for x in (S1, S2))
     I2 = (I2 + np.swapaxes(I2, 0, 1)) / 2
-    C1 = _vee(np.swapaxes(s.D, 0, 1)) + _vee(s.F)
+    C1 = vee(np.swapaxes(s.D, 0, 1)) + vee(s.F)
     Gr = np.hstack([2 * (np.trace(B) * np.eye(3) - B.T) for B in s.B])
     Ge = np.hstack([C1[:, k] - C1[k] for k in range(m)])
     none = np.zeros((m, m, m))
@@ -224,7 +225,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
         ("mdCM", s.mass * s.com[:, None], s.A.T[:, :, None]),
         ("J", np.array([[s.inertia[a, b]] for a, b in J_ORDER]), six),
         ("Ct", s.A, s.E),
-        ("Cr", _vee(s.B), C1),
+        ("Cr", vee(s.B), C1),
         ("Me", M, none),
         ("Gr", Gr, np.zeros((3, m, 3 * m))),
         ("Ge", Ge, np.zeros((m, m, 3 * m))),

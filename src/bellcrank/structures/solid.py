@@ -13,6 +13,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
+from bellcrank.misfits import explained
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
@@ -20,6 +21,7 @@ from bellcrank.structures.section import Material
 from bellcrank.structures.skin import triangles
 
 
+@explained
 def solid(
     mesh: Any, material: Material, interfaces: Mapping[str, Callable[[Array], Array] | Any], modes: int = 8, **more: Any
 ) -> Moments:

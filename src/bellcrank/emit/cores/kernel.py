@@ -16,7 +16,7 @@ from bellcrank.emit.cpu import llvm
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.scheduling import Machine, Schedule
 from bellcrank.scheduling.divide import alone, divided
 
@@ -28,7 +28,7 @@ def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
     """The machine that a kernel is planned for: threads(p) as measured here, or a Machine with costs of one's own."""
     if isinstance(asked, Machine):
         return asked
-    if asked not in MACHINES:
+    if not isinstance(asked, str) or asked not in MACHINES:
         raise InputError(unknown("machine", str(asked), MACHINES))
     if processors is None:
         processors = len(allowed())
@@ -67,6 +67,22 @@ def source(g: Graph, schedule: Schedule, dtype: str) -> str:
     if schedule.used == 1:
         return llvm.source(g, host().lanes(dtype), dtype)
     return streams.source(g, schedule, host().lanes(dtype), host().triple, dtype)
+
+
+def sharing(r: Recursion, m: Machine, dtype: str) -> int:
+    """Cores that share the runs of a recursion, or one."""
+    from bellcrank.emit.cores.abreast import shares
+
+    return m.processors if shares(r, m.processors, host().lanes(dtype), dtype) else 1
+
+
+def abreast(r: Recursion, processors: int, dtype: str) -> str:
+    """A recursion whose runs go side by side, without the Python entry."""
+    from bellcrank.emit.cores import abreast as shared
+
+    if processors == 1:
+        return llvm.source(r, host().lanes(dtype), dtype)
+    return shared.source(r, processors, host().lanes(dtype), host().triple, dtype)
 
 
 class ParallelKernel(Kernel):

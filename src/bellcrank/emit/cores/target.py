@@ -12,7 +12,7 @@ from bellcrank.emit.cores import kernel as cores
 from bellcrank.emit.cpu.library import Library
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.target import About, By
-from bellcrank.graph import Graph
+from bellcrank.graph import Graph, Recursion
 from bellcrank.scheduling import Machine, Schedule
 
 
@@ -24,6 +24,12 @@ class Cores:
     @property
     def _one(self) -> Cpu:
         return Cpu(self.dtype)
+
+    @property
+    def segments(self) -> tuple[int, int]:
+        """As many lanes as all cores have together, and twice that, so that all have the same to do."""
+        lanes, shortest = self._one.segments
+        return 2 * lanes * self.machine.processors, shortest
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -39,17 +45,25 @@ class Cores:
         return cores.planned(graph, self.machine, self.dtype)
 
     def source(self, graph: Graph) -> str:
-        return self._text(graph, self.schedule(graph))
+        return self._text(graph, self.used(graph))
 
-    def _text(self, graph: Graph, schedule: Schedule) -> str:
-        return self._one.entered(cores.source(graph, schedule, self.dtype), graph)
+    def used(self, graph: Graph) -> int:
+        """Cores that work on it."""
+        if isinstance(graph, Recursion) and graph.abreast:
+            return cores.sharing(graph, self.machine, self.dtype)
+        return self.schedule(graph).used
+
+    def _text(self, graph: Graph, used: int) -> str:
+        if isinstance(graph, Recursion) and graph.abreast:
+            return self._one.entered(cores.abreast(graph, used, self.dtype), graph)
+        return self._one.entered(cores.source(graph, self.schedule(graph), self.dtype), graph)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
         from bellcrank.emit.cpu.library import code_size, compiled
 
-        layout = self.schedule(graph)
-        code, cached, where = compiled(self._text(graph, layout))
-        facts = {"code": where, "code_size": code_size(code), "rows_per_thread": 0, "used": layout.used}
+        used = self.used(graph)
+        code, cached, where = compiled(self._text(graph, used))
+        facts = {"code": where, "code_size": code_size(code), "rows_per_thread": 0, "used": used}
         return facts, code, cached
 
     def recall(self, facts: Mapping[str, Any]) -> bytes | None:

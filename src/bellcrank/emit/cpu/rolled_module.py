@@ -15,13 +15,16 @@ from bellcrank.emit.cpu import lanes, llvm, sincos
 from bellcrank.emit.cpu.plan import TILE, Tile
 from bellcrank.emit.cpu.rolled import Rolled
 from bellcrank.emit.cpu.routine import Routines, routines
+from bellcrank.emit.cpu.waves import Waves
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
+ABREAST = 16  # sums that the inputs are added to
+
 
 @dataclass
-class _Sized:
+class Sized:
     """What llvm.py asks of a function: its workspace and its lanes."""
 
     size: int
@@ -51,53 +54,92 @@ def _loops(r: Graph, lanes: int, width: int, dtype: str, tag: str) -> Rolled | _
     return _Calls(routines({tag: r}, lanes, width, dtype, prefix=f"{tag}_f"), Writer(lanes, dtype), tag)
 
 
+def single(r: Graph, width: int, dtype: str) -> Rolled | Waves | _Calls:
+    """For one state: runs side by side where there are many."""
+    if isinstance(r, Recursion) and r.abreast:
+        return Waves(r, width, dtype, "single")
+    return _loops(r, 1, width, dtype, "single")
+
+
 def source(r: Graph, width: int, dtype: str) -> str:
-    state, block = _loops(r, 1, width, dtype, "single"), _loops(r, width, width, dtype, "lanes")
-    sizes = [math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values())]
-    room = block.size + sum(sizes)
+    made = single(r, width, dtype)
     parts = sum(len(g.cells) for g in (r, *r.calls) if isinstance(g, Recursion))
     kinds = f"{r.count().arithmetic} operations, {parts} kinds of parts"
     head = f"; {comment(r.name)}: {kinds}, {width} lanes of {dtype}"
     text = [
         head,
         sincos.definition(width, dtype),
-        *llvm.library(state.w),
-        state.text(),
-        _state(r, state),
-        llvm.one(r, _Sized(state.size, state.w)),  # type: ignore[arg-type]
+        *llvm.library(made.w),
+        made.text(),
+        state(r, made),
+        llvm.one(r, Sized(made.size, made.w)),  # type: ignore[arg-type]
         llvm.writable(),
     ]
-    if width > 1:
-        text += [block.text(), _block(r, block), llvm.many(r, _Sized(room, block.w))]  # type: ignore[arg-type]
+    if isinstance(made, Waves):
+        text.append(_rows(r))
+    elif width > 1:
+        block = _loops(r, width, width, dtype, "lanes")
+        room = block.size + sum(math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values()))
+        text += [block.text(), _block(r, block), llvm.many(r, Sized(room, block.w))]  # type: ignore[arg-type]
     return "\n".join(text)
 
 
-def _state(r: Graph, loops: Rolled | _Calls) -> str:
-    """Runs the loops, and adds up the inputs: the sum is finite exactly if they are."""
-    w = loops.w
-    w.lines = []
+def _rows(r: Graph) -> str:
+    """States one after the other: the lanes are busy with each."""
     names = llvm.arrays(r)
-    args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *names))
-    texts, before, total = [], "entry", w.immediate(0.0)
-    for name, shape in r.inputs.items():
-        if math.prod(shape):
-            text, before, total = _added(w, f"%in_{symbol(name)}", math.prod(shape), before, total, symbol(name))
-            texts.append(text)
-    return f"""define internal i64 @state({args}) nounwind {{
-entry:
+    given = ", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)
+    return f"""define i64 @many(i64 %n, {given}) nounwind {{
+  br label %some
+{llvm.one_by_one(names)}}}"""
+
+
+def state(r: Graph, loops: Rolled | Waves | _Calls) -> str:
+    """Runs the loops, and looks at the inputs."""
+    args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *llvm.arrays(r)))
+    arrays = ", ".join(f"ptr %{n}" for n in llvm.arrays(r))
+    return f"""{looked(r, loops.w)}
+define internal i64 @state({args}) nounwind {{
   call void @{loops.tag}({args})
-{"".join(texts)}{_status(w, total)}}}"""
+  %bad = call i64 @looked({arrays})
+  ret i64 %bad
+}}"""
 
 
-def _added(w: Writer, array: str, size: int, before: str, total: str, tag: str) -> tuple[str, str, str]:
+def looked(r: Graph, w: Writer) -> str:
+    """Adds up the inputs of a state, in several sums that do not wait for each other: they are finite exactly if the
+    inputs are.
+    """
+    wide = Writer(ABREAST, w.dtype)
+    texts, before, total = [], "entry", wide.immediate(0.0)
+    rest = w.immediate(0.0)
+    for name, shape in r.inputs.items():
+        array, whole, left = f"%in_{symbol(name)}", *divmod(math.prod(shape), ABREAST)
+        if whole:
+            text, before, total = _added(wide, array, whole, before, total, symbol(name), w.bytes)
+            texts.append(text)
+        if left:
+            tag = f"rest.{symbol(name)}"
+            texts.append(f"  %p.{tag} = getelementptr i8, ptr {array}, i64 {whole * wide.align}\n")
+            text, before, rest = _added(w, f"%p.{tag}", left, before, rest, tag)
+            texts.append(text)
+    args = ", ".join(f"ptr %{n}" for n in llvm.arrays(r))
+    reduce = f"llvm.vector.reduce.fadd.{wide.mangled}"
+    return f"""declare {w.element} @{reduce}({w.element}, {wide.type})
+define internal i64 @looked({args}) noinline nounwind {{
+entry:
+{"".join(texts)}  %sum = call reassoc {w.element} @{reduce}({w.element} {rest}, {wide.type} {total})
+{_status(w, "%sum")}}}"""
+
+
+def _added(w: Writer, array: str, size: int, before: str, total: str, tag: str, align: int = 0) -> tuple[str, str, str]:
     """Text that adds the elements of an array to a sum; the label it ends in, and the name of the sum."""
     text = f"""  br label %sum.{tag}
 sum.{tag}:
   %k.{tag} = phi i64 [0, %{before}], [%n.{tag}, %sum.{tag}]
   %s.{tag} = phi {w.type} [{total}, %{before}], [%t.{tag}, %sum.{tag}]
   %o.{tag} = mul i64 %k.{tag}, {w.align}
-  %p.{tag} = getelementptr i8, ptr {array}, i64 %o.{tag}
-  %x.{tag} = load {w.type}, ptr %p.{tag}, align {w.align}
+  %at.{tag} = getelementptr i8, ptr {array}, i64 %o.{tag}
+  %x.{tag} = load {w.type}, ptr %at.{tag}, align {align or w.align}
   %t.{tag} = fadd {w.type} %s.{tag}, %x.{tag}
   %n.{tag} = add i64 %k.{tag}, 1
   %m.{tag} = icmp ult i64 %n.{tag}, {size}

@@ -1,0 +1,97 @@
+"""One large chain on a GPU: `python -m bench.size_gpu [bodies ...]`, 10000 and 100000 unless told.
+
+Prints, for each, one state's time by aba on one core of this computer, by dca on the GPU (arrays that lie there, all
+launches recorded as one), and how far the results are apart; and for some lengths of the segments that a thread goes
+through. `--write` puts the figures into the data that `bellcrank papers` shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bellcrank as bc
+from bellcrank.build.segmented import segmented
+from bellcrank.emit.cuda import device
+from bellcrank.emit.cuda.wave_kernel import Engine
+from bellcrank.emit.cuda.waves import waved
+from bellcrank.papers import depth
+
+LENGTHS = (16, 32)
+
+
+def best(call: Callable[[], Any], seconds: float = 1.0) -> float:
+    """The shortest of many, in seconds."""
+    call()
+    found, until = np.inf, time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        start = time.perf_counter()
+        call()
+        found = min(found, time.perf_counter() - start)
+    return float(found)
+
+
+def on_gpu(m: bc.Mechanism, shortest: int, state: dict[str, Any], expected: Any) -> dict[str, float]:
+    """Of one way to cut it."""
+    cp = device.cupy()
+    begin = time.perf_counter()
+    cut = segmented(f"{m.name}.forward_dynamics", m.tree, {name: x.shape for name, x in state.items()}, None, shortest)
+    assert cut is not None
+    made = waved(cut)
+    engine = Engine(made, {name: len(x) for name, x in state.items()}, len(expected), "float64")
+    ready = time.perf_counter() - begin
+    for name, x in state.items():
+        engine.inputs[name][...] = cp.asarray(x)
+    cp.cuda.Device().synchronize()
+
+    def once() -> None:
+        engine()
+        engine.stream.synchronize()
+
+    seconds = best(once)
+    off = float(np.abs(cp.asnumpy(engine.result) - expected).max() / np.abs(expected).max())
+    row = {"segment": shortest, "launches": len(made.launches), "us": 1e6 * seconds, "off": off, "ready_s": ready}
+    print(f"  segments of {shortest:>3}: {1e6 * seconds:9.1f} us, {len(made.launches)} launches, off by {off:.1e}, "
+          f"first result after {ready:.1f} s, {engine.kernel.num_regs} registers, "
+          f"{engine.kernel.local_size_bytes} bytes spilled", flush=True)  # fmt: skip
+    return row
+
+
+def measured(n: int, lengths: Sequence[int]) -> dict[str, Any]:
+    m = bc.zoo.load(f"chain:{n}")
+    k = bc.kernel(m, "forward_dynamics", method="aba")
+    q, v, tau = m.random(0)
+    expected = k(q, v, tau)
+    one = best(lambda: k(q, v, tau))
+    print(f"chain:{n}: {1e6 * one:.1f} us by aba on one core", flush=True)
+    rows = [on_gpu(m, x, {"q": q, "v": v, "tau": tau}, expected) for x in lengths]
+    fastest = min(rows, key=lambda row: row["us"])
+    print(f"  {1e6 * one / fastest['us']:.1f} times as fast as one core, by segments of {fastest['segment']}")
+    kept = {key: fastest[key] for key in ("off", "segment", "launches")}
+    return {"bodies": n, "one_core_us": 1e6 * one, "gpu_us": fastest["us"], **kept, "all": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bodies", nargs="*", type=int)
+    parser.add_argument("--lengths", nargs="*", type=int, default=LENGTHS, help="bodies of a segment, to try")
+    parser.add_argument("--write", nargs="?", const=str(depth.FIGURES), help="where the figures go")
+    given = parser.parse_args()
+    if why := device.missing():
+        raise SystemExit(why)
+    cp = device.cupy()
+    name = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(name)
+    rows = [measured(n, given.lengths) for n in given.bodies or (10_000, 100_000)]
+    if given.write:
+        Path(given.write).write_text(json.dumps({"gpu": name, "rows": rows}, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""From a mechanism with long branches to a Recursion whose segments are gone through side by side (dynamics/dca.py).
+
+A branch that is long enough is cut: bodies before the first segment, segments of equal length where the same classes
+come again and again, a balanced tree of joins over them, and the bodies that are left. What hangs on bodies elsewhere
+stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build.rolling import Part, elements, part, traced
+from bellcrank.dynamics.alike import Alike, classes, periodic
+from bellcrank.dynamics.dca import branches
+from bellcrank.dynamics.quantities import POSITIONS
+from bellcrank.dynamics.segment_bodies import body, end, join, port
+from bellcrank.graph.cells import RESULT
+from bellcrank.graph.graph import Shape
+from bellcrank.graph.recursion import Recursion, Run
+from bellcrank.graph.recursion import Tree as Places
+from bellcrank.model import Tree
+
+Array = np.ndarray[Any, Any]
+BETWEEN = ("join", "near", "far", "end")  # what is no body; the ports by what they pick
+
+
+@dataclass
+class _Made:
+    """Places as they are found, parents before children."""
+
+    what: list[int | str] = field(default_factory=list)  # a link, or one of BETWEEN
+    parent: list[int] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)  # where a row of alike places cannot go on
+    closed: list[bool] = field(default_factory=list)
+    at: dict[int, int] = field(default_factory=dict)  # the place of a link
+
+    def add(self, what: int | str, parent: int, closed: bool = False) -> int:
+        place = len(self.what)
+        if isinstance(what, str) or not place or isinstance(self.what[-1], str) or parent != place - 1:
+            self.begins.append(place)
+        self.what.append(what)
+        self.parent.append(parent)
+        self.closed.append(closed)
+        if not isinstance(what, str):
+            self.at[what] = place
+        return place
+
+    def row(self, links: Sequence[int], parent: int, closed: bool, apart: bool = True) -> int:
+        """Links that hang on each other. apart: they are no part of what came before."""
+        if apart and links:
+            self.begins.append(len(self.what))
+        for link in links:
+            parent = self.add(link, parent, closed)
+        return parent
+
+    def assembled(self, segments: Sequence[Sequence[int]], parent: int) -> int:
+        """Joins over segments; the place of the last body, or of the end behind it."""
+        if len(segments) == 1:
+            return self.row(segments[0], parent, closed=False)
+        place, half = self.add("join", parent), len(segments) // 2
+        last = self.assembled(segments[:half], self.add("near", place))
+        self.add("end", last)
+        return self.assembled(segments[half:], self.add("far", place))
+
+
+def segmented(
+    name: str, tree: Tree, inputs: dict[str, Shape], most: int | None = None, shortest: int = 1
+) -> Recursion | None:
+    """The graph of forward dynamics; None if no branch is long enough to be cut. most: segments of a branch, as many as
+    there can be unless it is given.
+    """
+    rough = np.empty(len(tree.links), int)
+    for k, g in enumerate(classes(tree, [()] * len(tree.links))):
+        rough[g.members] = k
+    made, cut = _Made(), False
+    for row in branches(tree):
+        above = tree.links[row[0]].parent
+        up = made.at[above] if above >= 0 else -1
+        found = _cuts(rough[row].tolist(), most, shortest)
+        if found is None:
+            made.row(row, up, closed=True)
+            continue
+        start, length, count = found
+        stop, cut = start + length * count, True
+        up = made.row(row[:start], up, closed=False)
+        last = made.assembled([row[a : a + length] for a in range(start, stop, length)], up)
+        if stop < len(row):
+            made.row(row[stop:], last, closed=True)
+        else:
+            made.add("end", last)
+    return _recursion(name, tree, inputs, made) if cut else None
+
+
+def divided(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None:
+    """The same, cut as finely as can be, which is what it costs at its best; targets ask for as many as suit them."""
+
+    def recut(most: int | None, shortest: int) -> Recursion:
+        found = None
+        while found is None:
+            found, shortest = segmented(name, tree, inputs, most, shortest), shortest // 2
+        return found
+
+    found = segmented(name, tree, inputs)
+    if found is not None:
+        found.__dict__["recut"] = recut
+    return found
+
+
+def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, int, int] | None:
+    """Where segments begin, how long they are and how many, along the longest stretch of classes that come again."""
+    begin, stop, period = max(periodic(of, [0]), key=lambda x: x[1] - x[0])
+    while begin < 1:  # the first body stays out: it may stand on the ground
+        begin += period
+    if most is None:
+        length = -(-shortest // period) * period
+        count = (stop - begin) // length
+    else:
+        count = 1
+        while 2 * count <= most and (stop - begin) // (2 * count) >= max(shortest, period):
+            count *= 2
+        length = (stop - begin) // count // period * period
+    return (begin, length, count) if count > 1 else None
+
+
+def _recursion(name: str, tree: Tree, inputs: dict[str, Shape], made: _Made) -> Recursion:
+    n, names = len(made.what), list(inputs)
+    children: list[list[int]] = [[] for _ in range(n)]
+    for i, up in enumerate(made.parent):
+        if up >= 0:
+            children[up].append(i)
+    at = [made.at[i] for i in range(len(tree.links))]
+    apart = [(made.parent[p] < 0, len(children[p]), made.closed[p]) for p in at]
+    groups = classes(tree, apart)
+    of = np.empty(n, int)
+    parts: list[Part] = []
+    for k, g in enumerate(groups):
+        p = at[g.members[0]]
+        start = partial(body, g.link, tree.gravity, made.closed[p])
+        parts.append(part(Alike(g.link, g.members, g.table, apart[g.members[0]][0], len(children[p])), names, start))
+        of[[at[i] for i in g.members]] = k
+    none = dict.fromkeys(names, 0)
+    starts: dict[str, Callable[..., Any]] = {
+        "join": join,
+        "near": partial(port, 0),
+        "far": partial(port, 1),
+        "end": end,
+    }
+    for kind in BETWEEN:
+        where = [i for i, what in enumerate(made.what) if what == kind]
+        of[where] = len(parts)
+        carried = len(children[where[0]]) if where else 0
+        parts.append(Part(partial(starts[kind], tree.gravity), kind, kind, none, (), False, carried))
+    tables, done = [g.table[np.argsort([at[i] for i in g.members])] for g in groups], [0] * len(parts)
+    runs = []
+    for begin, stop, period in periodic(of.tolist(), sorted(set(made.begins))):
+        cells = of[begin : begin + period].tolist()
+        runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
+        for k in cells:
+            done[k] += (stop - begin) // period
+    width = max(1, *map(len, children))
+    table = np.full((n, width), -1)
+    for i, below in enumerate(children):
+        table[i, : len(below)] = below
+    links = [tree.links[what] if isinstance(what, int) else None for what in made.what]
+    indices = {
+        x: elements([(k.q_index if x in POSITIONS else k.v_index) if k else () for k in links]) for x in names
+    } | {RESULT: elements([k.v_index if k else () for k in links])}
+    places = Places(np.array(made.parent), table, indices, tuple(runs), True)
+    tables += [np.zeros((0, 0))] * len(BETWEEN)
+    return Recursion(name, inputs, ("forward_dynamics", tree.nv), traced(parts, places, names), tables, places, True)

@@ -1,0 +1,171 @@
+"""Divide and conquer: R. Featherstone, A divide-and-conquer articulated-body algorithm for parallel O(log(n))
+calculation of rigid-body dynamics, Part 1 and Part 2, Int. J. Robotics Research 18 (9), 1999.
+
+Solves: forward_dynamics. Trees whose joints do not share coordinates and whose bodies all have mass and extent. Work
+O(n), some seven times that of aba; span O(log n) along a chain, and O(log n) for each branch that hangs on a branch.
+
+    R, w'    how a segment turns what it is handed, and the angular velocity that it adds  (segments.py has the rest)
+    IA, pA   what moves a segment at its inner end           K, W, b   what its outer end does
+    a, g     acceleration of a segment's inner end, force at its outer end
+
+The mechanism is cut into branches, the longest first, each of which hangs on a body of another. A branch is halved
+again and again: bodies are reduced to their two ends, neighbours are joined, until the branch is one segment; then the
+accelerations and forces where segments meet are found from the whole to the bodies. The velocities come by the same
+tree: R. H. Lathrop, Parallelism in manipulator dynamics, Int. J. Robotics Research 4 (2), 1985.
+
+Departs: a segment is given the acceleration of its inner end and the force at its outer one, where Featherstone takes
+both forces. So a body is reduced as in aba.py, nothing is inverted that may be singular, and what is added to IA cannot
+be negative; his Phi_21 is K^T here. Bodies must be as they are, not emptied (model/regroup.py): an inertia that no body
+can have is not positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.dynamics import aba
+from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.segments import OPEN, Freed, Joint, Segment, begun, joined, parted, through
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
+from bellcrank.model.tree import Link, Tree
+from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.six import Six
+from bellcrank.spatial.vector import AXES, ZERO, Mat, Vec
+
+NO_PULL = (0.0,) * 6
+
+
+@dataclass(slots=True, eq=False)
+class Turned:
+    """w beyond a segment is R w + w'."""
+
+    R: Mat
+    w: Vec
+
+    def beyond(self, w: Vec) -> Vec:
+        return self.R @ w + self.w
+
+
+def turned(X: Transform, S: Sequence[Motion], v: Vector) -> Turned:
+    """Of one body."""
+    return Turned(Mat(*(X.down(axis) for axis in AXES)).T, along(S, v).ang)
+
+
+def turned_by(near: Turned, far: Turned) -> Turned:
+    return Turned(far.R.times(near.R), far.beyond(near.w))
+
+
+def branches(tree: Tree) -> list[list[int]]:
+    """The links in rows, each hanging on the one before it; a row begins on the ground or on a link of an earlier row.
+
+    At a fork the larger subtree goes on, so that a path to the ground passes through few rows.
+    """
+    n = len(tree.links)
+    size = [1] * n
+    heir = [-1] * n  # the child that goes on
+    for i in reversed(range(n)):
+        up = tree.links[i].parent
+        if up >= 0:
+            size[up] += size[i]
+            if heir[up] < 0 or size[i] >= size[heir[up]]:
+                heir[up] = i
+    rows = []
+    for i, link in enumerate(tree.links):
+        if link.parent < 0 or heir[link.parent] != i:
+            row = [i]
+            while heir[row[-1]] >= 0:
+                row.append(heir[row[-1]])
+            rows.append(row)
+    return rows
+
+
+def forward_dynamics(
+    tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
+) -> list[Scalar]:
+    outer = external(tree, q, frames, wrench)
+    passive = passive_torque(tree, q, v)
+    links, rows = tree.links, branches(tree)
+    placed = [aba.placed(link, q) for link in links]
+    inertia = tree.inertias(q)
+    w: dict[int, Vec] = {-1: ZERO}  # of every body
+    loads: dict[int, list[Segment]] = {}  # what hangs on a body beside its own row
+    c: dict[int, Motion] = {}
+    made: dict[int, _Assembly] = {}
+    for row in rows:
+        _Speeds(links, placed, v, row).put(w, w[links[row[0]].parent])
+    for row in reversed(rows):
+        parts, kept = [], []
+        for i in row:
+            m = aba.moved(links[i], *placed[i], q, v, w[links[i].parent])
+            c[i] = Motion(m.dw, m.a)
+            own_load = Segment(articulated(inertia[i]), aba.held(links[i], inertia[i], m.w, outer[i]), None)
+            step("IA", links[i].name)
+            for load in loads.get(i, ()):
+                own_load = Segment(own_load.IA + load.IA, own_load.pA + load.pA, None)
+            own_load.reach = None if i == row[-1] else OPEN
+            driven = [tau[k] + passive[k] for k in links[i].v_index]
+            part, freed = begun(links[i], *placed[i], c[i], driven, own_load)
+            parts.append(part)
+            kept.append(freed)
+        made[row[0]] = _Assembly(parts, kept)
+        loads.setdefault(links[row[0]].parent, []).append(made[row[0]].whole)
+    a: list[Scalar] = [0.0] * tree.nv
+    A: dict[int, Motion] = {-1: Motion(ZERO, -tree.gravity)}  # of the bodies that something hangs on
+    for row in rows:
+        for (up, g), i, freed in zip(
+            made[row[0]].ends(A[links[row[0]].parent], NO_PULL), row, made[row[0]].kept, strict=True
+        ):
+            step("a", links[i].name)
+            found, A[i] = through(*placed[i], c[i], freed, up, g)
+            for k, x in zip(links[i].v_index, found, strict=True):
+                a[k] = x
+    return a
+
+
+class _Speeds:
+    """Angular velocities along a branch, from halves of halves of it."""
+
+    def __init__(
+        self, links: Sequence[Link], placed: Sequence[tuple[Transform, list[Motion]]], v: Vector, row: Sequence[int]
+    ) -> None:
+        self.row = row
+        if len(row) == 1:
+            step("w", links[row[0]].name)
+            self.whole = turned(*placed[row[0]], own(links[row[0]], v))
+            return
+        half = len(row) // 2
+        self.near, self.far = (_Speeds(links, placed, v, part) for part in (row[:half], row[half:]))
+        step("w", links[row[0]].name)
+        self.whole = turned_by(self.near.whole, self.far.whole)
+
+    def put(self, w: dict[int, Vec], start: Vec) -> None:
+        if len(self.row) == 1:
+            w[self.row[0]] = self.whole.beyond(start)
+            return
+        self.near.put(w, start)
+        self.far.put(w, self.near.whole.beyond(start))
+
+
+class _Assembly:
+    """Segments along a branch, joined from halves of halves of it."""
+
+    def __init__(self, parts: Sequence[Segment], kept: Sequence[list[Freed]]) -> None:
+        self.kept = kept
+        self.both: Joint | None = None
+        if len(parts) == 1:
+            self.whole = parts[0]
+            return
+        half = len(parts) // 2
+        self.near, self.far = _Assembly(parts[:half], kept[:half]), _Assembly(parts[half:], kept[half:])
+        self.whole, self.both = joined(self.near.whole, self.far.whole)
+
+    def ends(self, a: Motion, g: Six) -> list[tuple[Motion, Six]]:
+        """Of every body in a row, the acceleration of its parent and the force from beyond."""
+        if self.both is None:
+            return [(a, g)]
+        pull, between = parted(self.near.whole, self.far.whole, self.both, a, g)
+        return [*self.near.ends(a, pull), *self.far.ends(between, g)]

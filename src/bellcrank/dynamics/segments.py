@@ -1,0 +1,229 @@
+"""Segments of a chain, each reduced to what its two ends feel, and how two of them become one (dca.py).
+
+A segment is some bodies in a row, with the joint that carries the first of them. Its inner end is the frame of the body
+that it hangs on, its outer end the frame of its last body. What one needs to know of it is
+
+    f  = IA a + pA - K g           force that moves it, at the inner end, where a is the acceleration of that frame
+    a' = K^T a + W g + b           acceleration of the outer end, where g is the force that pulls there
+
+IA and pA are those of articulated bodies whose outer end is free; W is how easily the outer end gives way while the
+inner one is held. Of a segment that ends at a tip nobody needs K, W and b, and they are None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.dynamics import aba
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Link
+from bellcrank.scalar import Scalar, is_zero, step, where
+from bellcrank.spatial.inertia import Articulated
+from bellcrank.spatial.motion import NO_FORCE, Force, Motion
+from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.six import Matrix, Six, articulated, column_dot, dense, dot, force, motion, six, times, whole
+from bellcrank.spatial.vector import ZERO
+
+# A pivot that is this part of its element of the matrix is rounding: the inertia is blind to that motion.
+BLIND = 1e-13
+
+
+@dataclass(slots=True, eq=False)
+class Reach:
+    """What of a segment concerns its outer end. K by columns, W by rows of its lower triangle."""
+
+    K: tuple[Force, ...]
+    W: tuple[tuple[Scalar, ...], ...]
+    b: Motion
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    IA: Articulated
+    pA: Force
+    reach: Reach | None
+
+
+def _units() -> tuple[Force, ...]:
+    return tuple(force([float(i == k) for i in range(6)]) for k in range(6))
+
+
+# The end of a segment: a force there is felt as it is, and it gives way as its body does.
+OPEN = Reach(_units(), tuple((0.0,) * (i + 1) for i in range(6)), Motion(ZERO, ZERO))
+
+
+# The end of a segment beyond which there is nothing: no force is felt from there.
+CLOSED = Reach((NO_FORCE,) * 6, OPEN.W, OPEN.b)
+
+
+@dataclass(slots=True, eq=False)
+class Freed:
+    """What is kept of an axis for the way out: psi, D, u, and what the outer end's force adds to u."""
+
+    psi: Force
+    D: Scalar
+    u: Scalar
+    k: Six
+
+
+def begun(
+    link: Link, X: Transform, S: Sequence[Motion], c: Motion, driven: Vector, beyond: Segment
+) -> tuple[Segment, list[Freed]]:
+    """A body and the segment beyond it, whose inner end is its frame and whose IA and pA already hold its own."""
+    IA, pA, reach = beyond.IA, beyond.pA, beyond.reach
+    freed = []
+    for s, t in reversed(list(zip(S, driven, strict=True))):
+        psi, D, u, IA, pA = aba.eliminated(link, s, t, IA, pA)
+        k: Six = [0.0] * 6
+        if reach is not None:
+            step("K", link.name)
+            k = [s.dot(column) for column in reach.K]
+            K = tuple(column - psi * x for column, x in zip(reach.K, k, strict=True))
+            step("W", link.name)
+            kD = [x * D for x in k]
+            W = tuple(tuple(w + k[i] * kD[j] for j, w in enumerate(row)) for i, row in enumerate(reach.W))
+            step("b", link.name)
+            reach = Reach(K, W, reach.b + motion([x * u for x in kD]))
+        freed.append(Freed(psi, D, u, k))
+    step("pA", link.name)
+    end = Segment(X.articulated(IA), X.force(pA + IA @ c), None)
+    if reach is not None:
+        step("b", link.name)
+        b = reach.b + motion([c.dot(column) for column in reach.K])
+        step("K", link.name)
+        end.reach = Reach(tuple(X.force(column) for column in reach.K), reach.W, b)
+    return end, freed[::-1]
+
+
+def through(
+    X: Transform, S: Sequence[Motion], c: Motion, freed: Sequence[Freed], a: Motion, g: Six
+) -> tuple[list[Scalar], Motion]:
+    """Accelerations of a joint and of its body, from that of its parent and the force at the segment's outer end."""
+    A, found = X.motion(a) + c, []
+    for s, axis in zip(S, freed, strict=True):
+        found.append((axis.u + dot(axis.k, g)) * axis.D - A.dot(axis.psi))
+        A = A + s * found[-1]
+    return found, A
+
+
+# -- two segments, one beyond the other
+
+
+@dataclass(slots=True, eq=False)
+class Joint:
+    """What is kept of two that were joined, for the way out: R and Q by rows, and what follows from them."""
+
+    R: list[list[Scalar]]  # with R^T diag(e) R = (IA^-1 + W)^-1, of far's IA and near's W
+    e: list[Scalar]
+    Q: list[list[Scalar]]  # R W
+    b: list[Scalar]  # of the place where they meet: its acceleration while the outer end is free and the inner held
+
+
+def joined(near: Segment, far: Segment) -> tuple[Segment, Joint]:
+    """They meet at a frame that accelerates with a = K1^T a1 + b1 - W1 f, where f = IA2 a + pA2 - K2 g2."""
+    assert near.reach is not None
+    step("R")
+    W = whole(near.reach.W)
+    R, e = _solved(dense(far.IA), W)
+    Q = times(R, W)
+    step("b")
+    pA = six(far.pA)
+    b = [x - dot(row, pA) for x, row in zip(six(near.reach.b), W, strict=True)]
+    both = Joint(R, e, Q, b)
+    step("IA")
+    K1 = [six(column) for column in near.reach.K]  # rows of K1^T
+    Y = [[dot(row, [K1[m][j] for m in range(6)]) for j in range(6)] for row in R]  # R K1^T
+    eY = [[x * d for x in row] for row, d in zip(Y, e, strict=True)]
+    rho = [dot(row, b) for row in R]
+    IA = near.IA + articulated([[column_dot(Y, i, eY, j) for j in range(i + 1)] for i in range(6)])
+    step("pA")
+    carried = [dot([K1[m][i] for m in range(6)], pA) for i in range(6)]
+    pA1 = near.pA + force([x + column_dot(eY, i, [[r] for r in rho], 0) for i, x in enumerate(carried)])
+    if far.reach is None:
+        return Segment(IA, pA1, None), both
+    return Segment(IA, pA1, _reach(far.reach, K1, eY, W, both, rho)), both
+
+
+def _reach(far: Reach, K1: Matrix, eY: Matrix, W: Matrix, both: Joint, rho: Six) -> Reach:
+    K2 = [six(column) for column in far.K]  # columns of K2
+    step("K")
+    V = [[dot(row, column) for column in K2] for row in both.Q]  # Q K2
+    K = []
+    for j, column in enumerate(K2):
+        K1K2 = [dot([K1[m][i] for m in range(6)], column) for i in range(6)]
+        K.append(force([x - column_dot(eY, i, V, j) for i, x in enumerate(K1K2)]))
+    step("W")
+    WK2 = [[dot(row, column) for column in K2] for row in W]
+    eV = [[x * d for x in row] for row, d in zip(V, both.e, strict=True)]
+    rows = tuple(
+        tuple(far.W[i][j] + (dot(K2[i], [WK2[m][j] for m in range(6)]) - column_dot(V, i, eV, j)) for j in range(i + 1))
+        for i in range(6)
+    )
+    step("b")
+    b = [x + (dot(K2[i], both.b) - column_dot(eV, i, [[r] for r in rho], 0)) for i, x in enumerate(six(far.b))]
+    return Reach(tuple(K), rows, motion(b))
+
+
+def parted(near: Segment, far: Segment, both: Joint, a1: Motion, g2: Six) -> tuple[Six, Motion]:
+    """What the two feel where they meet: the force that near's outer end is pulled with, and how far's inner end moves.
+
+    a1, g2: acceleration of near's inner end, force at far's outer end.
+    """
+    assert near.reach is not None
+    step("a")
+    free = [x + a1.dot(column) for x, column in zip(both.b, near.reach.K, strict=True)]
+    pulled = [0.0] * 6
+    if far.reach is not None:
+        columns = [six(column) for column in far.reach.K]
+        pulled = [dot([columns[m][i] for m in range(6)], g2) for i in range(6)]
+        free = [x + dot(row, pulled) for x, row in zip(free, whole(near.reach.W), strict=True)]
+    phi = [dot(row, free) * d for row, d in zip(both.R, both.e, strict=True)]
+    a = [x - dot([row[i] for row in both.Q], phi) for i, x in enumerate(free)]
+    step("g")
+    own = six(far.pA)
+    g = [pulled[i] - own[i] - dot([row[i] for row in both.R], phi) for i in range(6)]
+    return g, motion(a)
+
+
+def _solved(M: Matrix, W: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """R and e with R^T diag(e) R = M (1 + W M)^-1, both of M and W symmetric and without negative directions.
+
+    M = L D L^T, where columns that M is blind to are left out; D^-1 + L^T W L has no small directions that D^-1 did not
+    have, and is eliminated in its turn.
+    """
+    L, inverse = _factors(M)
+    WL = [[dot(row, [L[m][j] for m in range(6)]) for j in range(6)] for row in W]
+    P = [[column_dot(L, i, WL, j) for j in range(i + 1)] for i in range(6)]
+    for i in range(6):
+        P[i][i] = P[i][i] + inverse[i]
+    R = [[L[m][i] for m in range(6)] for i in range(6)]  # L^T, and then eliminated with P
+    e: list[Scalar] = []
+    for k in range(6):
+        e.append(1.0 / P[k][k])
+        for i in range(k + 1, 6):
+            factor = P[i][k] * e[k]
+            for j in range(k + 1, i + 1):
+                P[i][j] = P[i][j] - factor * P[j][k]
+            R[i] = [x - factor * y for x, y in zip(R[i], R[k], strict=True)]
+    return R, e
+
+
+def _factors(M: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """L and 1/D of M = L D L^T; where a pivot vanishes so does its column of L, and 1/D is one."""
+    A = [list(row) for row in M]
+    L: list[list[Scalar]] = [[0.0] * 6 for _ in range(6)]
+    inverse: list[Scalar] = [1.0] * 6
+    for k in range(6):
+        d = A[k][k]
+        if is_zero(d):
+            continue
+        seen = d > BLIND * M[k][k]
+        inverse[k] = 1.0 / where(seen, d, 1.0)
+        L[k][k] = where(seen, 1.0, 0.0)
+        for i in range(k + 1, 6):
+            L[i][k] = where(seen, A[i][k] * inverse[k], 0.0) if not is_zero(A[i][k]) else 0.0
+        for i in range(k + 1, 6):
+            for j in range(k + 1, i + 1):
+                A[i][j] = A[i][j] - L[i][k] * A[j][k]
+    return L, inverse

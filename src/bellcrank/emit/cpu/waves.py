@@ -1,0 +1,160 @@
+"""A Recursion as loops over runs that go side by side (graph/waves.py), for one state: lanes are runs, not states.
+
+    void @waves(ptr ws, ptr in..., ptr out...)
+
+Each shape has a function for each channel that takes some of its bundles, a bundle being as many runs as there are
+lanes. What later loops need lies in the workspace lane by lane, so that nothing is gathered:
+
+    angles, sines, cosines       (shape, bundle, place in the run, which, lane)
+    kept                         the same
+    handed on                    (first or last place of a run, element of all channels), one number each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.cpu.rolled import data
+from bellcrank.emit.cpu.rolled_loop import ANGLES
+from bellcrank.emit.cpu.wave_loop import WaveLoop
+from bellcrank.emit.cpu.writer import Writer
+from bellcrank.graph.recursion import Recursion
+from bellcrank.graph.waves import Shape, Share, shaped
+from bellcrank.quoting import symbol
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Waves that may run at the same time in a channel."""
+
+    channel: int
+    waves: tuple[Share, ...]
+
+
+class Workspace:
+    """Where things lie, in numbers."""
+
+    def __init__(self, r: Recursion, shapes: Sequence[Shape], lanes: int) -> None:
+        self.angles_at, self.kept_at, at = list[int](), list[int](), 0
+        self.angles = [max(r.cuts[c].count for c in shape.cells) for shape in shapes]
+        self.kept = [max(r.cuts[c].kept for c in shape.cells) for shape in shapes]
+        self.bundles = [len(shape.runs) // lanes for shape in shapes]
+        for shape, n, width in zip(shapes, self.bundles, self.angles, strict=True):
+            self.angles_at.append(at)
+            at += n * lanes * shape.places * width
+        self.room = at
+        at = 3 * self.room
+        for shape, n, width in zip(shapes, self.bundles, self.kept, strict=True):
+            self.kept_at.append(at)
+            at += n * lanes * shape.places * width
+        self.handed_at = at
+        self.field: dict[tuple[int, int], int] = {}
+        for k, w in enumerate(r.wanted):
+            for e in np.flatnonzero(w).tolist():
+                self.field[k, e] = len(self.field)
+        ends = np.unique([x for run in r.tree.runs for x in (run.begin, run.end - 1, r.tree.parent[run.begin])])
+        ends = ends[ends >= 0]
+        self.slot = np.full(len(r.tree.parent) + 1, -1)  # the last for nobody
+        self.slot[ends] = np.arange(len(ends))
+        self.slots = len(ends)
+        self.size = at + self.slots * len(self.field)
+        self.size += -self.size % 8
+
+
+class Waves:
+    """The text of all loops of a recursion."""
+
+    def __init__(self, r: Recursion, lanes: int, dtype: str, tag: str) -> None:
+        self.r, self.lanes, self.dtype, self.tag = r, lanes, dtype, tag
+        self.shapes, self.waves = shaped(r, lanes)
+        self.at = Workspace(r, self.shapes, lanes)
+        self.w = Writer(1, dtype)
+        self.indices: dict[str, Array] = {}
+        self.names = [f"in_{symbol(n)}" for n in r.inputs] + [f"out_{symbol(r.output[0])}"]
+        self.parameters = ", ".join(f"ptr noalias %{n}" for n in ("ws", *self.names))
+
+    @property
+    def size(self) -> int:
+        """Numbers in the workspace."""
+        return self.at.size
+
+    def text(self) -> str:
+        loops = [
+            WaveLoop(self, k, i).text()
+            for k in (ANGLES, *range(len(self.r.outwards)))
+            for i in range(len(self.shapes))
+            if self.busy(k, i)
+        ]
+        lines = [line for phase in self.phases() for wave in phase.waves for line in self.call(phase.channel, wave)]
+        driver = f"define internal void @{self.tag}({self.parameters}) noinline nounwind {{"
+        return "\n".join([*self._constants(), *loops, driver, *lines, "  ret void\n}"])
+
+    def busy(self, channel: int, shape: int) -> bool:
+        """Whether there is anything to do."""
+        cuts = [self.r.cuts[c] for c in self.shapes[shape].cells]
+        return any((c.angles if channel == ANGLES else c.bodies[channel]).writes for c in cuts)
+
+    def phases(self) -> Iterator[Phase]:
+        """In the order of what waits for what."""
+        yield Phase(ANGLES, tuple(wave for wave in self.waves if self.busy(ANGLES, wave.shape)))
+        for k, outwards in enumerate(self.r.outwards):
+            for depth in sorted({w.depth for w in self.waves}, reverse=not outwards):
+                mine = tuple(w for w in self.waves if w.depth == depth and self.busy(k, w.shape))
+                if mine:
+                    yield Phase(k, mine)
+
+    def name(self, channel: int, shape: int) -> str:
+        return f"{self.tag}_{'angles' if channel == ANGLES else channel}_{shape}"
+
+    def call(self, channel: int, wave: Share, share: int = 0, shares: int = 1) -> list[str]:
+        """Text that does one of several shares of a wave; after the angles their sines and cosines."""
+        n = (wave.last - wave.first) // self.lanes
+        first, last = (wave.first // self.lanes + n * k // shares for k in (share, share + 1))
+        if first == last:
+            return []
+        name = self.name(channel, wave.shape)
+        lines = [f"  call void @{name}({self.parameters}, i64 {first}, i64 {last})"]
+        if channel == ANGLES:
+            each = self.shapes[wave.shape].places * self.at.angles[wave.shape]
+            start, places = self.at.angles_at[wave.shape] + first * each * self.lanes, []
+            for j in range(3):
+                place = f"%a{wave.shape}.{first}.{j}"
+                at = (start + j * self.at.room) * self.w.bytes
+                lines.append(f"  {place} = getelementptr i8, ptr %ws, i64 {at}")
+                places.append(f"ptr {place}")
+            lines.append(f"  call void @sincos({', '.join(places)}, i64 {(last - first) * each})")
+        return lines
+
+    def _constants(self) -> Iterator[str]:
+        for i, shape in enumerate(self.shapes):
+            yield data(f"{self.tag}_begins{i}", shape.begins.astype(np.int32))
+            for j, cell in enumerate(shape.cells):
+                if self.r.tables[cell].shape[1]:
+                    yield data(f"{self.tag}_rows{i}_{j}", shape.rows(j).astype(np.int32))
+        for k, table in enumerate(self.r.tables):
+            if table.size:
+                yield data(f"{self.tag}_table{k}", np.ascontiguousarray(table, self.dtype))
+        for name, values in (*self._relations(), *self.indices.items()):
+            yield data(f"{self.tag}_{name}", values.astype(np.int32))
+
+    def index(self, name: str, of_runs: Array) -> str:
+        """A table with a number for each run of a shape: its name."""
+        self.indices[name] = of_runs
+        return name
+
+    def _relations(self) -> Iterator[tuple[str, Array]]:
+        """Tables of places that no formula gives: where what neighbours hand on lies, and elements of arrays."""
+        tree, slot = self.r.tree, self.at.slot
+        yield "parent", slot[tree.parent]
+        for j in range(tree.children.shape[1]):
+            yield f"child{j}", slot[tree.children[:, j]]
+        yield "slot", slot[:-1]
+        for name, values in tree.elements.items():
+            for e in range(values.shape[1]):
+                yield f"{symbol(name)}_{e}", values[:, e]

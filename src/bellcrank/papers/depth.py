@@ -1,0 +1,60 @@
+"""The seeds' O(log n): what it is on paper, with a processor for everything, and what one GPU makes of it.
+
+Fijany's arrays give the mass matrix of a chain in O(log n) steps, Lathrop's the velocities and forces; Featherstone's
+divide and conquer (dynamics/dca.py) gives the accelerations. The first table has the longest path of dependent
+operations, which no number of processors gets below. The second is measured: one state of a long chain on one core by
+articulated bodies, and on a GPU by divide and conquer, a thread for each segment (`python -m bench.size_gpu --write`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bellcrank.build.graphs import graph
+from bellcrank.papers.results import Result, Row
+from bellcrank.text import Table
+from bellcrank.zoo import chain
+
+SIZES = (8, 16, 32, 64, 128, 256)
+MATRIX = 32  # joints up to which the mass matrix is written down
+FIGURES = Path(__file__).with_name("depth.json")  # written by bench/size_gpu.py
+
+
+def run() -> Result:
+    paths = {n: {by: path(n, by) for by in ("aba", "dca")} for n in SIZES}
+    rows = [
+        (str(n), *(f"{x:.0f}" for x in paths[n].values()), f"{matrix(n):.0f}" if n <= MATRIX else "") for n in SIZES
+    ]
+    head = ("joints", "aba", "dca", "mass matrix, vcrb_parallel")
+    on_paper = Table("longest path, operations", head, tuple(rows))
+    last = paths[SIZES[-1]]["dca"] - paths[SIZES[-2]]["dca"]
+    first = paths[SIZES[-2]]["dca"] - paths[SIZES[-3]]["dca"]
+    found = Row("path for twice the joints", "a constant more (O(log n))", last, "operations more", last <= first)
+    return Result((found,), tables=(on_paper, measured()))
+
+
+def path(n: int, by: str) -> float:
+    """Of forward dynamics of a chain."""
+    return graph(chain(n), "forward_dynamics", by).span()
+
+
+def matrix(n: int) -> float:
+    return graph(chain(n), "mass_matrix", "vcrb_parallel").span()
+
+
+def measured() -> Table:
+    """What the GPU did."""
+    head = ("joints", "one core", "GPU", "times as fast", "launches", "off by")
+    if not FIGURES.exists():
+        none = ("python -m bench.size_gpu --write", *[""] * (len(head) - 1))
+        return Table("one state, measured: not yet on this computer", head, (none,))
+    data = json.loads(FIGURES.read_text("utf-8"))
+    return Table(f"one state, measured: {data['gpu']}", head, tuple(_row(x) for x in data["rows"]))
+
+
+def _row(x: dict[str, Any]) -> tuple[str, ...]:
+    gain = x["one_core_us"] / x["gpu_us"]
+    times = f"{x['one_core_us']:.0f} us", f"{x['gpu_us']:.0f} us"
+    return f"{x['bodies']:,}", *times, f"{gain:.1f}", str(x["launches"]), f"{x['off']:.0e}"

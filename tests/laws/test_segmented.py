@@ -1,0 +1,126 @@
+"""Long branches cut into segments that go side by side: the same accelerations as by aba, in lanes and on cores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import zoo
+from bellcrank.build.compiling import of_graph
+from bellcrank.build.graphs import graph
+from bellcrank.build.rolling import rolled
+from bellcrank.build.segmented import segmented
+from bellcrank.build.targets import Where
+from bellcrank.dynamics import shape_of
+from bellcrank.formats.builder import Builder
+from bellcrank.graph import Recursion
+from bellcrank.graph.waves import shaped, waves
+from bellcrank.model.mechanism import Mechanism
+
+
+def bushy() -> Mechanism:
+    """A long chain with twigs on it, and a second one that hangs on the first."""
+    b = Builder("bushy")
+
+    def body(name: str, parent: str, kind: str, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        b.body(name, mass=1.0 + rng.random(), com=tuple(rng.normal(size=3)), inertia=tuple(2.0 + rng.random(3)))
+        b.joint(f"j {name}", kind, parent, name, point=tuple(rng.normal(size=3)), axis=tuple(rng.normal(size=3)))
+
+    for i in range(40):
+        body(f"a{i}", f"a{i - 1}" if i else "ground", "revolute", i)
+    for i in range(20):
+        body(f"b{i}", f"b{i - 1}" if i else "a7", "prismatic" if i % 2 else "revolute", 100 + i)
+    for i in (3, 17, 39):
+        body(f"c{i}", f"a{i}", "revolute", 200 + i)
+    return b.build()
+
+
+MECHANISMS = {
+    "alternate": lambda: zoo.chain(40),
+    "parallel": lambda: zoo.chain(33, twist="parallel"),
+    "general": lambda: zoo.chain(45, twist="general"),
+    "mixed": lambda: zoo.chain(50, joints=["revolute", "prismatic", "spherical"]),
+    "bushy": bushy,
+}
+
+
+def inputs(m: Mechanism) -> dict[str, Any]:
+    return {x: shape_of(x, m.tree) for x in ("q", "v", "tau")}
+
+
+def cut(m: Mechanism, most: int | None, shortest: int = 1) -> Recursion:
+    found = segmented("cut", m.tree, inputs(m), most, shortest)
+    assert found is not None
+    return found
+
+
+def by_aba(m: Mechanism, *state: Any) -> Any:
+    made = rolled("aba", m.tree, "aba", "forward_dynamics", inputs(m))
+    return made.evaluate(**dict(zip(("q", "v", "tau"), state, strict=True)))["forward_dynamics"]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_is_the_same_however_it_is_cut(name: str) -> None:
+    m = MECHANISMS[name]()
+    q, v, tau = m.random(1, (3,))
+    expected = by_aba(m, q, v, tau)
+    for most, shortest in ((None, 1), (8, 2), (None, 7)):
+        found = cut(m, most, shortest).evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
+        assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", ["alternate", "bushy"])
+def test_kernels_in_lanes(name: str) -> None:
+    """One state, whose lanes are segments, and some; also where the last bundle is not full."""
+    m = MECHANISMS[name]()
+    k = of_graph(cut(m, None, 6), Where(), "")
+    q, v, tau = m.random(2, (3,))
+    expected = by_aba(m, q, v, tau)
+    for found in (k(q, v, tau), np.array([k(*x) for x in zip(q, v, tau, strict=True)])):
+        assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
+    with pytest.raises(bc.errors.InputError, match=r"tau\[2\].* is nan"):
+        k(q[0], v[0], np.where(np.arange(m.nv) == 2, np.nan, tau[0]))
+
+
+def test_waves_wait_for_nobody_in_them() -> None:
+    r = cut(zoo.chain(100), 8, 4)
+    depth = np.empty(len(r.tree.parent), int)
+    for wave in waves(r):
+        for run in wave.runs:
+            depth[run.begin : run.end] = wave.depth
+            up = r.tree.parent[run.begin]
+            assert up < 0 or depth[up] == wave.depth - 1
+    shapes, shares = shaped(r, 4)
+    assert all(len(shape.runs) % 4 == 0 for shape in shapes)
+    assert max(len(wave.runs) for wave in waves(r)) == 8  # the segments, all in one wave
+    assert len({share.shape for share in shares if shapes[share.shape].cells[0] == len(r.cells) - 4}) == 1  # all joins
+
+
+def test_two_cores_share_a_state() -> None:
+    m = zoo.chain(1100)
+    k = bc.kernel(m, "forward_dynamics", method="dca", machine="threads", processors=2)
+    one = bc.kernel(m, "forward_dynamics", method="aba")
+    if k.crew is None:
+        pytest.skip("this computer has one core")
+    k.crew.on([1], 1_000_000)
+    for seed in range(20):
+        q, v, tau = m.random(seed)
+        a, b = k(q, v, tau), one(q, v, tau)
+        assert np.abs(a - b).max() < 1e-10 * np.abs(b).max()
+    together, alone = k.counts
+    assert together + alone == 20
+    assert "2 cores" in k.source
+
+
+def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
+    """And the longest path grows by a constant for each doubling, however large it is."""
+    spans = [graph(zoo.chain(n), "forward_dynamics", "dca").span() for n in (66, 130, 258)]
+    assert spans[1] - spans[0] == spans[2] - spans[1] < 100
+    fine = graph(zoo.chain(256), "forward_dynamics", "dca")
+    assert isinstance(fine, Recursion)
+    assert fine.recut is not None
+    assert 2 * fine.recut(4, 128).count().arithmetic < fine.count().arithmetic
