@@ -63,6 +63,7 @@ ALLOWED = {
 }
 # Not measured yet, and surely long: by what they are called; a star where cases differ.
 LONG = (
+    "test_machine_pages_live.py::test_an_excavator_its_hole_and_its_heap",
     "test_rolling.py::*[[]*projected*",
     "test_elements.py::test_action_is_reaction_and_runs_balance[[]smooth]",
     "test_elements.py::test_runs_of_couplings_balance[[]crossed]",
@@ -150,7 +151,6 @@ LONG = (
     "test_segmented.py::test_two_cores_share_a_state",
     "test_dca.py::test_long_chains[[][ap]*",
     "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",
-    "test_machine_pages_live.py::test_an_excavator_its_hole_and_its_heap",
 )
 
 

@@ -284,7 +284,3 @@ def test_a_stiffness_that_a_step_cannot_follow() -> None:
 def test_sizes_and_numbers_that_cannot_be(make: Any, words: str) -> None:
     with pytest.raises(bc.InputError, match=words):
         make()
-
-
-def test_a_box_may_come_as_an_array() -> None:
-    assert Box(np.array([1.0, 2.0, 3.0])) == Box((1.0, 2.0, 3.0))  # type: ignore[arg-type]

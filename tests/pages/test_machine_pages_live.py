@@ -79,12 +79,12 @@ def test_only_the_machine_itself_has_its_looks() -> None:
     b.body("cab", mass=1.0, inertia=(1, 1, 1))
     b.joint("swing", "revolute", "ground", "cab")
     assert look_of(b.build()) is None
-    assert set(LOOKS) == set(MACHINES)
-    for make in MACHINES.values():
-        machine = make()
+    made = {name: make() for name, make in MACHINES.items()}
+    assert {name for name, machine in made.items() if machine.look} == set(LOOKS)
+    for machine in made.values():
         found = look_of(machine.mechanism)
-        assert found is not None
-        assert (found.name, found.level) == (machine.look, machine.ground)
+        assert (found.name if found else "") == machine.look
+        assert found is None or found.level == machine.ground
 
 
 def test_other_pages_do_not_carry_its_scripts(tmp_path: Path) -> None:
