@@ -168,6 +168,7 @@ LONG = (
     "test_elsewhere.py::test_whole_runs_are_ours[[]excavator-riscv64]",
     "test_static_page.py::test_the_linkage_runs_at_its_rate_*",
     "test_static_page.py::test_an_address_digs_and_is_rewound",
+    "test_c_loops.py::test_recursions_agree[[]random]",
     "test_export_fmu.py::test_zoo[[][a-eg-su-z]*",  # but for four_bar, torso and tree
     "test_export_fmu.py::test_binaries_for_every_platform",
     "test_export_c.py::test_excavators_with_hydraulics_and_control[[]excavator_linkage]",
