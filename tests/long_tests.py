@@ -151,6 +151,7 @@ LONG = (
     "test_segmented.py::test_two_cores_share_a_state",
     "test_dca.py::test_long_chains[[][ap]*",
     "test_large_loops.py::test_a_step_takes_work_that_grows_with_the_bodies[[]track]",
+    "test_c_loops.py::test_recursions_agree[[]random]",
 )
 
 
