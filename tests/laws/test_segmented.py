@@ -107,6 +107,8 @@ def test_two_cores_share_a_state() -> None:
     if k.crew is None:
         pytest.skip("this computer has one core")
     k.crew.on([1], 1_000_000)
+    assert k.predicted > 0.0
+    assert k.speedup > 1.2
     for seed in range(20):
         q, v, tau = m.random(seed)
         a, b = k(q, v, tau), one(q, v, tau)
@@ -124,3 +126,17 @@ def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
     assert isinstance(fine, Recursion)
     assert fine.recut is not None
     assert 2 * fine.recut(4, 128).count().arithmetic < fine.count().arithmetic
+
+
+def test_the_schedule_of_two_cores_can_be_followed() -> None:
+    found = bc.schedule(zoo.chain(3000), machine="threads:2", method="dca")
+    found.check()
+    assert found.used == 2
+    assert 1.3 < found.speedup <= 2.0
+    assert found.span < found.bound <= found.makespan
+    assert found.work == pytest.approx(sum(found.busy))
+    shared = [task.name for task, p in zip(found.tasks, found.where, strict=True) if p == 1]
+    assert len(shared) == 5  # angles and four channels, of the segments alone
+    assert all("x revolute" in name for name in shared)
+    assert "x revolute as link" in found.html()
+    assert "operations" in found.svg()

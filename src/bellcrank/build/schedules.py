@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.build import graphs
+from bellcrank.build.stages import fitted
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
@@ -148,9 +149,10 @@ def laid(
         return Laid(by, _gpu(graph, numbers, kind))
     on = _made(machine or "complete", kind, freedoms)
     if on.name.startswith("threads("):
-        from bellcrank.emit.cores import kernel as threads
+        from bellcrank.emit.cores.target import Cores
 
-        return Laid(by, threads.planned(graph, on, "float64"))
+        target = Cores(on)
+        return Laid(by, target.schedule(fitted(by, graph, target)[1]))
     return Laid(by, listing.schedule(graph, on, level or "auto"))
 
 
