@@ -10,7 +10,7 @@ PAGE := src/bellcrank/cockpit/static/cockpit.js
 # A page that is drawn without a graphics card needs all processors for itself, so its tests come after the others.
 PAGES := tests/pages
 
-.PHONY: run test test-all bench docs release page picture clean
+.PHONY: run test test-all seconds bench docs release page picture clean
 
 run: .venv/ready
 	@$(MAKE) --silent page || echo 'the page could not be bundled: everything else works without it' >&2
@@ -31,6 +31,11 @@ test-all: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
 	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' --ignore=$(PAGES)
 	BELLCRANK_HYPOTHESIS=deep $(BIN)/python -m pytest -m '' -n 0 $(PAGES)
+
+# What each test takes, for the choice of what `make test` has (tests/long_tests.py): on a quiet computer.
+seconds: .venv/ready-dev page
+	PYTHONPATH=tests $(BIN)/python -m pytest -p seconds -m '' --ignore=$(PAGES)
+	PYTHONPATH=tests $(BIN)/python -m pytest -p seconds -m '' -n 0 $(PAGES)
 
 # The site: laid out, built with warnings as errors, its links followed. Open build/site/html/index.html.
 docs: .venv/ready-docs

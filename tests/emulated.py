@@ -102,7 +102,7 @@ class Function:
 
 def fake_cupy() -> Any:
     """As much of CuPy as simulations use."""
-    names = ("zeros", "empty", "empty_like", "where", "int64", "broadcast_to", "ascontiguousarray")
+    names = ("zeros", "empty", "empty_like", "where", "int64", "broadcast_to", "ascontiguousarray", "moveaxis")
     made = {name: getattr(np, name) for name in names}
     memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     cuda = types.SimpleNamespace(memory=memory)

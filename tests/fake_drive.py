@@ -35,7 +35,7 @@ class FakeDrive:
     def input(self, values: Mapping[str, float] | Sequence[float]) -> None:
         self.u = np.array([values[n] for n in self.system.inputs] if isinstance(values, Mapping) else values, float)
 
-    def tune(self, values: Mapping[str, float]) -> None:
+    def tune(self, values: Mapping[str, float], *, check: bool = True) -> None:
         self.tuned = {**getattr(self, "tuned", {}), **values}
 
     def snapshot(self) -> Snapshot:

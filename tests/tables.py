@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bellcrank import registration
-from bellcrank.model import compiled, parts
+from bellcrank.model import parts
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.stairs import forget
 
 
 @contextmanager
@@ -27,4 +28,4 @@ def restored() -> Iterator[None]:
             table.update(rows)
         registration._own.clear()
         registration._own.update(own)
-        compiled.forget()
+        forget()

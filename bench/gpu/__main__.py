@@ -1,16 +1,17 @@
 """The tables of docs/gpu.md: python -m bench.gpu [dynamics] [simulation] [chosen] [call] [peers] [teams]
-[derivatives]
+[derivatives] [gradients] [stepping] [flexible]
 """
 
 from __future__ import annotations
 
 import sys
 
-from bench.gpu import call, chosen, derivatives, dynamics, peers, simulation, teams
+from bench.gpu import call, chosen, derivatives, dynamics, flexible, gradients, peers, simulation, stepping, teams
 
 PARTS = {
     "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "call": call.table,
     "peers": peers.table, "teams": teams.table, "derivatives": derivatives.table,
+    "gradients": gradients.table, "stepping": stepping.table, "flexible": flexible.table,
 }  # fmt: skip
 
 if __name__ == "__main__":

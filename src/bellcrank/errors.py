@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from bellcrank.quoting import shown, visible
+
+LONGEST = 500  # of words in a message; a path may be long
 
 
 class BellcrankError(Exception):
     """Base of every error bellcrank raises on purpose; the command line prints it without a traceback."""
 
     def __str__(self) -> str:
-        """A message may quote a file: nothing in it steers the terminal."""
-        return visible(super().__str__())
+        """A message may quote a file: nothing in it steers the terminal, and no word of it fills the screen."""
+        return visible(re.sub(rf"\S{{{LONGEST},}}", lambda m: f"{m[0][:100]}...{m[0][-20:]}", super().__str__()))
 
 
 class ModelError(BellcrankError, ValueError):

@@ -1,12 +1,13 @@
-"""Kernels inside JAX: jit, vmap, jvp and grad of any order, on the CPU. JAX is the user's own.
+"""Kernels inside JAX: jit, vmap, jvp and grad of any order, on the CPU and on the GPU. JAX is the user's own.
 
     from bellcrank.jax import wrap
 
     dynamics = wrap(bc.kernel(arm, "forward_dynamics"))           (q, v, tau) -> a; any leading axes, which broadcast
     jax.jit(jax.vmap(jax.grad(lambda q: dynamics(q, v, tau).sum())))(q)
 
-A kernel is a target of XLA's foreign function interface (emit/cpu/xla.py), and its derivatives are kernels, too: those
-of Graph.jvp and Graph.vjp, compiled when JAX first asks for them.
+A kernel is a target of XLA's foreign function interface (emit/cpu/xla.py, emit/cuda/xla.py), and its derivatives are
+kernels, too: those of Graph.jvp and Graph.vjp, compiled when JAX first asks for them. It is computed where JAX has its
+arrays, whatever target the kernel was made for: XLA compiles for each of its platforms, and so do we.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ core = extra("jax.extend.core", "jax", "bellcrank.jax")
 ad, batching, mlir = (extra(f"jax.interpreters.{part}", "jax", "bellcrank.jax") for part in ("ad", "batching", "mlir"))
 
 _numbers = itertools.count()
-_targets: dict[int, tuple[str, Handler, Function]] = {}  # XLA keeps addresses for ever, and so do we
+_targets: dict[int, tuple[str, Any, Function]] = {}  # XLA keeps addresses for ever, and so do we
 
 
 def wrap(kernel: Any) -> Callable[..., Any]:
@@ -90,10 +91,19 @@ def _target(function: Function) -> str:
     """The name by which XLA knows a kernel."""
     if id(function) not in _targets:
         name = f"bellcrank_{next(_numbers)}"
-        handler = Handler(function.kernel.signature, function.kernel.library)
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler.function), platform="cpu")
+        handler, platform = _handler(function.kernel)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler.function), platform=platform)
         _targets[id(function)] = name, handler, function
     return _targets[id(function)][0]
+
+
+def _handler(kernel: Any) -> tuple[Any, str]:
+    """A kernel as XLA calls it, and what XLA calls the place."""
+    if kernel.target == "cpu":
+        return Handler(kernel.signature, kernel.library), "cpu"
+    from bellcrank.emit.cuda.xla import GpuHandler
+
+    return GpuHandler(kernel), "CUDA"
 
 
 def _run(function: Function, *args: Any) -> Any:
@@ -123,8 +133,8 @@ def _primitive(name: str, meant: Callable[..., Function]) -> Any:
     made = core.Primitive(name)
     made.multiple_results = True
 
-    def lowered(*args: Any, **how: Any) -> Any:
-        return _run(meant(**how), *args)
+    def lowered(*args: Any, target: str, **how: Any) -> Any:
+        return _run(meant(**how).on(target), *args)
 
     @cache
     def compiled(how: tuple[tuple[str, Any], ...]) -> Any:
@@ -138,7 +148,9 @@ def _primitive(name: str, meant: Callable[..., Function]) -> Any:
 
     made.def_impl(alone)
     made.def_abstract_eval(seen)
-    mlir.register_lowering(made, mlir.lower_fun(lowered, multiple_results=True), platform="cpu")
+    for target in ("cpu", "cuda"):
+        rule = mlir.lower_fun(partial(lowered, target=target), multiple_results=True)
+        mlir.register_lowering(made, rule, platform=target)
     batching.primitive_batchers[made] = partial(_batched, made)
     ad.primitive_jvps[made] = lambda primals, tangents, **how: _moved(made, meant(**how), primals, tangents, how)
     return made

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.quoting import refused, shown
-from bellcrank.stairs import above
+from bellcrank.stairs import above, compiled, forget
 
 Kind: TypeAlias = Literal[
     "actuator", "closure", "cockpit", "cut", "format", "integrator", "joint", "language", "machine", "mechanism",
@@ -75,7 +75,7 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
     table[name] = row.made(name, thing)
     _own.add((kind, name))
     if kind in DECIDING:
-        above("model.compiled").forget()
+        forget()
     return thing
 
 
@@ -189,7 +189,6 @@ def _method(name: str, thing: Any) -> Any:
 
 def _quantity(name: str, thing: Any) -> Any:
     from bellcrank.dynamics.quantities import INPUTS
-    from bellcrank.model.compiled import compiled
     from bellcrank.model.mechanism import Mechanism
 
     _instance("quantity", "dynamics.Quantity", name, thing)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +24,19 @@ Scalar: TypeAlias = Any
 def is_zero(x: Scalar) -> bool:
     """Whether x is the constant 0, in every state: a property of the model, so that a method may branch on it."""
     return isinstance(x, float) and x == 0.0
+
+
+def total(terms: Iterable[Scalar]) -> Scalar:
+    """A sum in the order of the terms, rounded as compiled code rounds it; Python's own may compensate."""
+    found: Scalar = 0.0
+    for x in terms:
+        found = found + x
+    return found
+
+
+def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    """a . b"""
+    return total(x * y for x, y in zip(a, b, strict=True))
 
 
 class _Step(threading.local):

@@ -1,13 +1,18 @@
 """The stairs up: what can be drawn or compiled says so in a method, and only a call loads anything up there.
 
 The one import that points upwards, and the reason why a graph need not know how it looks, nor a mechanism how it is
-compiled.
+compiled: its quantities are machine code, made when first asked for, and plain attributes from then on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_made: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # mechanisms, and what they have of it
 
 
 def above(name: str) -> Any:
@@ -18,3 +23,32 @@ def above(name: str) -> Any:
 def view(name: str) -> Any:
     """A file of view/."""
     return above(f"view.{name}")
+
+
+class Compiled:
+    """Of a mechanism the kernel's own entry (build/kernels.py); of the class the function that documents it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, mechanism: Any, owner: type | None = None) -> Callable[..., Any]:
+        if mechanism is None:
+            return self.function
+        name = self.function.__name__
+        found: Callable[..., Any] = above("build.kernels").bound(mechanism, name)
+        mechanism.__dict__[name] = found  # the next access is a plain dictionary look-up
+        _made.setdefault(mechanism, set()).add(name)
+        return found
+
+
+def compiled(function: Function) -> Function:
+    """Lets a method be compiled; for a type checker it stays what is written."""
+    return cast(Function, Compiled(function))
+
+
+def forget() -> None:
+    """All mechanisms compile anew what they are asked for: what decides it has changed."""
+    for mechanism, names in list(_made.items()):
+        for name in names:
+            mechanism.__dict__.pop(name, None)
+    _made.clear()

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
+from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, clip, where
 
 KINDS = ("linear", "smooth")
 
 
+@explained
 def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> Scalar:
     """The function that goes through the points (xs, ys), at x; beyond the first and the last it stays what it is
     there. Of numbers, arrays, and what is traced.
@@ -35,8 +37,8 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
 def pieces(xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> np.ndarray:
     """A row for each piece: where it begins, and the coefficients of its polynomial from there."""
     at, value = _points(xs, ys)
-    if kind not in KINDS:
-        raise InputError(f'interp: no kind "{kind}". Known: {", ".join(KINDS)}.')
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f'interp: no kind "{brief(kind)}". Known: {", ".join(KINDS)}.')
     h = np.diff(at)
     slope = np.diff(value) / h
     if kind == "linear":

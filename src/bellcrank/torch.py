@@ -1,5 +1,5 @@
-"""Kernels inside PyTorch, on the CPU: operators with gradients of any order, vmap and torch.compile. PyTorch is the
-user's own.
+"""Kernels inside PyTorch, on the CPU and on the GPU: operators with gradients of any order, vmap and torch.compile.
+PyTorch is the user's own.
 
     from bellcrank.torch import wrap
 
@@ -7,18 +7,22 @@ user's own.
     dynamics(q, v, tau).sum().backward()
 
 A kernel is a torch.library.custom_op, and its gradient is another one: the kernel of Graph.vjp, compiled when it is
-first asked for. Tensors are read and written where they lie.
+first asked for. Tensors are read and written where they lie, and that decides where the kernel is computed, whatever
+target it was made for; on a GPU in PyTorch's own stream.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bellcrank.build.differentiable import Function, function_of
 from bellcrank.errors import InputError, brief
 from bellcrank.extras import extra
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cuda.kernel import CudaKernel
 
 torch = extra("torch", "torch", "bellcrank.torch")
 forward_ad = extra("torch.autograd.forward_ad", "torch", "bellcrank.torch")
@@ -37,17 +41,22 @@ def wrap(kernel: Any) -> Callable[..., Any]:
     names, dtype = list(signature.inputs), getattr(torch, signature.dtype)
     nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
 
-    several, run = len(signature.outputs) > 1, kernel.__call__
+    several, run, on_cpu = len(signature.outputs) > 1, kernel.__call__, kernel.target == "cpu"
 
     def call(*args: Any, **named: Any) -> Any:
         if not named and len(args) == len(names) and _plain(args, dtype):
-            found = run(*[a.numpy() for a in args])
-            return {k: torch.as_tensor(x) for k, x in found.items()} if several else torch.as_tensor(found)
+            if on_cpu and args[0].is_cpu:
+                found = run(*[a.numpy() for a in args])
+                return {k: torch.as_tensor(x) for k, x in found.items()} if several else torch.as_tensor(found)
+            if args[0].is_cuda:
+                results = _on_gpu(function.on("cuda"), _fitting(signature, args))
+                return dict(zip(signature.outputs, results, strict=True)) if several else results[0]
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
             raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
+        place = next((a.device for a in given.values() if isinstance(a, torch.Tensor)), None)
         tensors = _fitting(
-            signature, [_tensor(f'{signature.name}: input "{name}"', given[name], dtype) for name in names]
+            signature, [_tensor(f'{signature.name}: input "{name}"', given[name], dtype, place) for name in names]
         )
         if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(a).tangent is not None for a in tensors):
             raise InputError(f"{signature.name}: forward mode does not go through; take backward(), or kernel.jvp.")
@@ -59,22 +68,25 @@ def wrap(kernel: Any) -> Callable[..., Any]:
 
 
 def _plain(args: Sequence[Any], dtype: Any) -> bool:
-    """Whether these are numbers in memory and nothing else, and nobody in PyTorch watches: no gradient, no transform,
-    no compiler, no mode. Then the operator would only cost its way through the dispatcher.
+    """Whether these are numbers in one memory and nothing else, and nobody in PyTorch watches: no gradient, no
+    transform, no compiler, no mode. Then the operator would only cost its way through the dispatcher.
     """
     if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack():
         return False
     for a in args:
-        if type(a) is not torch.Tensor or a.dtype is not dtype or not a.is_cpu or a.requires_grad or a.is_neg():
+        if type(a) is not torch.Tensor or a.dtype is not dtype or a.requires_grad or a.is_neg():
+            return False
+        if a.device != args[0].device:
             return False
     return True
 
 
-def _tensor(what: str, x: Any, dtype: Any) -> Any:
+def _tensor(what: str, x: Any, dtype: Any, place: Any) -> Any:
+    """What is no tensor yet goes where the others are."""
     try:
-        found = torch.as_tensor(x)
+        found = x if isinstance(x, torch.Tensor) else torch.as_tensor(x, device=place)
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{what} is {brief(x)}; expected a tensor of real numbers.") from None
     if found.is_complex():  # .to() would drop a half of it
@@ -83,11 +95,17 @@ def _tensor(what: str, x: Any, dtype: Any) -> Any:
 
 
 def _fitting(signature: Any, tensors: Sequence[Any]) -> list[Any]:
-    """All on the CPU and with the same leading axes."""
-    shapes = list(signature.inputs.values())
+    """All in one place and with the same leading axes."""
+    shapes, place = list(signature.inputs.values()), tensors[0].device
+    if place.type not in ("cpu", "cuda"):
+        raise InputError(
+            f'{signature.name}: input "{next(iter(signature.inputs))}" is on {place}; expected cpu or cuda.'
+        )
     for (name, shape), a in zip(signature.inputs.items(), tensors, strict=True):
-        if a.device.type != "cpu":
-            raise InputError(f'{signature.name}: input "{name}" is on {a.device}, and the kernel on the CPU: a.cpu().')
+        if a.device != place:
+            raise InputError(
+                f'{signature.name}: input "{name}" is on {a.device}, and others on {place}: a.to("{place}").'
+            )
         if a.ndim < len(shape) or tuple(a.shape[a.ndim - len(shape) :]) != shape:
             expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
             raise InputError(f'{signature.name}: input "{name}" has shape {tuple(a.shape)}; expected {expected}.')
@@ -109,14 +127,30 @@ def operator(function: Function) -> Any:
     return _operators[id(function)][0]
 
 
+def _on_gpu(function: Function, tensors: Sequence[Any]) -> list[Any]:
+    """In PyTorch's stream: what it has under way there comes before, and what it does next after."""
+    first = tensors[0]
+    lead = first.shape[: first.ndim - len(function.inputs[0])]
+    dense, kernel = [a.contiguous() for a in tensors], cast("CudaKernel", function.kernel)
+    results = [torch.empty((*lead, *shape), dtype=first.dtype, device=first.device) for shape in function.outputs]
+    if lead.numel():
+        with torch.cuda.device(first.device):
+            stream = torch.cuda.current_stream().cuda_stream
+            kernel.filled(stream, lead.numel(), [a.data_ptr() for a in (*dense, *results)])
+    return results
+
+
 def _made(function: Function) -> Any:
     several = len(function.outputs) > 1
     taken = ", ".join(f"Tensor a{k}" for k in range(len(function.inputs)))
     gives = f"({', '.join(['Tensor'] * len(function.outputs))})" if several else "Tensor"
 
     def run(*tensors: Any) -> Any:
-        found = function.kernel(*(a.detach().numpy() for a in tensors))
-        results = [torch.as_tensor(x) for x in (found.values() if several else [found])]
+        if tensors[0].is_cuda:
+            results = _on_gpu(function.on("cuda"), tensors)
+        else:
+            found = function.on("cpu").kernel(*(a.detach().numpy() for a in tensors))
+            results = [torch.as_tensor(x) for x in (found.values() if several else [found])]
         return tuple(results) if several else results[0]
 
     def fake(*tensors: Any) -> Any:
@@ -127,13 +161,13 @@ def _made(function: Function) -> Any:
 
     def kept(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs)
-        ctx.results = [(x.shape, x.dtype) for x in (output if several else [output])]
+        ctx.results = [(x.shape, x.dtype, x.device) for x in (output if several else [output])]
 
     def backward(ctx: Any, *weights: Any) -> Any:
         wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad) if needed)
         filled = [
-            torch.zeros(shape, dtype=dtype) if w is None else w
-            for w, (shape, dtype) in zip(weights, ctx.results, strict=True)
+            torch.zeros(shape, dtype=dtype, device=place) if w is None else w
+            for w, (shape, dtype, place) in zip(weights, ctx.results, strict=True)
         ]
         found = operator(function.cotangent(wrt))(*ctx.saved_tensors, *filled)
         gradients = dict(zip(wrt, found if len(wrt) > 1 else [found], strict=True))

@@ -17,6 +17,7 @@ from bellcrank.graph.inline import opened
 from bellcrank.scalar import where
 from targets.test_c99 import needs_cc
 from targets.test_export_c import ran
+from targets.test_export_wasm import given, needs_node, row, said
 
 RUNS = host().lanes("float64") + 1
 SECONDS = 2.0  # in which a rod pendulum changes its coordinates several times
@@ -80,6 +81,22 @@ def test_in_c_as_well(plant: bc.System, fall: bc.Record, tmp_path: Path) -> None
     y, status = ran(tmp_path / "it", plant.mechanism.name, rows.shape[1], round(SECONDS / 1e-3), rows[0], np.zeros(0))
     assert status == 0
     np.testing.assert_allclose(y, rows[-1], rtol=0, atol=1e-9 * np.abs(rows).max())  # it is a chaotic fall
+
+
+@needs_node
+def test_in_webassembly_as_well(plant: bc.System, fall: bc.Record, tmp_path: Path) -> None:
+    rows, (q, v) = np.column_stack([fall.q, fall.v]), plant.mechanism.columns
+    names = [*(f"{n}.q" for n in q), *(f"{n}.v" for n in v)]
+    bc.export(plant, tmp_path / "it", to="wasm", form="minimal", step=1e-3)
+    script = f"""{given(dict(zip(names, rows[0].tolist(), strict=True)))}
+        m.start();
+        const rows = [{row(names)}];
+        for (let k = 1; k < {len(rows)}; k++) {{
+          if (m.step(20)) throw new Error("it stopped");
+          rows.push({row(names)});
+        }}
+        console.log(JSON.stringify(rows));"""
+    np.testing.assert_allclose(said(tmp_path / "it", script), rows, rtol=0, atol=1e-9 * np.abs(rows).max())
 
 
 def test_what_need_not_be_called_is_not() -> None:

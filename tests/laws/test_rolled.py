@@ -20,7 +20,7 @@ from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.regroup import regrouped
+from bellcrank.model.tree import regrouped
 
 METHODS = [
     ("aba", "forward_dynamics"),

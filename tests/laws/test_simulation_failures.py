@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank import patience
 from bellcrank.scalar import sqrt, where
-from bellcrank.sim import Interrupted, progress
+from bellcrank.sim import Interrupted
 from trees import random_tree
 
 
@@ -223,16 +224,16 @@ def test_compiling_is_said_only_where_it_takes_long(monkeypatch: pytest.MonkeyPa
     """On a terminal, after a second, and nothing is left of it; to no one else."""
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(progress, "PATIENCE", 0.05)
-    with progress.said("compiling arm", None):
+    monkeypatch.setattr(patience, "PATIENCE", 0.05)
+    with patience.said("compiling arm", None):
         time.sleep(0.2)
     assert screen.getvalue() == ""
     monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
-    with progress.said("compiling arm", None):
+    with patience.said("compiling arm", None):
         pass
-    with progress.said("compiling arm", False):
+    with patience.said("compiling arm", False):
         time.sleep(0.2)
     assert screen.getvalue() == ""
-    with progress.said("compiling arm", None):
+    with patience.said("compiling arm", None):
         time.sleep(0.2)
-    assert screen.getvalue() == "\rcompiling arm ...\x1b[K\r\x1b[K"
+    assert screen.getvalue() == "\rcompiling arm ... 0 s\x1b[K\r\x1b[K"

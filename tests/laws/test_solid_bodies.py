@@ -76,3 +76,10 @@ def test_meshes_that_cannot_be(change: Any, words: str) -> None:
     given: dict[str, Any] = {"mesh": mesh(2, 1), "material": STEEL, "interfaces": ENDS} | change
     with pytest.raises(bc.ModelError, match=words):
         bc.solid(**given)
+
+
+def test_its_surface_is_closed_and_looks_outwards() -> None:
+    """The volume inside it, by the theorem of Gauss."""
+    found = bar()
+    a, b, c = (found.grid[found.cells[:, k]] for k in range(3))
+    assert np.einsum("ni,ni->", np.cross(a, b), c) / 6 == pytest.approx(L * W * H, rel=1e-12)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bellcrank import simulate, zoo
-from bellcrank.emit.cpu import strip_code
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.graph import Graph, trace
+from bellcrank.graph import strips as strips_module
 from bellcrank.graph.strips import At, Call, Strips, Turn, strips
 from bellcrank.graph.structure import structure
 from bellcrank.nodes.ops import OPS
@@ -120,9 +120,9 @@ def test_runs_are_those_of_straight_line_steps(integrator: str, monkeypatch: pyt
     chain = zoo.chain(12)
     found = []
     for fewest in (10**9, 50):
-        monkeypatch.setattr(strip_code, "FEWEST", fewest)
-        monkeypatch.setattr(strip_code, "LONG", 8)
-        monkeypatch.setattr(strip_code, "SHARE", 0.5)
+        monkeypatch.setattr(strips_module, "FEWEST", fewest)
+        monkeypatch.setattr(strips_module, "LONG", 8)
+        monkeypatch.setattr(strips_module, "SHARE", 0.5)
         monkeypatch.setattr(runner, "_machines", {})
         adaptive = {} if integrator == "dopri5" else {"step": 1e-3}
         run = simulate(chain, seconds=0.05, q0=np.linspace(0.1, 0.5, 12), integrator=integrator, **adaptive)

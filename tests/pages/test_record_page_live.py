@@ -12,7 +12,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns
-from bellcrank.record.terrain import terrain
+from bellcrank.record.dug_ground import dug_ground
+from bellcrank.structures.beam import Beam
 from chromium import launched, opening, settled
 from page_measures import contrasts
 from runs import rk4
@@ -339,7 +340,7 @@ def test_names_stay_names(shown: Any) -> None:
 def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> None:
     """The hole of the time that is shown: there at the end, gone at the beginning, there again."""
     first = np.zeros((21, 21))
-    hole = terrain(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
+    hole = dug_ground(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
     page = shown(run.noting({"ground": hole.plain}))
     page.evaluate("seek(END)")
     until(page, "drawn.ground > 8")
@@ -381,3 +382,21 @@ def test_beams_bend_as_much_as_is_asked_for(shown: Any) -> None:
         page.evaluate("new Set(beamMeshes(D.replay.bodies.map((_, i) => poseAt(i, 1)), bentAt(1))[0].colours).size") > 4
     )
     assert "Stresses at sections" in page.inner_text("#plots")
+
+
+def test_bodies_from_matrices_bend_too(shown: Any) -> None:
+    bar = Beam(1.0, bc.Section.circle(0.02), bc.Material.steel(), elements=8)
+    b = bc.Builder("rod")
+    b.flexible("rod", bc.flexible(*bar.matrices, bar.nodes, {"eye": 0, "pin": 8}, modes=0, below=2000.0))
+    b.joint("clamp", "revolute", "ground", "rod", axis=(0, 1, 0))
+    m = b.build()
+    q = np.zeros((2, m.nq))
+    q[1, 1] = 0.004
+    page = shown(Record(state_columns(m, [0.0, 1.0], q=q, v=np.zeros((2, m.nv))), mechanism=m))
+    at = "(t) => skinMeshes(D.replay.bodies.map((_, i) => poseAt(i, t)), bentAt(t))[0].corners"
+    straight, bent = (np.array(page.evaluate(at, t)) for t in (0, 1))
+    assert straight.shape == (8 * 6, 3)
+    way = np.linalg.norm((m.pose(q[1], frame="rod.pin") - m.pose(q[0], frame="rod.pin"))[:3, 3])
+    assert np.linalg.norm(bent - straight, axis=1).max() == pytest.approx(way, rel=0.02)
+    page.select_option("#scale", "20")
+    assert np.linalg.norm(page.evaluate(at, 1) - straight, axis=1).max() == pytest.approx(20 * way, rel=0.02)

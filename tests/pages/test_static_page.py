@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ import bellcrank as bc
 from bellcrank.cockpit import stage
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
+from bellcrank.excavators.offline import moments
+from bellcrank.ground.field import Ground, Tool
+from bellcrank.ground.soils import SOILS
+from bellcrank.ground.tasks import TASKS
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
@@ -43,7 +48,7 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, folder: Path) -> Iterator[Any]:
+def opened(browser: Any, folder: Path, more: str = "") -> Iterator[Any]:
     """The page of a folder, from any web server; it asks nobody else, and complains of nothing."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder.parent)))
     thread = threading.Thread(target=server.serve_forever)
@@ -54,7 +59,7 @@ def opened(browser: Any, folder: Path) -> Iterator[Any]:
     made.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)
     made.on("request", lambda r: trouble.append(r.url) if not r.url.startswith((here, "data:", "blob:")) else None)
     try:
-        made.goto(f"{here}?quality=low")
+        made.goto(f"{here}?quality=low{more}")
         until(made, "cockpit.state() !== null && cockpit.roles() !== null")
         yield made
     finally:
@@ -91,7 +96,34 @@ def test_a_visitor_drives(browser: Any, tmp_path: Path) -> None:
         until(page, f"cockpit.state().n > {still}")
         page.locator("#reset").click()
         until(page, f"cockpit.state().n < {still}")
-        assert not page.locator("#replay").is_visible()
+        assert page.locator("#replay").is_visible()
+
+
+def test_an_address_digs_and_is_rewound(browser: Any, tmp_path: Path) -> None:
+    """?pilot=dig: a program digs, the ground keeps the hole, the machine feels the load; and all can be replayed."""
+    folder = bc.export(MACHINES["excavator"](), tmp_path / "excavator", to="page")
+    with opened(browser, folder, "&pilot=dig") as page:
+        until(page, "cockpit.settings().pilot === 'dig'")
+        until(page, "cockpit.view().site().dug > 0.05")
+        assert value(page, "payload") > 50.0  # kg, in the same second
+        page.evaluate("cockpit.view().dug({ whole: true, load: 0, dug: 0, heights: [], cells: [] })")
+        page.locator("#replay").click()
+        until(page, "cockpit.replay() !== null")
+        assert page.evaluate("cockpit.replay().begin") < 0.5
+        page.evaluate("cockpit.replay().seek(cockpit.replay().end)")
+        until(page, "cockpit.view().site().dug > 0.02")  # the hole of its time
+        page.locator("#live").click()
+        page.locator("#link").click()
+        page.keyboard.down("KeyW")
+        until(page, "cockpit.settings().pilot === ''")  # a hand takes over
+        page.keyboard.up("KeyW")
+        with page.expect_download() as saved:
+            page.evaluate("[...document.querySelectorAll('#save a')].find((a) => a.textContent === 'csv').click()")
+        assert saved.value.suggested_filename == "excavator.csv"
+        table = np.genfromtxt(saved.value.path(), delimiter=",", names=True, deletechars="", replace_space=" ")
+        assert len(table) > 60
+        assert table["payload"][0] == 0.0
+        assert table["payload"].max() > 50.0
 
 
 def test_the_linkage_runs_at_its_rate_with_the_kernels_numbers(browser: Any, tmp_path: Path) -> None:
@@ -129,29 +161,91 @@ def test_the_linkage_runs_at_its_rate_with_the_kernels_numbers(browser: Any, tmp
             pytest.fail(f"no two seconds in real time: {np.diff(clocks, axis=0)}")
 
 
+DIGS = """
+import { readFileSync } from "node:fs";
+import { Ground } from "./ground.js";
+import { load } from "./excavator.js";
+import { pilot } from "./pilots.js";
+
+const { welcome, settings, start, nq, lengths, pilots, site } = JSON.parse(readFileSync("welcome.json"));
+const m = await load(), g = new Ground(site.contact, site.soils[settings.soil]), p = pilot(pilots.dig), rows = [];
+const bucket = 12 * welcome.scene.bodies.indexOf("bucket");
+const inside = (x, { low, high }) => Math.min(Math.max(x, low), high);
+m.now.set(start, 1); m.u.set(welcome.first); m.start();
+for (let k = 0; k <= 700; k++) {
+  const { poses } = m.call("poses", m.now.subarray(1, 1 + nq), lengths.map((i) => m.p[i]));
+  for (const [name, x] of Object.entries(g.look(k * 0.02, poses.subarray(bucket, bucket + 12)))) m.set(name, x);
+  rows.push([g.load, g.dug, ...m.now.subarray(1, 1 + nq)]);
+  m.u.set(p.levers(k * 0.02, m.now.subarray(1)).map((x, i) => inside(x, welcome.levers[i])));
+  if (m.step(20)) throw new Error("it stopped");
+}
+const noted = g.between(11, 12).changes.length;
+console.log(JSON.stringify([rows, [...g.heights], g.balance, g.score(site.tasks.trench), noted, g.news().byteLength]));
+"""
+
+
 @needs_node
-def test_earth_is_kept(tmp_path: Path) -> None:
-    """A bucket goes through the ground, carries, and tips: what is missing is in it, or on a heap."""
-    (tmp_path / "ground.mjs").write_text((wasm.SOURCES / "ground.js").read_text())
-    script = """import { Ground } from "./ground.mjs";
-        const g = new Ground({ width: 1.2, capacity: 0.8 }, 0.5), out = [];
-        let t = 0;
-        const look = (x, z, mouth) => g.work((t += 1 / 60), [x, 0, z + 0.5], [0, 1, 0], mouth, [x, 0, z + 0.5]);
-        for (let k = 0; k < 60; k++) look(6 - k / 30, 0.2 - k / 60, 0.9);
-        out.push(g.load, g.dug, g.balance, g.news().byteLength);
-        for (let k = 0; k < 90; k++) look(4, -0.8 + k / 30, 0.9);
-        for (let k = 0; k < 90; k++) look(4, 2.2, -1);
-        out.push(g.load, g.balance, Math.max(...g.heights));
-        console.log(JSON.stringify(out));"""
-    (tmp_path / "it.mjs").write_text(script)
-    done = subprocess.run([str(NODE), "it.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+def test_the_page_digs_the_hole_that_python_digs(tmp_path: Path) -> None:
+    """Machine, ground and program: fourteen seconds in JavaScript and in Python, number by number."""
+    machine = MACHINES["excavator"]()
+    folder = bc.export(machine, tmp_path / "it", to="page")
+    (tmp_path / "it" / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "it" / "digs.js").write_text(DIGS)
+    done = subprocess.run([str(NODE), "digs.js"], cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    load, dug, balance, news, left, after, heap = json.loads(done.stdout)
-    assert 0.1 < load <= 0.8
-    assert load == dug
-    assert max(abs(balance), abs(after)) < 1e-9
+    rows, heights, balance, score, changes, news = json.loads(done.stdout)
+    own = list[list[float]]()
+    for now in moments(machine, 14.0, machine.pilots["dig"]()):
+        g = now.digger.ground
+        own.append([g.load, g.dug, *now.y[: machine.mechanism.nq]])
+    assert own[-1][0] > 0.5
+    np.testing.assert_allclose(rows, own, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(heights, g.heights.reshape(-1), rtol=0, atol=1e-10)
+    assert abs(balance) < 1e-9
+    assert score == pytest.approx(TASKS["trench"]().score(g), abs=1e-9)
+    assert changes == 0  # nobody asked for news, so nothing was noted
     assert news > 24
-    assert left < 1e-6 < 0.05 < heap
+
+
+@needs_node
+def test_a_replay_is_packed_as_a_server_does(tmp_path: Path) -> None:
+    for name in ("record.js", "ground.js", "contact.js"):
+        (tmp_path / name).write_text((wasm.SOURCES / name).read_text())
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    contact = {"tool": {"width": 1.2, "capacity": 0.8}, "level": 0.5}
+    script = f"""import {{ Memory }} from "./record.js";
+        import {{ Ground }} from "./ground.js";
+        const m = new Memory(), g = new Ground({json.dumps(contact)}, {{ slopes: [0.7, 1.8] }});
+        for (let k = 0; k < 90; k++) {{
+          g.work(k / 60, [6 - k / 30, 0, 0.7 - k / 60], [0, 1, 0], 0.9, [6 - k / 30, 0, 0.7 - k / 60]);
+          g.news();
+          m.add(k / 60, Float32Array.from([k, -k, 2 * k]));
+        }}
+        const data = m.replay("from=0.5&to=1.25", g), csv = m.csv("to=0", ["=a", 'b"'], 1);
+        console.log(JSON.stringify([[...new Uint8Array(data)], new TextDecoder().decode(csv)]));"""
+    (tmp_path / "it.js").write_text(script)
+    done = subprocess.run([str(NODE), "it.js"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    packed, csv = json.loads(done.stdout)
+    tool = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)
+    soil = replace(SOILS["loam"], repose=float(np.degrees(np.arctan(0.7))), wall=float(np.degrees(np.arctan(1.8))))
+    ground = Ground(tool, 0.5, soil)
+    for k in range(90):
+        place = (6 - k / 30, 0, 0.7 - k / 60)
+        ground.work(k / 60, place, (0, 1, 0), 0.9, place)
+        ground.news()
+    t = np.arange(30, 76) / 60
+    base, patches = ground.between(t[0], t[-1])
+    changes = [(p.t, h, p.load, p.dug, c) for p in patches for c, h in (p.cells or {2**32 - 1: 0.0}).items()]
+    data = bytes(packed)
+    assert np.frombuffer(data, "<u4", 4).tolist() == [46, 3, len(changes), base.size]
+    times = np.frombuffer(data, "<f8", 46 + len(changes), 16)
+    np.testing.assert_allclose(times, [*t, *(c[0] for c in changes)], rtol=1e-15)
+    rest = np.frombuffer(data, "<f4", 3 * 46 + base.size + 3 * len(changes), 16 + 8 * len(times))
+    rows = [x for k in range(30, 76) for x in (k, -k, 2 * k)]
+    np.testing.assert_allclose(rest, [*rows, *base.ravel(), *(c[i] for i in (1, 2, 3) for c in changes)], atol=1e-6)
+    assert np.frombuffer(data[-4 * len(changes) :], "<u4").tolist() == [c[4] for c in changes]
+    assert csv == 't,\'=a,"b"""\n0,0,0\n'
 
 
 def test_what_is_no_machine_or_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

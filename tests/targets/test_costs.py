@@ -10,8 +10,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.build.graphs import Request, chosen, graph
 from bellcrank.emit.cpu import costs as model
-from bellcrank.emit.cpu.choice import EVEN
 from bellcrank.emit.cpu.costs import SAMPLES, Costs, Parts, costs, parts, sample
+from bellcrank.emit.cpu.target import EVEN
 from bellcrank.graph import trace
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
 

@@ -116,7 +116,7 @@ def test_runs_that_are_interrupted_at_any_moment() -> None:
         for _ in range(15):
             try:
                 signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 0.02))
-                simulator.run(5.0, q0, step=1e-3, every=1.0, threads=2)
+                simulator.run(500.0, q0, step=1e-3, every=100.0, threads=2)
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
             except KeyboardInterrupt as error:
                 came += isinstance(error, Interrupted)

@@ -20,7 +20,7 @@ from bellcrank.cockpit.machines import Machine, generic
 from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parsed
 from bellcrank.cockpit.outbox import ANYWAY, WAITING, WINDOW, FullError, Outbox
 from bellcrank.cockpit.replay import ROWS
-from bellcrank.cockpit.session import Session, Settings
+from bellcrank.cockpit.session import Session, Settings, patience
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
 from bellcrank.view import scene as record_scene
@@ -361,6 +361,11 @@ def test_a_switch_goes_on_from_the_state(session: Session) -> None:
     assert session.drive.calls[-1] == ("pause",)  # type: ignore[attr-defined]
     session.switch(method="aba")
     assert session.epoch == 2  # nothing changed
+
+
+def test_what_takes_long_to_compile_is_said_before() -> None:
+    assert "a minute or two" in patience(64, "rodas4")
+    assert patience(64, "rk4") == patience(12, "rodas4") == patience(64, "rodas44") == ""
 
 
 def test_a_switch_that_is_late_does_not_start(digger: Machine) -> None:

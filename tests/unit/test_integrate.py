@@ -10,7 +10,7 @@ import pytest
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.integrate import INTEGRATORS, Problem, integrator, interpolate
-from bellcrank.integrate.dense import hermite
+from bellcrank.integrate.combine import hermite
 from bellcrank.integrate.linear import factored, implicit
 
 

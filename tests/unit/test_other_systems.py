@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import atomic_file
+from bellcrank import atomic_file, room
 from bellcrank.emit.cpu import library
-from bellcrank.sim import exchange, memory, urgency
+from bellcrank.sim import exchange, urgency
 
 
 def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,12 +67,12 @@ def test_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError(errno.ENOENT, "there is no /proc")
 
-    here = memory.free_memory()
+    here = room.free_memory()
     monkeypatch.setattr(builtins, "open", absent)
-    total = memory.free_memory()
+    total = room.free_memory()
     assert 0 < here <= total < float("inf")
     monkeypatch.delattr(os, "sysconf")
-    assert memory.free_memory() == float("inf")
+    assert room.free_memory() == float("inf")
 
 
 def test_a_system_without_priorities_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

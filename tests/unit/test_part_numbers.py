@@ -50,6 +50,60 @@ def test_of_forces(part: Any) -> None:
                 bc.system(m, forces={"link2": Together((Pad(), replace(part, **{name: bad})))})
 
 
+MAGIC = {"FNOMIN": 4e3, "PCX1": 1.6, "PDX1": 1.2, "PKX1": 20.0, "PCY1": 1.3, "PDY1": 1.0, "PKY1": -14.0, "PKY2": 1.6}
+REFUSED = {
+    "stiffness": lambda: Pad(stiffness=-1.0),
+    "bears": lambda: Pad(bears=0.0),
+    "slow": lambda: Pad(slow=0.0),
+    "radius": lambda: Post(-1.0, 0.0, 2.0),
+    "low": lambda: Post(1.0, 3.0, 2.0),
+    "soft": lambda: Post(1.0, 0.0, 2.0, soft=0.0),
+    "lower": lambda: Block((0.0, 0.0, 0.0), (1.0, -1.0, 1.0)),
+    "corner": lambda: Block((0.0, 0.0), (1.0, 1.0, 1.0)),
+    "square": lambda: Cutting(0.0, 0.0, 0.0, -1.0, 1.0, 1.0),
+    "give": lambda: Cutting(0.0, 0.0, 0.0, 1.0, 1.0, 1.0, give=0.0),
+    "cohesion": lambda: forces.Soil(cohesion=-1.0),
+    "width": lambda: forces.Soil(width="1"),  # type: ignore[arg-type]
+    "parts": lambda: Together(Pad()),  # type: ignore[arg-type]
+    "size": lambda: forces.Box((1.0, 2.0)),  # type: ignore[arg-type]
+    "size is": lambda: forces.Box(1.0),  # type: ignore[arg-type]
+    "Sphere: radius": lambda: forces.Sphere("1"),  # type: ignore[arg-type]
+    "Capsule: length": lambda: forces.Capsule(1.0, math.nan),
+    "height": lambda: forces.Terrain(0.0),  # type: ignore[arg-type]
+    "exponent": lambda: _contact(exponent="2"),
+    "exponent is nan": lambda: _contact(exponent=math.nan),
+    "up to 10": lambda: _contact(exponent=1e9),
+    "friction": lambda: _contact(bristles=100.0, friction=0.0),
+    "coefficients": lambda: _tyre(coefficients=[1.0]),
+    "no PKY2": lambda: _tyre(coefficients={**MAGIC, "PKY2": None}, without=("PKY2",)),
+    "PCX1": lambda: _tyre(coefficients={**MAGIC, "PCX1": "1"}),
+    "FNOMIN": lambda: _tyre(coefficients={**MAGIC, "FNOMIN": 0.0}),
+    "road": lambda: _tyre(road=0.0),
+    "lateral": lambda: forces.LinearTyre("e", "ground", "link2", 0.3, lateral=-1.0),
+    "joints": lambda: forces.Gear("e", ([], []), 2.0, 10.0),  # type: ignore[arg-type]
+    "function": lambda: forces.Law("e", "ground", "link2", 1.0),  # type: ignore[arg-type]
+    "restitution": lambda: forces.damping_of("1", 1.0),  # type: ignore[arg-type]
+    "speed": lambda: forces.restitution_of(1.0, -1.0),
+}
+
+
+def _contact(**numbers: Any) -> Any:
+    return forces.Contact("e", "ground", "link2", forces.Plane(), forces.Sphere(0.1), **numbers)
+
+
+def _tyre(without: tuple[str, ...] = (), coefficients: Any = MAGIC, **numbers: Any) -> Any:
+    if without:
+        coefficients = {name: x for name, x in coefficients.items() if name not in without}
+    return forces.MagicTyre("e", "ground", "link2", 0.3, coefficients=coefficients, **numbers)
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_no_part_can_be_is_refused_where_it_is_made(said: str) -> None:
+    _contact(), _tyre()
+    with pytest.raises(InputError, match=said):
+        REFUSED[said]()
+
+
 def test_what_may_have_no_end_and_what_is_left_free() -> None:
     m = bc.zoo.chain(2)
     bc.system(m, elements=[forces.EndStop("e", ("joint1",), upper=math.inf, lower=-1.0, stiffness=1.0)])
@@ -75,3 +129,24 @@ def test_of_actuators_and_of_other_people_s_forces() -> None:
     bc.system(m, forces={"link2": Wind(3.0)})
     with pytest.raises(InputError, match="speed is nan"):
         bc.system(m, forces={"link2": Wind(math.nan)})
+
+
+@pytest.mark.parametrize("runs", [1, 5, 400])
+def test_what_a_run_gives_to_free_numbers_of_parts(runs: int) -> None:
+    """As it is refused where the part is made: in a batch the run is named, however many there are."""
+    k = bc.parameter("k", 10.0)
+    spring = forces.Cable("e", "ground", "link2", 1.0, 2.0 * k + 1.0)
+    pad = Pad(bc.parameter("height", -5.0), bears=bc.parameter("bears", 1e4))
+    s = bc.system(
+        bc.zoo.chain(2), elements=[spring], forces={"link2": Together((pad,))}, actuators=[PD("joint1", k, 1.0)]
+    )
+    good = np.linspace(1.0, 9.0, runs)
+    s.parameters.vector({"k": good, "height": -good})
+    for name, bad in (("k", -0.25), ("k", -2.0), ("bears", 0.0)):
+        given = good.copy()
+        given[runs // 2] = bad
+        with pytest.raises(InputError, match=f"{name} = {bad:g}.*") as said:
+            s.parameters.vector({name: given}, "simulate")
+        assert f"run {runs // 2} of" in str(said.value) or runs == 1
+    with pytest.raises(InputError, match="simulate: the parameters k = -2"):
+        bc.simulate(s, 0.01, parameters={"k": -2.0}, inputs={})

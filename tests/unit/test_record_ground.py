@@ -18,7 +18,7 @@ from bellcrank.excavators.offline import dug as dug_offline
 from bellcrank.excavators.rotary import machine as excavator
 from bellcrank.ground.field import CELL, LEAST_CHANGE, Ground, Tool
 from bellcrank.record import Record, state_columns
-from bellcrank.record.terrain import OFTEN, UNIT, read_terrain, terrain
+from bellcrank.record.dug_ground import OFTEN, UNIT, dug_ground, read_ground
 from fake_drive import FakeDrive
 
 TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)
@@ -86,17 +86,17 @@ def test_an_offline_run_has_its_ground_too() -> None:
 
 
 def test_damaged_ones_are_named() -> None:
-    good = terrain(0.0, 0.2, np.zeros((5, 5)), [(0.5, {3: -0.1}), (1.0, {24: 0.2})]).plain
-    assert read_terrain(good).at(0.7)[0, 3] == pytest.approx(-0.1)
-    assert read_terrain(good).at(0.7)[4, 4] == 0.0
+    good = dug_ground(0.0, 0.2, np.zeros((5, 5)), [(0.5, {3: -0.1}), (1.0, {24: 0.2})]).plain
+    assert read_ground(good).at(0.7)[0, 3] == pytest.approx(-0.1)
+    assert read_ground(good).at(0.7)[4, 4] == 0.0
     bomb = base64.b64encode(zlib.compress(b"\0" * 10_000_000)).decode()
     for bad in ({"rows": 6}, {"changes": 1e9}, {"heights": "?"}, {"heights": bomb}, {"cell": 0.0}, {"rows": 10**9}):
         with pytest.raises(ReadError, match="damaged"):
-            read_terrain(good | bad)
-    outside = terrain(0.0, 0.2, np.zeros((5, 5)), [(0.5, {25: -0.1})]).plain
+            read_ground(good | bad)
+    outside = dug_ground(0.0, 0.2, np.zeros((5, 5)), [(0.5, {25: -0.1})]).plain
     for other in (outside, "heights", None, {}):
         with pytest.raises(ReadError, match="Save the record again"):
-            read_terrain(other)
+            read_ground(other)
 
 
 def test_the_page_has_it() -> None:

@@ -242,3 +242,21 @@ def test_a_worker_with_another_version_stops_the_study(
     monkeypatch.setattr("bellcrank.studies.engine.__version__", "9.9.9")
     with pytest.raises(BellcrankError, match=r"this worker has bellcrank"):
         bc.study(pendulum(), OVER, 10, to=tmp_path / "s", cluster=cluster, **ASKED)
+
+
+def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    run = bc.Simulator.run
+
+    def noted(self: Any, *args: Any, target: str | None = None, **rest: Any) -> Any:
+        asked.append(str(target))
+        return run(self, *args, **rest)
+
+    monkeypatch.setattr(bc.Simulator, "run", noted)
+    over: dict[str, Any] = {"hinge.q": [0.1, 0.2]}
+    how: dict[str, Any] = {"seconds": 0.1, "step": 0.01, "keep": "final", "cluster": cluster, "target": "auto"}
+    for reason, place in (("no GPU", "cpu"), ("", "cuda")):
+        monkeypatch.setattr("bellcrank.studies.chunk.missing", lambda reason=reason: reason)
+        asked.clear()
+        bc.study(pendulum(), over, to=tmp_path / place, **how)
+        assert set(asked) == {place}

@@ -58,6 +58,20 @@ def test_what_no_body_can_have_is_not_tuned(bad: Any) -> None:
     assert np.isfinite(before).all()
 
 
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), "1", None, [1.0, 2.0], True])
+def test_a_drive_keeps_its_state_where_no_body_can_have_it(bad: Any) -> None:
+    drive = bc.Drive(bc.zoo.chain(2).free("link1.mass", "link2.mass"), rate=500)
+    for values in ({"link1.mass": 3.0, "link2.mass": bad}, bad):  # nothing of it, also not what could be
+        with pytest.raises(InputError, match="tune: "):
+            drive.tune(values)
+    assert drive._tuning.rows(np.zeros(3), 1e-3) is None
+    np.testing.assert_array_equal(drive.shared.parameters[:2], drive.system.parameters.nominal)
+    drive.tune({"link1.mass": 3.0})
+    assert drive.shared.parameters[0] == 3.0
+    drive.tune({"link1.mass": -3.0}, check=False)  # who makes them himself need not wait
+    assert drive.shared.parameters[0] == -3.0
+
+
 def test_a_drive_records_what_held_in_each_row() -> None:
     """In each row the acceleration is that of the gravity that the row says."""
     drive = bc.Drive(swinging(), rate=500, q0=[0.2])

@@ -1,7 +1,8 @@
-// Beams that bend (view/bent_beams.py): sections that move with coordinates, coloured by stress, the bending scaled.
+// Beams and other bodies that bend (view/bent_beams.py): sections that move with coordinates, coloured by stress, the bending scaled.
 
 import * as THREE from "three";
 import { Bent, Scene, Slice } from "./messages";
+import { Skins } from "./skins";
 
 const LEAST = 1e6; // Pa: less than this is not worth a colour
 const NONE = new THREE.Color(0xb4bac0), PUSH = new THREE.Color(0x1f5fd0), PULL = new THREE.Color(0xd22a2a);
@@ -14,6 +15,7 @@ export class Bending {
   private readonly n: Float64Array;
   private readonly drawn: Drawn[];
   private readonly nodes: Map<number, Bent>;
+  private readonly skins: Skins;
 
   // own: the machine has pictures of its own for what bends.
   constructor(private readonly scene: Scene, private readonly bodies: THREE.Group[], root: THREE.Group, private readonly own: boolean) {
@@ -21,16 +23,17 @@ export class Bending {
     this.n = new Float64Array(scene.bent.length);
     this.nodes = new Map(scene.nodes.map((x) => [x.body, x]));
     this.drawn = scene.beams.map(({ slices }) => made(slices));
-    root.add(...this.drawn.map((x) => x.mesh));
+    this.skins = new Skins(scene.skins, bodies);
+    root.add(...this.drawn.map((x) => x.mesh), ...this.skins.meshes);
     this.show(this.scale);
   }
 
   // The strongest so far, in words; nothing while beams are not drawn.
-  get said(): string { return this.scale > 0 ? `${(this.largest / 1e6).toFixed(0)} MPa` : ""; }
+  get said(): string { return this.scale > 0 && this.drawn.length ? `${(this.largest / 1e6).toFixed(0)} MPa` : ""; }
 
   show(scale: number): void {
     this.scale = scale;
-    for (const x of this.drawn) x.mesh.visible = scale > 0;
+    for (const mesh of [...this.drawn.map((x) => x.mesh), ...this.skins.meshes]) mesh.visible = scale > 0;
     if (this.own) for (const s of this.scene.beams.flatMap((x) => x.slices)) for (const part of this.bodies[s.body]?.children ?? []) part.visible = scale === 0;
   }
 
@@ -62,6 +65,7 @@ export class Bending {
 
   update(): void {
     if (this.scale <= 0) return;
+    this.skins.update(this.n, Math.max(this.scale, 1));
     const point = new THREE.Vector3(), colour = new THREE.Color();
     const stress = this.drawn.map(({ slices }) => slices.map((s) => s.stress && s.corners.map((_, c) => s.q.reduce((sum, i, k) => sum + s.stress![k]![c]! * this.n[i]!, 0))));
     for (const x of stress.flat(2)) if (x !== null && Math.abs(x) > this.largest) this.largest = Math.abs(x);

@@ -5,15 +5,17 @@
 
 import { Message } from "./messages";
 
-export type Said = { is: "open"; url: string; token: string } | { is: "say"; message: Message } | { is: "hands"; values: number[] | null; n: number };
+export type Said = { is: "open"; url: string; token: string; query: string } | { is: "say"; message: Message } | { is: "hands"; values: number[] | null; n: number }
+  | { is: "fetch"; address: string; id: number };
 export type Heard = { is: "open" | "shut" | "stranger" };
+export interface File { is: "file"; id: number; data: ArrayBuffer | null; name: string; why: string } // data: null where there is none
 
 const BEAT = 33; // ms between two words about the levers; the server's dead-man waits 200
 const STALL = 600; // ms without a word from the page, after which its hands are no more
 const SILENT = 4000; // ms without a word from the server, which says something twice a second
 const STRANGER = 4401; // why a line ends: not this server's token
 
-const page = self as unknown as { postMessage(message: Heard | string | ArrayBuffer, transfer?: Transferable[]): void; onmessage: ((e: MessageEvent<Said>) => void) | null };
+const page = self as unknown as { postMessage(message: Heard | File | string | ArrayBuffer, transfer?: Transferable[]): void; onmessage: ((e: MessageEvent<Said>) => void) | null };
 let socket: WebSocket | null = null, url = "", token = "", tries = 0, heard = 0;
 let hands: { values: number[]; n: number } | null = null, told = 0, sent = 0;
 
@@ -54,9 +56,22 @@ function connect(): void {
   };
 }
 
+// A link would not bring the token.
+async function fetched(address: string, id: number): Promise<void> {
+  const file: File = { is: "file", id, data: null, name: "record", why: "" };
+  try {
+    const answer = await fetch(address, { headers: { Authorization: `Bearer ${token}` } });
+    if (answer.ok) file.data = await answer.arrayBuffer();
+    else file.why = await answer.text();
+    file.name = /filename="([^"]*)"/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? file.name;
+  } catch (error) { file.why = error instanceof Error ? error.message : String(error); }
+  page.postMessage(file, file.data ? [file.data] : []);
+}
+
 page.onmessage = ({ data }) => {
   if (data.is === "open") { ({ url, token } = data); connect(); }
   else if (data.is === "say") send(data.message);
+  else if (data.is === "fetch") void fetched(data.address, data.id);
   else {
     told = performance.now();
     hands = data.values && { values: data.values, n: data.n };

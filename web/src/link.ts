@@ -1,6 +1,6 @@
 // The page's end of the line (line.ts), which is in a thread of its own.
 
-import type { Heard, Said } from "./line";
+import type { File, Heard, Said } from "./line";
 import { Message, Patch, patch, State, state, Told } from "./messages";
 import { token } from "./token";
 
@@ -10,10 +10,11 @@ export class Link {
   open = false;
   private readonly line = new Worker("/line.js", { type: "module" });
   private count = 0;
+  private readonly asked = new Map<number, (file: File) => void>();
 
   constructor(private readonly ears: Ears) {
-    this.line.onmessage = ({ data }: MessageEvent<string | ArrayBuffer | Heard>) => this.heard(data);
-    this.tell({ is: "open", url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`, token });
+    this.line.onmessage = ({ data }: MessageEvent<string | ArrayBuffer | Heard | File>) => this.heard(data);
+    this.tell({ is: "open", url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`, token, query: location.search });
   }
 
   send(message: Message): void { this.tell({ is: "say", message }); }
@@ -21,14 +22,25 @@ export class Link {
   // Where the levers are; null: no hand is on them.
   hands(values: number[] | null, n: number): void { this.tell({ is: "hands", values, n }); }
 
+  // What the server has at this address: a replay, a record.
+  fetched(address: string): Promise<{ data: ArrayBuffer; name: string }> {
+    const id = ++this.files;
+    this.tell({ is: "fetch", address, id });
+    return new Promise((resolve, reject) => this.asked.set(id, ({ data, name, why }) => (data ? resolve({ data, name }) : reject(new Error(why)))));
+  }
+  private files = 0;
+
   private tell(said: Said): void { this.line.postMessage(said); }
 
-  private heard(data: string | ArrayBuffer | Heard): void {
+  private heard(data: string | ArrayBuffer | Heard | File): void {
     if (typeof data === "string") this.ears.told(JSON.parse(data) as Told);
     else if (data instanceof ArrayBuffer) {
       const s = state(data), p = s ? null : patch(data);
       if (s) this.arrived(s);
       else if (p) this.ears.dug(p);
+    } else if (data.is === "file") {
+      this.asked.get(data.id)?.(data);
+      this.asked.delete(data.id);
     } else {
       this.open = data.is === "open";
       this.ears.changed(data.is);

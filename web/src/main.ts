@@ -32,7 +32,7 @@ let view: View | null = null, plots: Plots | null = null, history: History | nul
 let sticks: Stick[] = [], replay: Replay | null = null, newest: State | null = null, axes: Four = hands.now();
 let mode = "", pattern = localStorage.getItem("pattern") ?? "ISO", tab = "Plots", attentive = document.hasFocus(), number = 0;
 let pictures = 0, steps = -1, epoch = -1, last = 0, fresh = false, held = true, asked = 0;
-const marks = new Marks(), layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
+const layout = new Layout(() => view), sentAt = new Map<number, number>(), delays: number[] = [];
 const sound = new Sound();
 let gauges: Gauges | null = null, tuning: Tuning | null = null;
 let showMode = (_: string) => {}, showPattern = (_: string) => {};
@@ -42,6 +42,7 @@ const link = new Link({ told, seen, dug, changed: (how) => {
   if (how === "stranger") note("This page does not know this server's token. Open the address that the terminal shows.", false);
   if (how !== "open") { roles = null; newest = null; held = true; }
 } });
+const marks = new Marks((address) => link.fetched(address));
 const driving = () => roles !== null && roles.driver === roles.you;
 
 function told(message: Told): void {
@@ -63,6 +64,7 @@ function meet(w: Welcome): void {
   welcome = w;
   document.title = w.name;
   by("name").textContent = w.name.replaceAll("_", " ");
+  marks.offer(w.formats);
   const [, ...rest] = w.sizes;
   view = new View(by<HTMLCanvasElement>("view"), w);
   if (ground) dug(ground);
@@ -338,14 +340,14 @@ function showReplay(): void {
 async function startReplay(): Promise<void> {
   if (!welcome) return;
   try {
-    const found = await Replay.fetched(Marks.query(...marks.span), 12 * welcome.sizes[0]);
+    const { data } = await link.fetched(`/replay?${Marks.query(...marks.span)}`), found = Replay.of(data, 12 * welcome.sizes[0]);
     if (!found) { note("There is nothing recorded yet.", true); return; }
     replay = found;
     view?.clearTrace();
     Object.assign(by<HTMLInputElement>("time"), { min: String(found.begin), max: String(found.end) });
     showReplay();
     plots?.replay(found.table, found.t, true);
-  } catch (error) { note(String(error), true); }
+  } catch (error) { note(error instanceof Error ? error.message : String(error), true); }
 }
 
 const showTab = choice(by("tabs"), ["Plots", "Deadlines", "Setup"], (name) => {

@@ -2,21 +2,24 @@
 
 import { by, make } from "./dom";
 import { note } from "./notices";
-import { authorized } from "./token";
 
-const FORMATS = ["csv", "npz", "parquet"];
+type Fetched = (address: string) => Promise<{ data: ArrayBuffer; name: string }>;
 
 export class Marks {
   recording = false;
   private marked: [number, number] | null = null;
+  private formats: string[] = [];
 
-  constructor() {
+  constructor(private readonly fetched: Fetched) {
     by("unmark").onclick = () => { this.recording = false; this.set(null); };
     this.set(null);
   }
 
   // s, of the run.
   get span(): [number, number] { return this.marked ?? [0, Infinity]; }
+
+  // What a record can be saved as.
+  offer(formats: string[]): void { this.formats = formats; this.set(this.marked); }
 
   // True where an end was marked.
   press(t: number): boolean {
@@ -40,26 +43,23 @@ export class Marks {
     by("unmark").hidden = span === null;
     const said = span && (Number.isFinite(span[1]) ? `${span[0].toFixed(1)} to ${span[1].toFixed(1)} s` : `from ${span[0].toFixed(1)} s on`);
     by("save-what").textContent = `save ${said ?? "all"}`;
-    by("save").replaceChildren(...FORMATS.map((suffix) => {
+    by("save").replaceChildren(...this.formats.map((suffix) => {
       const a = make("a", "", suffix);
       a.href = `/record.${suffix}${span ? `?${Marks.query(...span)}` : ""}`;
-      a.onclick = (e) => { e.preventDefault(); void save(a.href); };
+      a.onclick = (e) => { e.preventDefault(); void this.save(a.getAttribute("href")!); };
       return a;
     }));
   }
-}
 
-// A link would not bring the token.
-async function save(address: string): Promise<void> {
-  note("Writing the record …", false);
-  try {
-    const answer = await fetch(address, authorized);
-    if (!answer.ok) throw new Error(await answer.text());
-    const a = make("a"), url = URL.createObjectURL(await answer.blob());
-    a.href = url;
-    a.download = /filename="([^"]*)"/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "record";
-    a.click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
-    note("", false);
-  } catch (error) { note(error instanceof Error ? error.message : String(error), true); }
+  private async save(address: string): Promise<void> {
+    note("Writing the record …", false);
+    try {
+      const { data, name } = await this.fetched(address), a = make("a"), url = URL.createObjectURL(new Blob([data]));
+      a.href = url;
+      a.download = name;
+      a.click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      note("", false);
+    } catch (error) { note(error instanceof Error ? error.message : String(error), true); }
+  }
 }

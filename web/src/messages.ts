@@ -35,8 +35,9 @@ export interface Shape {
 }
 export interface Bent { body: number; point: Vec3; axes: [Vec3, Vec3, Vec3]; q: number[]; shift: Vec3[]; turn: Vec3[] } // q: places in Scene.bent
 export interface Slice extends Bent { corners: [number, number][]; stress: number[][] | null } // of each q at each corner, Pa
+export interface Skin { body: number; points: Vec3[]; q: number[]; shift: Vec3[][]; cells: number[][]; thick: number } // lines of two points, or faces of three
 export interface Scene {
-  bent: number[]; beams: { name: string; slices: Slice[] }[]; nodes: Bent[]; parents: number[]; // view/bent_beams.py
+  bent: number[]; beams: { name: string; slices: Slice[] }[]; skins: Skin[]; nodes: Bent[]; parents: number[]; // view/bent_beams.py
   bodies: string[]; shapes: Shape[]; notes: string[]; frames: { name: string; body: number; point: Vec3 }[];
   joints: { name: string; parent: number; body: number; point: Vec3 }[]; // point: in the parent's frame; -1: the ground
   up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean; anchor: Vec3;
@@ -53,6 +54,7 @@ export interface Welcome {
   sizes: [number, number, number, number]; levers: Lever[]; first: number[]; plots: Plot[]; gauges: Gauge[];
   handle: string; // the frame that is led, or nothing
   tunes: Tune[]; soils: string[]; tasks: string[];
+  formats: string[]; // of records that are saved
   patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
   look: string; ground: number | null; trace: [string, Vec3] | null; tool: Tool | null; pilots: string[];

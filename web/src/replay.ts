@@ -1,7 +1,6 @@
 // Replay: what was recorded, fetched once and shown here; the machine itself goes on.
 
 import { Table } from "./plots";
-import { authorized } from "./token";
 
 // The ground at the beginning, and what changed of it and when. A cell of NONE: only the load.
 interface Soil { base: Float32Array; t: Float64Array; heights: Float32Array; load: Float32Array; dug: Float32Array; cells: Uint32Array }
@@ -16,10 +15,9 @@ export class Replay {
     this.t = table.t[0] ?? 0;
   }
 
-  static async fetched(part: string, poses: number): Promise<Replay | null> {
-    const answer = await fetch(`/replay?${part}`, authorized);
-    if (!answer.ok) throw new Error(await answer.text());
-    const data = await answer.arrayBuffer(), [n, width, m, cells] = new Uint32Array(data, 0, 4) as unknown as [number, number, number, number];
+  // Of what cockpit/replay.py packed.
+  static of(data: ArrayBuffer, poses: number): Replay | null {
+    const [n, width, m, cells] = new Uint32Array(data, 0, 4) as unknown as [number, number, number, number];
     if (n < 2) return null;
     let at = 16;
     const next = <T>(kind: { new (b: ArrayBuffer, at: number, n: number): T; BYTES_PER_ELEMENT: number }, count: number): T => {

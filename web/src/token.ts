@@ -13,7 +13,6 @@ function kept(): string {
 }
 
 export const token = kept();
-export const authorized = { headers: { Authorization: `Bearer ${token}` } };
 
 // The same page with another token in its address: browsers do not load it anew by themselves.
 addEventListener("hashchange", () => { if (location.hash.includes(KEY)) location.reload(); });

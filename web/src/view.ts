@@ -57,7 +57,7 @@ export class View {
     if (w.look === "excavator") this.look = excavator.build(this.bodies, this.fixed, w.ground ?? -1);
     if (w.look === "linkage") this.look = linkage.build(w.scene, this.bodies, this.fixed);
     const update = this.look?.update ?? shapes.build(w.scene, this.bodies, this.fixed);
-    if (w.scene.beams.length) this.bending = new Bending(w.scene, this.bodies, this.root, this.look !== null);
+    if (w.scene.beams.length + w.scene.skins.length) this.bending = new Bending(w.scene, this.bodies, this.root, this.look !== null);
     this.update = () => { update(); this.bending?.update(); };
     this.size = this.look?.reach ?? w.scene.radius;
     this.home = new THREE.Vector3(...(this.look?.heart ?? w.scene.centre)).applyQuaternion(this.root.quaternion);

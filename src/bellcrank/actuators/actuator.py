@@ -10,9 +10,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import ClassVar
 
-from bellcrank.errors import InputError
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, maximum, minimum, where
 
 
@@ -61,18 +62,12 @@ class Actuator(ABC):
 
     def _check(self, *names: str, above_zero: bool = False) -> None:
         """Each of these numbers is at least zero (above it), as far as it is known now."""
-        for name in names:
-            x = getattr(self, name)
-            if known(x) and not (x > 0 if above_zero else x >= 0):
-                expected = "above zero" if above_zero else "zero or more"
-                raise InputError(
-                    f'{type(self).__name__} on "{self.joint}": {name} is {x!r}; expected a number {expected}.'
-                )
+        check_range(self, f'{type(self).__name__} on "{self.joint}"', names, above_zero)
 
 
 def known(x: Scalar) -> bool:
     """Whether x is a number now, and not a parameter that is left open."""
-    return isinstance(x, (int, float))
+    return isinstance(x, Real)
 
 
 def endless(limit: Scalar) -> bool:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 from bellcrank.actuators.actuator import known
 from bellcrank.errors import InputError
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, maximum, minimum, sqrt
 
 RELIEVED = 3.0e6  # Pa above its setting, at which a relief valve passes the rated flow
@@ -48,13 +49,12 @@ class ProportionalValve:
     laminar: Scalar = 5.0e5  # Pa
 
     def __post_init__(self) -> None:
-        for name in ("flow", "p_pump", "relief", "margin", "lag", "laminar"):
-            x = getattr(self, name)
-            if known(x) and not x > 0:
-                raise InputError(f"ProportionalValve: {name} is {x!r}; expected a number above zero.")
+        positive = ("flow", "p_pump", "relief", "margin", "lag", "laminar")
+        check_range(self, "ProportionalValve", positive, above_zero=True)
+        check_range(self, "ProportionalValve", ("overlap",))
         if known(self.overlap) and not 0 <= self.overlap < 1:
             raise InputError(f"ProportionalValve: overlap is {self.overlap!r}; expected 0 or more, and less than 1.")
-        if len(self.drops) != 2:
+        if not isinstance(self.drops, tuple | list) or len(self.drops) != 2:
             raise InputError(f"ProportionalValve: drops is {self.drops!r}; expected two pressures, of A and of B.")
 
     def __str__(self) -> str:

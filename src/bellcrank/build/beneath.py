@@ -7,6 +7,7 @@ with the bodies times the equations; the code has each of them once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,26 +31,30 @@ WASTE = 3.0  # times the operations of straight-line code, which leaves out all 
 
 
 def rolls_beneath(mechanism: Mechanism, by: Method) -> bool:
-    """Whether the tree beneath the loops is called as recursions."""
+    """Whether the tree beneath loops is called as recursions."""
     tree = mechanism.tree
     plain = not (tree.coupled or tree.springs or tree.flexible or mechanism.parameters)
     if not (mechanism.loops and plain and by.name == "aba" and as_shipped(tree)):
         return False
     work, rows = estimate(by.name, "forward_dynamics", tree), analysis(mechanism).rank
-    straight = work * (1.0 + sum(_moved(tree, tree.loops[k]) for k in rows.loop))
+    share = moved(tree)
+    straight = work * (1.0 + sum(share[k] for k in rows.loop))
     worth = straight > MOST_STRAIGHT and work * (1 + len(rows.rows)) <= WASTE * straight
     return worth and ALIKE * len(classes(tree)) <= len(tree.links)
 
 
-def _moved(tree: Tree, loop: Loop) -> float:
-    """The share of all bodies that a loop can move: those that hang on the ground where its ends do."""
-    if loop.joints:
-        return 1.0
-    roots = {tree.path(tree.frames[end][0])[-1] for end in (loop.a, loop.b) if tree.frames[end][0] >= 0}
-    root = list(range(len(tree.links)))
+def moved(tree: Tree) -> list[float]:
+    """Of every loop, the share of all bodies that it can move: those that hang on the ground where its ends do."""
+    root, n = list[int](), len(tree.links)
     for i, link in enumerate(tree.links):
-        root[i] = root[link.parent] if link.parent >= 0 else i
-    return sum(r in roots for r in root) / len(root)
+        root.append(root[link.parent] if link.parent >= 0 else i)
+    size = Counter(root)
+
+    def share(loop: Loop) -> float:
+        ends = [tree.frames[end][0] for end in (loop.a, loop.b)] if not loop.joints else []
+        return sum(size[r] for r in {root[i] for i in ends if i >= 0}) / n if ends else 1.0
+
+    return [share(loop) for loop in tree.loops]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.build import forecast
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
@@ -18,6 +19,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.user_code import while_traced
+from bellcrank.misfits import explained
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import refused
@@ -32,6 +34,7 @@ MOST = 1_000_000  # symbols: each is a node, and code for each is written
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
+@explained
 def compile(  # as in `re.compile`
     function_or_graph: Callable[..., Any] | Graph,
     inputs: Mapping[str, Shape] | None = None,
@@ -85,6 +88,8 @@ def of_graph(
 ) -> Kernel:
     """A Kernel of a graph. parameters: what its input `p` is."""
     called = name or graph.name.rpartition(".")[2]
+    if not graph.opaque:
+        forecast.of_graph(graph).announced(graph.name)
     flat = inlined(graph) if graph.calls else graph  # the targets of kernels know no calls
     job = Job(called, lambda: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
     return built(job, target_of(where, called))

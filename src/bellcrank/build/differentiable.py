@@ -38,6 +38,14 @@ class Function:
     def outputs(self) -> list[tuple[int, ...]]:
         return [array.shape for array in self.graph.outputs.values()]
 
+    def on(self, target: str) -> Function:
+        """The same for another target, compiled when it is first asked for: who calls it there has arrays there."""
+        if target == self.where.target:
+            return self
+        if target not in self.made:
+            self.made[target] = Function(self.graph, Where(target, self.where.dtype))
+        return self.made[target]
+
     def tangent(self, wrt: tuple[int, ...]) -> Function:
         """(inputs, directions of those of wrt) -> how fast the outputs change."""
         names = [list(self.graph.inputs)[k] for k in wrt]
@@ -72,6 +80,4 @@ def function_of(kernel: Any) -> Function:
         raise InputError(
             f"expected a Kernel (bellcrank.kernel, bellcrank.compile, stepper.transition), got {kernel!r}."
         )
-    if target != "cpu":
-        raise InputError(f'the kernel {kernel.signature.name} is of target "{target}"; only those of the CPU can yet.')
-    return Function(graph, Where("cpu", kernel.signature.dtype, kernel.threads))
+    return Function(graph, Where(target, kernel.signature.dtype, kernel.threads))

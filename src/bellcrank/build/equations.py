@@ -18,6 +18,7 @@ from bellcrank.emit.equations import sheet as page
 from bellcrank.emit.equations.formula import Sheet
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.spatial.vector import ZERO
@@ -105,6 +106,7 @@ def text(
     return latex.document(found) if alone and target == "latex" else found
 
 
+@explained
 def equations(
     mechanism: Mechanism,
     target: str = "latex",

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.beneath import Beneath, rolls_beneath
+from bellcrank.build import forecast
+from bellcrank.build.beneath import Beneath, moved, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
 from bellcrank.build.segmented import divided
 from bellcrank.dynamics import (
@@ -31,15 +32,16 @@ from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.quantities import REFERENCES
-from bellcrank.emit.cpu.choice import cheapest
+from bellcrank.emit.cpu.target import cheapest
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion import MOST_WRITTEN
 from bellcrank.model import Mechanism, Tree, regrouped
+from bellcrank.model.parts import EQUATIONS
 
 MOST_OPERATIONS = 10_000_000  # of a graph, roughly
-RATE, BYTES = 30_000, 300  # operations that are traced in a second, and memory that each takes
+RATE, BYTES = 30_000, 1_600  # operations that are traced in a second, and memory that each takes
 # Operations of a graph from which on alike bodies share their code (docs/size.md): straight-line code of so many takes
 # a second to compile, and runs no faster, because it no longer fits where a processor keeps its code.
 MOST_STRAIGHT = 25_000
@@ -143,26 +145,50 @@ def fits(mechanism: Mechanism, name: str, by: Method) -> None:
 
 def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
-    plain = not (request.wrenches or request.frame or request.packed or mechanism.parameters)
-    if not plain or not rollable(mechanism.tree, by.name, request.quantity) or not as_shipped(mechanism.tree):
-        return False
     tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
     work = estimate(by.name, name, tree)
-    return work > MOST_STRAIGHT and (work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links))
+    if work <= MOST_STRAIGHT or request.wrenches or request.frame or request.packed or mechanism.parameters:
+        return False
+    if not rollable(tree, by.name, request.quantity) or not as_shipped(tree):
+        return False
+    return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
-def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
-    """Divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
-    if request.quantity != "forward_dynamics" or not rolls(mechanism, request, METHODS["aba"]):
-        return None
+def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
+    """Whether it is divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
+    asked = by.name == "dca" and request.quantity == "forward_dynamics"
+    return asked and rolls(mechanism, request, METHODS["aba"])
+
+
+def assembled(mechanism: Mechanism, request: Request) -> Graph:
+    """Divide and conquer with segments whose code is shared."""
     inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
     return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
 
 
 def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
     """Of methods those whose code alike bodies share, if there are any."""
-    beneath = [m for m in able if request.quantity == "forward_dynamics" and rolls_beneath(mechanism, m)]
+    looped = mechanism.loops and request.quantity == "forward_dynamics"
+    beneath = [m for m in able if looped and rolls_beneath(mechanism, m)]
     return [m for m in able if rolls(mechanism, request, m)] or beneath or able
+
+
+def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Forecast:
+    """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
+    tree = mechanism.tree
+    if request.method == "auto":
+        by = shared(mechanism, request, candidates(request.quantity, tree))
+    else:
+        by = [method(request.method, request.quantity, tree)]
+    shares = moved(tree) if tree.loops else []
+    equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, shares, strict=True))
+    passes = 1.0 + forecast.EQUATION * sum(equations)
+    work = [passes * estimate(m.name, request.quantity, tree) for m in by]
+    beneath = [bool(tree.loops) and rolls_beneath(mechanism, m) for m in by]
+    rolled_up = calls and all(rolls(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
+    if rolled_up or all(divides(mechanism, request, m) for m in by):  # the latter on every target
+        return forecast.shared(min(work), len(tree.links))
+    return forecast.written_out(work)
 
 
 def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
@@ -172,8 +198,8 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
         return rolled(name, mechanism.tree, by.name, q.name, inputs)
-    if by.name == "dca" and (cut := assembled(mechanism, request)) is not None:
-        return cut
+    if divides(mechanism, request, by):
+        return assembled(mechanism, request)
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
@@ -239,8 +265,7 @@ def chosen(
         by = method(request.method, request.quantity, mechanism.tree)
         found = traced(mechanism, request, by)
         return by, found if calls else _flat(found)
-    able = candidates(request.quantity, mechanism.tree)
-    able = shared(mechanism, request, able)
+    able = shared(mechanism, request, candidates(request.quantity, mechanism.tree))
     graphs = [(m, traced(mechanism, request, m)) for m in able]
     by, found = choose(graphs)
     return by, found if calls else _flat(found)

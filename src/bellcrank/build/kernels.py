@@ -10,20 +10,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build import shipped
-from bellcrank.build.graphs import Request, check, chosen
+from bellcrank.build.graphs import Request, check, chosen, expected
 from bellcrank.build.stages import Job, built
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
-from bellcrank.build.wrench_arguments import extension
+from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import Quantity, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LISTED = 16  # names in a help text
 
 
+@explained
 def kernel(
     mechanism: Mechanism,
     name: str,
@@ -67,9 +69,11 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 
     def graph() -> tuple[str, Graph]:
         calls = where.target == "cpu" and not where.machine  # other targets of kernels know none
+        expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
         by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 
+    @cache
     def with_wrenches(frames: tuple[str, ...]) -> Kernel:
         return made(mechanism, replace(request, wrenches=frames), where)
 
@@ -79,17 +83,17 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
         (mechanism.fingerprint, json.dumps(asdict(request)), *shipped.key()) if shipped.untouched() else (),
-        _columns(mechanism),
+        columns(mechanism),
         str(signature),
         doc,
         mechanism.parameters,
         (made, (mechanism, request, where)),
-        extension(q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
+        partial(extended, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
     )
     return built(job, on)
 
 
-def _columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
+def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:
     """What the elements of inputs are called."""
     q, v = mechanism.columns
     return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(mechanism.parameters)}
@@ -118,8 +122,12 @@ def _of_frame(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
         return kernel(mechanism, q.name, frame=frame, reference=reference).function
 
     def of_frame(*args: Any, frame: str = "", reference: str = "aligned", **named: Any) -> Any:
-        if not frame and args and isinstance(args[-1], str):
+        if isinstance(frame, str) and not frame and args and isinstance(args[-1], str):
             args, frame = args[:-1], args[-1]
+        if not isinstance(frame, str) or not isinstance(reference, str):
+            raise InputError(
+                f"{q.name}: frame is {brief(frame)} and reference {brief(reference)}; expected names, each a str."
+            )
         return made(frame, reference)(*args, **named)
 
     return of_frame
@@ -181,6 +189,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _names(name: str, actuated: Any) -> tuple[str, ...]:
-    if isinstance(actuated, str) or not all(isinstance(joint, str) for joint in actuated):
-        raise InputError(f'{name}: actuated is {actuated!r}; expected a list of joints, as in actuated=["crank"].')
+    listed = isinstance(actuated, tuple | list | set | frozenset | dict)
+    if not listed or not all(isinstance(joint, str) for joint in actuated):
+        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
     return tuple(actuated)

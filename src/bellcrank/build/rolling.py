@@ -23,7 +23,8 @@ from bellcrank.graph.recursion import Recursion, Run
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
 Array = np.ndarray[Any, Any]

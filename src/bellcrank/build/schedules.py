@@ -16,6 +16,7 @@ from bellcrank.build.stages import fitted
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine, Schedule, Tasks, laid_out, listing
 from bellcrank.scheduling import machine as by_name
@@ -88,6 +89,7 @@ def _threads(numbers: str | None, kind: str) -> Machine:
     return threads.machine("threads", int(numbers) if numbers else None, "float64")
 
 
+@explained
 def schedule(
     what: Mechanism | Graph,
     quantity: str = "forward_dynamics",

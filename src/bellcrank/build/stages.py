@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from bellcrank import patience  # not its function: shipped.py looks at all that modules of build/ have
 from bellcrank.emit import cache as store
 from bellcrank.emit.target import About, Extend, Signature, Target
 from bellcrank.graph import Graph, Recursion
@@ -42,8 +43,10 @@ def built(job: Job, on: Target) -> Kernel:
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     if facts is None:
-        method, graph = made()
-        facts, code, cached = on.compile(graph)
+        with patience.said(f"tracing {job.name}"):
+            method, graph = made()
+        with patience.said(f"compiling {graph.name}"):
+            facts, code, cached = on.compile(graph)
         facts |= {
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},

@@ -52,7 +52,7 @@ def target(where: Where, what: str) -> Target:
 
             return Cuda(where.dtype)
         warnings.warn(f"{why} The CPU computes {what} instead.", RuntimeWarning, stacklevel=4)
-    if where.machine:
+    if not isinstance(where.machine, str) or where.machine:
         from bellcrank.emit.cores.kernel import machine
         from bellcrank.emit.cores.target import Cores
 

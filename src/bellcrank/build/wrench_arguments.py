@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from bellcrank.emit.cpu.kernel import Kernel, symbolic
 from bellcrank.errors import InputError
 
-# Of the keywords of a call: the kernel that understands them, and what is left for it; None: they say nothing of it.
-Extension: TypeAlias = Callable[[Mapping[str, Any]], tuple[Kernel, dict[str, Any]] | None]
 
-
-def extension(name: str, make: Callable[[tuple[str, ...]], Kernel]) -> Extension:
-    """Lets a kernel of this quantity understand them; `make` compiles one for frames."""
-    made = cache(make)
-
-    def extend(named: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]] | None:
-        wrenches = named.get("wrenches")
-        if wrenches is None:
-            return None
-        if not isinstance(wrenches, Mapping):
-            raise InputError(f'{name}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.')
-        rest = {key: x for key, x in named.items() if key != "wrenches"}
-        if not wrenches:
-            return made(()), rest
-        arrays = {frame: _wrench(name, frame, w) for frame, w in sorted(wrenches.items())}
-        try:
-            stacked = np.stack(np.broadcast_arrays(*arrays.values()), axis=-2)
-        except ValueError:
-            shown = ", ".join(f"{frame} {w.shape[:-1]}" for frame, w in arrays.items())
-            raise InputError(f"{name}: leading axes of the wrenches do not broadcast: {shown}.") from None
-        return made(tuple(arrays)), rest | {"wrench": stacked}
-
-    return extend
+def extended(
+    name: str, made: Callable[[tuple[str, ...]], Kernel], named: Mapping[str, Any]
+) -> tuple[Kernel, dict[str, Any]] | None:
+    """Of the keywords of a call the kernel that understands them (`made` has one for each set of frames), and what is
+    left for it; None: they say nothing of wrenches.
+    """
+    wrenches = named.get("wrenches")
+    if wrenches is None:
+        return None
+    if not isinstance(wrenches, Mapping):
+        raise InputError(f'{name}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.')
+    rest = {key: x for key, x in named.items() if key != "wrenches"}
+    if not wrenches:
+        return made(()), rest
+    arrays = {frame: _wrench(name, frame, w) for frame, w in sorted(wrenches.items())}
+    try:
+        stacked = np.stack(np.broadcast_arrays(*arrays.values()), axis=-2)
+    except ValueError:
+        shown = ", ".join(f"{frame} {w.shape[:-1]}" for frame, w in arrays.items())
+        raise InputError(f"{name}: leading axes of the wrenches do not broadcast: {shown}.") from None
+    return made(tuple(arrays)), rest | {"wrench": stacked}
 
 
 def _wrench(name: str, frame: str, value: Any) -> Any:

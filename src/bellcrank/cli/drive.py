@@ -45,7 +45,7 @@ def drive(
     from dataclasses import replace
 
     from bellcrank.cockpit.machines import generic
-    from bellcrank.cockpit.session import Session, Settings
+    from bellcrank.cockpit.session import Session, Settings, patience
     from bellcrank.excavators.machines import MACHINES
 
     if not 0 <= port < 65536:
@@ -68,6 +68,8 @@ def drive(
             wanted = replace(wanted, rate=rate)
         if integrator is not None:
             wanted = replace(wanted, integrator=integrator)
+        if slow := patience(machine.system.size, wanted.integrator):
+            screen.note(f"{slow[0].upper()}{slow[1:]}.")
         with screen.working(f"compiling {name}"):
             session = Session(machine, maker(), wanted)
         session.fly(pilot)

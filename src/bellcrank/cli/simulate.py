@@ -46,7 +46,7 @@ def simulate(
     method: MethodOpt = "auto",
     form: Annotated[
         str, typer.Option("--form", metavar="FORM", help="Of closed loops: minimal, projected, lagrange.")
-    ] = "minimal",
+    ] = "auto",
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     out: Annotated[

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellcrank.ground.field import CELL, Ground
 from bellcrank.record import Record
-from bellcrank.record.terrain import terrain
+from bellcrank.record.dug_ground import dug_ground
 
 Array = np.ndarray[Any, Any]
 ROWS = 3600  # a minute at the rate of a screen
@@ -42,5 +42,5 @@ def with_ground(run: Record, ground: Ground | None) -> Record:
     if ground is None or not len(run):
         return run
     base, patches = ground.between(float(run.t[0]), float(run.t[-1]))
-    found = terrain(ground.level, CELL, base, [(patch.t, patch.cells) for patch in patches])
+    found = dug_ground(ground.level, CELL, base, [(patch.t, patch.cells) for patch in patches])
     return run.noting({"ground": found.plain, "soil": ground.soil.name})

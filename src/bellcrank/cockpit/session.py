@@ -34,6 +34,7 @@ from bellcrank.version import __version__
 RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
 SLOWEST, FASTEST = 0.01, 2.0
 STEP = 0.02  # s, of one step by hand
+MANY = 40  # states from which on slopes between them take long to compile
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,16 @@ class Settings:
     rate: float = 1000.0
     integrator: str = "rk4"
     method: str = "auto"
+
+
+def patience(states: int, integrator: str) -> str:
+    """What to expect of code that takes long to compile; nothing for the rest."""
+    if states < MANY or integrator not in INTEGRATORS or not INTEGRATORS[integrator].stiff:
+        return ""
+    return (
+        f"{integrator} needs how all {states} states change each other: the first time that takes a minute or two to "
+        "compile, and is kept. rk4 compiles in a fifth of it"
+    )
 
 
 @contextlib.contextmanager
@@ -166,6 +177,8 @@ class Session:
             raise InputError("another change is being compiled; wait for it.")
         try:
             self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
+            if slow := patience(self.machine.system.size, wanted.integrator):
+                self.compiling += f" ({slow})"
             with uncollected():
                 made = self._made(wanted)
                 self._place(made)  # loops need code for where they are: compiled now, and not in the gap below
@@ -183,7 +196,7 @@ class Session:
         self.drive.stop()
         made.slow(self.slowness)
         made.input(self.levers)
-        made.tune(self.tuned)
+        made.tune(self.tuned, check=False)  # it is in force already
         self.drive, self.settings, self.epoch = made, settings, self.epoch + 1
         if self.ground is not None:
             self.ground.begin()
@@ -236,6 +249,7 @@ class Session:
             "pilots": list(m.pilots),
             **self.site.offered(),
             "handle": tool(m),
+            "formats": ["csv", "npz", "parquet"],
             "choices": {"rate": list(RATES), "integrator": list(INTEGRATORS), "method": self.methods},
         }
 
@@ -271,15 +285,15 @@ class Session:
             index = [b.name for b in m.bodies].index(self.machine.trace[0])
             pose = self.poses(np.ascontiguousarray(np.asarray(shot.y)[: m.nq]))[index].reshape(3, 4)
             if np.isfinite(pose).all():
-                self.tune(self.digger.look(shot.t, pose))
+                self.tune(self.digger.look(shot.t, pose), check=False)  # made by the ground itself, many times a second
             return self.digger.ground.news()
 
-    def tune(self, values: Mapping[str, float]) -> None:
+    def tune(self, values: Mapping[str, float], check: bool = True) -> None:
         """Parameters from now on: only what is another number than before goes to the drive."""
         new = {name: x for name, x in values.items() if self.tuned.get(name) != x}
         if new:
-            self.tuned |= new
-            self.drive.tune(new)
+            self.drive.tune(new, check=check)
+            self.tuned |= new  # what the drive refuses is not in force
 
     def piloted(self) -> None:
         """Lets the program at the levers move them."""

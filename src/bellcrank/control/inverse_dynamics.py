@@ -17,6 +17,7 @@ from typing import Any
 from bellcrank.control.trajectory import Vectors
 from bellcrank.dynamics import able, method
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained_class
 from bellcrank.model import regrouped
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar
@@ -25,6 +26,7 @@ NAME = "inverse_dynamics"
 Gains = Scalar | Sequence[Scalar]
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class InverseDynamics:
     """Commands for one ideal torque on each coordinate. Without gains the loop is open."""

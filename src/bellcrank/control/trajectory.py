@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from math import pi
 
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained, explained_class
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, cos, sin, where
 
 Vectors = tuple[list[Scalar], list[Scalar], list[Scalar]]
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Trajectory(ABC):
     """From `start` at time 0 to `end` at time T, one number for each joint."""
@@ -30,8 +33,7 @@ class Trajectory(ABC):
                 f"{type(self).__name__}: start has {len(self.start)} numbers and end has {len(self.end)}; "
                 "expected one for each joint in both."
             )
-        if isinstance(self.T, (int, float)) and not self.T > 0:
-            raise InputError(f"{type(self).__name__}: T is {self.T!r}; expected a time above zero, in seconds.")
+        check_range(self, type(self).__name__, ("T",), above_zero=True)
 
     @abstractmethod
     def progress(self, t: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -43,6 +45,7 @@ class Trajectory(ABC):
         return [a + w * s for a, w in zip(self.start, way, strict=True)], [w * ds for w in way], [w * dds for w in way]
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Cycloid(Trajectory):
     """s = (w t - sin w t) / 2 pi, w = 2 pi / T: it starts and ends without speed and without acceleration.
@@ -56,6 +59,7 @@ class Cycloid(Trajectory):
         return (a - sin(a)) / (2.0 * pi), w * (1.0 - cos(a)) / (2.0 * pi), w * w * sin(a) / (2.0 * pi)
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Ramp(Trajectory):
     """s = t / T: constant speed, with a jump of speed at both ends (the sticks of an excavator: Wong 1991, 5.5.2)."""
@@ -68,11 +72,13 @@ class Ramp(Trajectory):
         return clip(since, 0.0, self.T) / self.T, speed, 0.0
 
 
+@explained
 def wong(n: int, T: Scalar = 10.0) -> Cycloid:
     """Wong 1991, eq 3.43: all n joints from 0 to pi (PUMA 600: T = 10 s, torso: T = 5 s)."""
     return Cycloid((0.0,) * n, (pi,) * n, T)
 
 
+@explained
 def saha(start: Sequence[Scalar], end: Sequence[Scalar], T: Scalar = 10.0) -> Cycloid:
     """Saha 2001, eq 18, from the ends he gives for each arm.
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, acos, asin, clip, maximum, sin, sqrt, where
 
 STRETCHED = 0.98  # of a leg's length: it never gets quite straight
@@ -50,6 +51,8 @@ class Trot:
     every: float = 4e-3  # s
 
     def __post_init__(self) -> None:
+        check_range(self, "Trot", ("link", "height", "period", "lift", "every"), above_zero=True)
+        check_range(self, "Trot", ("gain", "start"))
         if not 0.0 < self.height < STRETCHED * 2 * self.link:
             raise InputError(
                 f"Trot: height is {self.height!r} m; two links of {self.link!r} m stand between 0 and "

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics.aba_modes import Modes, modes
-from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step

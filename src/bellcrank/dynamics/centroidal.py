@@ -25,7 +25,7 @@ from bellcrank.dynamics.rnea import joint_forces
 from bellcrank.errors import ModelError
 from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.scalar import Scalar, dot, is_zero, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Vec, vec
@@ -58,14 +58,7 @@ def com_jacobian(tree: Tree, q: Vector) -> Rows:
 
 def _times(A: Rows, v: Vector) -> list[Scalar]:
     step("A v")
-    return [_dot(row, v) for row in A]
-
-
-def _dot(a: Vector, b: Vector) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total
+    return [dot(row, v) for row in A]
 
 
 def _mass(tree: Tree) -> Scalar:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.centres import Placed, between, still
-from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.state_space import Rows
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree

@@ -1,7 +1,7 @@
 """Where things are and how they move: poses, velocities, Jacobians, centre of mass, energies, momentum.
 
-Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, difference,
-passive_torque.
+Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, difference;
+passive_torque is in springs.py.
 Any tree. Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's
 origin.
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from bellcrank.dynamics import springs
+from bellcrank.dynamics.springs import passive_torque as passive_torque  # a quantity of this method
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
@@ -231,17 +232,4 @@ def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scal
         if link.joint.mimic is None:
             step(function, link.name)
             out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in link.v_index])
-    return out
-
-
-def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """Damping, friction and springs in the joints, and springs between points, as forces on the coordinates."""
-    out = springs.torque(tree, q, v)
-    for body in tree.flexible:
-        for i, f in zip(body.v_index, body.passive(q, v), strict=True):
-            out[i] = out[i] + f
-    for link in tree.links:
-        step("passive", link.name)
-        for i, f in zip(link.v_index, link.passive(q, v), strict=True):
-            out[i] = out[i] + f
     return out

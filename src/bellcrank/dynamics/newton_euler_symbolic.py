@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 from bellcrank.dynamics.centres import Placed, applied, jacobians, placed
 from bellcrank.dynamics.complement import inertia_matrix, projected_forces
-from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.state_space import coordinate_names, solve, square
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree

@@ -46,7 +46,7 @@ class Quantity:
     shape: str = ""  # of the result, in words
     option: str = ""  # "frame": needs one; "frames": takes wrenches on any
     referred: bool = False  # of a frame: as it is seen from one of REFERENCES
-    regrouped: bool = True  # may be computed from regrouped bodies (see model/regroup.py)
+    regrouped: bool = True  # may be computed from regrouped bodies (see model/tree.py)
     inverts: bool = False  # needs M^-1, on the way at least: dynamics/immobility.py sees to it that there is one
     through: str = ""  # the quantity that a method must give for this one (closure/layer.py does the rest)
     driven: bool = False  # of a mechanism with loops it asks which joints are driven

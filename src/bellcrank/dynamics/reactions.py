@@ -21,8 +21,7 @@ from bellcrank.dynamics import aba, crba
 from bellcrank.dynamics.kinematics import poses
 from bellcrank.dynamics.rnea import joint_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches
-from bellcrank.model.regroup import regrouped
-from bellcrank.model.tree import Tree
+from bellcrank.model.tree import Tree, regrouped
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.motion import Force
 

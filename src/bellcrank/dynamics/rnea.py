@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.state_space import right_hand_side
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Link, Tree

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bellcrank.dynamics.kinematics import passive_torque
+from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, external
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step

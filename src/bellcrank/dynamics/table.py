@@ -6,8 +6,10 @@ scalar; kinematics.py is the simplest, aba.py the best known. docs/methods/famil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
+from textwrap import wrap
 from types import ModuleType
 from typing import Any
 
@@ -38,11 +40,15 @@ from bellcrank.dynamics import (
 )  # fmt: skip
 from bellcrank.dynamics.loops import quantities as closure
 from bellcrank.dynamics.mass_matrix import oke, oneb, vcrb, vcrb_parallel, vke, vneb, vneb_parallel
+from bellcrank.dynamics.quantities import quantity
 from bellcrank.dynamics.sources import SOURCES
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import depends
 from bellcrank.quoting import refused
+from bellcrank.text import table as table_of  # this file is called so
+
+WIDTH = 100  # of the printed table
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class Method:
     solves: tuple[str, ...]
     covers: Topology
     source: str  # key of SOURCES, or a citation
-    regrouped: bool = True  # may be given emptied bodies (model/regroup.py); not where it asks for centres of mass
+    regrouped: bool = True  # may be given emptied bodies (model/tree.py); not where it asks for centres of mass
     also: ModuleType | None = None  # a second file of the method
     narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers less
     bends: bool = False  # knows bodies that bend by itself, or has nothing to do with inertia
@@ -208,3 +214,66 @@ _ROWS = (
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
 SHIPPED = dict(METHODS)  # what the table was before anybody added to it
+
+
+def able(quantity_name: str, tree: Tree) -> list[Method]:
+    """All methods that give the quantity for this tree."""
+    q = quantity(quantity_name)
+    if q.through and not tree.loops:
+        return []
+    found = [m for m in METHODS.values() if m.applies(tree, q.through or quantity_name)]
+    if q.differentiates:  # what a method gives can be differentiated
+        found += [m for m in METHODS.values() if m.applies(tree, q.differentiates) and m not in found]
+    return found
+
+
+def method(name: str, quantity_name: str, tree: Tree) -> Method:
+    """The named method, if it solves the quantity for this tree."""
+    found = [m.name for m in able(quantity_name, tree)]
+    if not found:
+        raise InputError(f"{quantity_name} is about loops, and this mechanism has none.")
+    if name not in METHODS:
+        raise InputError(unknown("method", name, ["auto", *found]))
+    if name not in found:
+        m, q = METHODS[name], quantity(quantity_name)
+        needed = q.through or quantity_name
+        if q.differentiates in m.solves:  # it could be differentiated, but for the mechanism
+            needed = q.differentiates
+        why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
+        raise InputError(
+            f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
+            f"Use: {', '.join(['auto', *found])}."
+        )
+    return METHODS[name]
+
+
+class MethodTable:
+    """Prints as a table; iterates over the methods."""
+
+    def __iter__(self) -> Iterator[Method]:
+        return iter(METHODS.values())
+
+    def __len__(self) -> int:
+        return len(METHODS)
+
+    def __getitem__(self, name: str) -> Method:
+        if name not in METHODS:
+            raise InputError(unknown("method", name, METHODS))
+        return METHODS[name]
+
+    def __str__(self) -> str:
+        """Wrapped to the width, nothing cut."""
+        cells = [(m.name, wrap(", ".join(m.solves), 20), wrap(m.topology, 10), m.citation) for m in self]
+        names = max(map(len, METHODS))
+        left = WIDTH - names - 3 * 2 - sum(max(len(line) for c in cells for line in c[k]) for k in (1, 2))
+        rows: list[tuple[str, ...]] = []
+        for name, solves, topology, citation in cells:
+            rows += zip_longest([name], solves, topology, wrap(citation, left, break_on_hyphens=False), fillvalue="")
+        return table_of(("method", "solves", "topology", "source"), rows)
+
+    __repr__ = __str__
+
+
+def methods() -> MethodTable:
+    """The table of methods: what each solves, for which mechanisms, and where it was published."""
+    return MethodTable()

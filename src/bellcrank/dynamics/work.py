@@ -6,11 +6,32 @@ by triple of coordinates along a path to the ground. A test keeps them current (
 
 from __future__ import annotations
 
-from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.quantities import QUANTITIES, quantity
+from bellcrank.dynamics.table import Method, able
 from bellcrank.model.tree import Tree
+
+MARGIN = 1.2  # what a rough estimate puts further behind than this is not traced by "auto" ...
+COUPLED = 3.0  # (where joints share coordinates, which the estimate does not see)
+STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
+HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
+
 
 Rates = tuple[float, float, float, float]
 TANGENT = 0.4  # of a graph, what a tangent through it takes: many of its operations do not depend on that input
+
+
+def candidates(quantity_name: str, tree: Tree) -> list[Method]:
+    """What "auto" chooses from: all that apply, less those that a rough estimate puts far behind."""
+    found = able(quantity_name, tree)
+    if base := quantity(quantity_name).differentiates:
+        return [m for m in found if quantity_name in m.solves] or candidates(base, tree)
+    if len(found) < 2:
+        return found
+    work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
+    least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS
+    kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
+    margin = COUPLED if tree.coupled else MARGIN
+    return [m for m in found if m.name in kept or work[m.name] <= margin * least]
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:
@@ -21,16 +42,9 @@ def estimate(method: str, quantity: str, tree: Tree) -> float:
         tangents = TANGENT * len(q.inputs) * tree.nv
         return tangents * estimate(method, q.differentiates, tree) if q.differentiates else 0.0
     ends, one, two, three = known[method]
-    total, depth = 0.0, [0] * len(tree.links)
-    leaves = set(range(len(tree.links)))
-    for i, link in enumerate(tree.links):
-        leaves.discard(link.parent)
-        depth[i] = depth[link.parent] if link.parent >= 0 else 0
-        for _ in link.v_index:
-            depth[i] += 1
-            total += one + two * depth[i] + three * depth[i] ** 2
-    roots = sum(link.parent < 0 for link in tree.links)
-    return max(total + ends * (len(leaves) + roots) / 2, total / 10, 1.0)
+    n, pairs, triples, tips = tree.depths
+    total = one * n + two * pairs + three * triples
+    return max(total + ends * tips / 2, total / 10, 1.0)
 
 
 WORK: dict[str, dict[str, Rates]] = {

@@ -96,6 +96,9 @@ def save(name: str, payload: bytes) -> bool:
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         return False
+    except BaseException:  # Ctrl-C: nothing half stays behind
+        Path(temporary).unlink(missing_ok=True)
+        raise
     if next(_saves) % 64 == 0:  # looking through thousands of files takes its time
         tidy()
     return True

@@ -36,11 +36,6 @@ class Signature:
     call: str = ""  # "(q, v, *, out=None)": how it is called, where that is more than its inputs
     doc: str = ""  # what help() says of it
 
-    @property
-    def builtin(self) -> bool:
-        """Whether the module has a Python entry of its own: one output, something to read."""
-        return len(self.outputs) == 1 and bool(self.inputs)
-
 
 @dataclass(frozen=True, eq=False)
 class About:

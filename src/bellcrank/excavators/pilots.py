@@ -1,6 +1,7 @@
 """Programs that drive an excavator: the sticks of RESOLVED mode, moved so that the teeth go from place to place.
 
-A program sees what a person sees, sixty times a second, and moves the same levers.
+A program sees what a person sees, sixty times a second, and moves the same levers. `plain` says all of it in numbers:
+with them a page without a server does the same (exporting/sources/pilots.js).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bellcrank.cockpit.plant import Snapshot
 from bellcrank.excavators.rotary import experiments as wong
@@ -53,6 +55,14 @@ class Sticks:
         share = min([1.0, *(s / abs(x) for x, s in zip(wanted, self.speeds, strict=True) if x)])
         return [share * x for x in wanted]
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        arm = {name: float(getattr(self.arm, name)) for name in ("a", "c", "l1", "l2")}
+        numbers = {"start": self.start, "speeds": self.speeds, "joints": self.joints}
+        return {"arm": arm | {"tip": [float(x) for x in self.arm.tip]}, "turn": self.turn} | {
+            name: list(some) for name, some in numbers.items()
+        }
+
 
 @dataclass
 class Tour:
@@ -86,6 +96,11 @@ class Tour:
                 self._turned += self.further  # the way back leads there
         return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        places = [list(place) for place in self.places]
+        return {"kind": "tour", "hands": self.hands.plain, "places": places, "further": self.further, "rest": [1.0]}
+
 
 @dataclass
 class Experiment:
@@ -114,5 +129,31 @@ class Experiment:
                 self._there = shot.t
             return [*self.hands.moved(now, [GAIN * e for e in error]), 1.0]
         moving = wong.STILL <= shot.t - self._there < wong.STILL + wong.MOVING
-        rates = [(b - a) / wong.MOVING if moving else 0.0 for a, b in zip(wong.FROM, wong.TO, strict=True)]
-        return [*self.hands.moved(now, rates), 1.0]
+        return [*self.hands.moved(now, self.rates if moving else (0.0,) * 4), 1.0]
+
+    @property
+    def rates(self) -> list[float]:
+        """While it moves."""
+        return [(b - a) / wong.MOVING for a, b in zip(wong.FROM, wong.TO, strict=True)]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        times = {"still": wong.STILL, "moving": wong.MOVING, "seconds": wong.SECONDS}
+        own = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates, "rest": [1.0]}
+        return {"kind": "experiment"} | own | times
+
+
+@dataclass(frozen=True)
+class More:
+    """A program for a machine that has more levers: those stay where they are."""
+
+    program: Tour | Experiment
+    others: tuple[float, ...]
+
+    def __call__(self, shot: Snapshot) -> list[float]:
+        return [*self.program(shot), *self.others]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        found = self.program.plain
+        return found | {"rest": [*found["rest"], *self.others]}

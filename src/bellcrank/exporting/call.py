@@ -14,6 +14,7 @@ from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import export_of, mechanism_of, silent
 from bellcrank.exporting.wasm import write_wasm
+from bellcrank.misfits import explained
 from bellcrank.quoting import refused
 from bellcrank.sim.arguments import positive
 from bellcrank.sim.events import Event
@@ -22,6 +23,7 @@ from bellcrank.sim.settings import Solver, grouped
 TO = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")
 
 
+@explained
 def export(
     thing: Any,
     path: str | Path,

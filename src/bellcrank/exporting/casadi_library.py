@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from bellcrank.atomic_file import write_whole
-from bellcrank.emit.c.c99 import LONGEST_NAME, Text, fresh, texts
+from bellcrank.emit.c.c99 import texts
+from bellcrank.emit.c.routine import LONGEST_NAME, Routine, fresh
 from bellcrank.errors import InputError
 from bellcrank.exporting.compilers import here, library
 from bellcrank.exporting.things import Export
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inlined, moved
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 from bellcrank.quoting import comment, identifier
 from bellcrank.version import __version__
 
@@ -103,7 +105,7 @@ class Function:
     def inputs(self) -> list[tuple[str, tuple[int, int]]]:
         return [*((name, matrix(shape)) for name, shape in self.graph.inputs.items()), *self.idle]
 
-    def text(self, of: Text) -> str:
+    def text(self, of: Routine) -> str:
         """The functions by which CasADi asks for it."""
         patterns = [dense(*shape) for _, shape in self.inputs]
         patterns += [sparse(array.reshape(matrix(array.shape))) for array in self.graph.outputs.values()]

@@ -25,7 +25,7 @@ from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
 from bellcrank.graph import Graph, Ports
 from bellcrank.graph.inline import inlined, moved
-from bellcrank.nodes.node import Tape
+from bellcrank.nodes.tape import Tape
 
 SOURCES = Path(__file__).parent / "sources"
 MOVED = ("y", "u", "p")  # with respect to which there are derivatives

@@ -1,14 +1,15 @@
 """The cockpit's page without a server: static files, in which the machine runs in the browser itself.
 
 The page is the one that `bellcrank drive` serves. It talks to a worker, line.js, which there keeps the line to the
-server; here the worker has the machine (sources/line.js), as WebAssembly, and the drawing of the hole, and says the
-same. What only a server can do
-is not there: records as files, replays, other methods, and programs that drive, which are Python.
+server; here the worker has the machine (sources/line.js), as WebAssembly, the ground that it digs (ground.js), programs
+that drive (pilots.js) and what is remembered for a replay (record.js), and says the same. What only a server can do is
+not there: other methods, files of records but csv, and programs of one's own, which are Python.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from bellcrank.errors import InputError, brief
 from bellcrank.exporting import wasm
 from bellcrank.exporting.folder import write_folder
 from bellcrank.exporting.things import Export, export_of
+from bellcrank.ground.contact import GroundContact
+from bellcrank.ground.soils import SOILS, NamedSoil
+from bellcrank.ground.tasks import TASKS
 from bellcrank.model import Mechanism
 from bellcrank.quoting import stem
 from bellcrank.record.plain_data import plain
@@ -43,7 +47,7 @@ CHANGES = {
     "cockpit.js": {'new Worker("/line.js"': 'new Worker("line.js"'},
     "cockpit.css": {},
 }
-HIDDEN = '[aria-label="Record"], .field:has(#save-what), #tab-Setup h3:nth-of-type(3) { display: none !important; }\n'
+OWN = ("line.js", "ground.js", "contact.js", "pilots.js", "record.js")  # in the folder sources
 README = """# {name}
 
 A page that drives {name}; the machine runs in the browser, and no server takes part. Any web server can keep these
@@ -87,13 +91,16 @@ def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     poses = getattr(stage.pose_kernel(m), "graph")  # noqa: B009 - a kernel, said to be a function
     module = wasm.files(Export(m.name, {"poses": poses}, found.stepper, found.columns))
     made = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
-    own = {name: (wasm.SOURCES / name).read_text("utf-8") for name in ("line.js", "ground.js")}
-    texts = page_texts() | {
-        "line.js": own["line.js"].replace("MACHINE", stem(m.name)),
-        "ground.js": own["ground.js"],
-        "welcome.json": json.dumps(plain(described(machine, simulator, 1.0 / step)), allow_nan=False),
-        "README.md": README.format(name=stem(m.name)),
-    }
+    own = {name: (wasm.SOURCES / name).read_text("utf-8") for name in OWN}
+    texts = (
+        page_texts()
+        | own
+        | {
+            "line.js": own["line.js"].replace("MACHINE", stem(m.name)),
+            "welcome.json": json.dumps(plain(described(machine, simulator, 1.0 / step)), allow_nan=False),
+            "README.md": README.format(name=stem(m.name)),
+        }
+    )
     return made | {name: text.encode() for name, text in texts.items()}
 
 
@@ -114,7 +121,7 @@ def page_texts() -> dict[str, str]:
                 raise InputError(f"to page: {name} has {old!r} {text.count(old)} times, expected once; make page anew.")
             text = text.replace(old, new)
         found[name] = text
-    return found | {"cockpit.css": found["cockpit.css"] + HIDDEN}
+    return found
 
 
 def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, Any]:
@@ -123,7 +130,8 @@ def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, 
     session = Session(machine, lambda *given: Nothing(), Settings(rate, simulator.integrator.name))
     now = session.now() | {"pilot": ""}
     only = {"rate": [rate], "integrator": [simulator.integrator.name], "method": ["auto"]}
-    welcome = session.welcome() | {"pilots": [], "soils": [], "tasks": [], "handle": "", "choices": only}
+    pilots = plain_pilots(machine)
+    welcome = session.welcome() | {"pilots": list(pilots), "handle": "", "formats": ["csv"], "choices": only}
     given = Given(s, machine.start, None, None, None, None, None, None)
     y = simulator.dynamics.started(simulator.dynamics.closure.checked(given.y, given.parameters))[0]
     columns = list(simulator.dynamics.columns)
@@ -131,4 +139,27 @@ def described(machine: Machine, simulator: Simulator, rate: float) -> dict[str, 
         "welcome": welcome, "settings": now, "start": [float(x) for x in np.asarray(y)],
         "outputs": [columns.index(name) for name in s.outputs], "nq": machine.mechanism.nq,
         "lengths": [list(s.parameters).index(name) for name in machine.mechanism.parameters],
+        "pilots": pilots, "site": site_of(machine.contact) if machine.contact and machine.trace else None,
     }  # fmt: skip
+
+
+def plain_pilots(machine: Machine) -> dict[str, Any]:
+    """Programs that say in numbers what they do; others are Python, and stay where it is."""
+    made = {name: make() for name, make in machine.pilots.items()}
+    return {name: getattr(pilot, "plain") for name, pilot in made.items() if hasattr(pilot, "plain")}  # noqa: B009
+
+
+def site_of(contact: GroundContact) -> dict[str, Any]:
+    """The bucket, the soils and the jobs, as the ground in the page takes them."""
+    tool = contact.tool
+    own = {"tool": asdict(tool), "tip": contact.tip, "level": contact.level, "heel": contact.heel}
+    return {
+        "contact": own | {"pointing": tool.pointing(contact.tip)},
+        "soils": {name: plain_soil(soil) for name, soil in SOILS.items()},
+        "tasks": {name: asdict(make()) for name, make in TASKS.items()},
+    }
+
+
+def plain_soil(soil: NamedSoil) -> dict[str, Any]:
+    names = ("density", "cohesion", "phi", "delta", "adhesion", "unit_weight", "slopes")
+    return {name: getattr(soil, name) for name in names}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bellcrank.build import graphs
-from bellcrank.dynamics.quantities import INPUTS, POSITIONS
+from bellcrank.build.kernels import columns
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
@@ -135,8 +135,3 @@ def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
     graphs.check(m, request)
     _, graph = graphs.chosen(m, request, Cpu("float64").choose)
     return "_".join(filter(None, (found["name"], found["frame"]))), graph
-
-
-def columns(m: Mechanism) -> dict[str, Sequence[str]]:
-    q, v = m.columns
-    return {**{x: q if x in POSITIONS else v for x in INPUTS}, "p": tuple(m.parameters)}

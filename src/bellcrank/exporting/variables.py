@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.c.c99 import fresh
+from bellcrank.emit.c.routine import fresh
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inlined

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.errors import InputError, brief
+from bellcrank.parameters.part_numbers import check_order, check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, sqrt, where
 
 NONE = (0.0, 0.0, 0.0)
@@ -27,6 +29,10 @@ class Together:
     """Several forces on one frame."""
 
     parts: tuple[Wrench, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, tuple | list) or not all(map(callable, self.parts)):
+            raise InputError(f"Together: parts is {brief(self.parts)}; expected a tuple of forces.")
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
         force, moment = list[Scalar](NONE), list[Scalar](NONE)
@@ -48,6 +54,10 @@ class Pad:
     friction: Scalar = 0.5  # mu
     slow: Scalar = 0.05  # m/s: slower, friction is like a damper
 
+    def __post_init__(self) -> None:
+        check_range(self, "Pad", ("stiffness", "damping", "friction"))
+        check_range(self, "Pad", ("bears", "slow"), above_zero=True)
+
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
         x, y, up = (velocity[k] for k in range(3))
         z = maximum(self.height - pose[2, 3], 0.0)
@@ -65,6 +75,14 @@ class Block:
     upper: Sequence[Scalar]
     stiffness: Scalar = 2.0e6  # N/m
     damping: Scalar = 1.0  # s/m
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            corner = getattr(self, name)
+            if not isinstance(corner, tuple | list) or len(corner) != 3:
+                raise InputError(f"Block: {name} is {brief(corner)}; expected a corner, (x, y, z).")
+        check_order(self, "Block", "lower", "upper")
+        check_range(self, "Block", ("stiffness", "damping"))
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
         deep, ways = [], []
@@ -90,6 +108,11 @@ class Post:
     stiffness: Scalar = 2.0e6  # N/m
     damping: Scalar = 1.0  # s/m
     soft: Scalar = 0.2  # m
+
+    def __post_init__(self) -> None:
+        check_order(self, "Post", "low", "high")
+        check_range(self, "Post", ("stiffness", "damping"))
+        check_range(self, "Post", ("radius", "soft"), above_zero=True)
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
         x, y, z = (pose[k, 3] for k in range(3))

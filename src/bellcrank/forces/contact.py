@@ -24,6 +24,7 @@ from bellcrank.errors import InputError
 from bellcrank.forces.element import Between, Triple, cross, dot
 from bellcrank.forces.impact import powered, push, stored
 from bellcrank.forces.shapes import Plane, Shape, Sphere, Touch, touching
+from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, sqrt, where
 
 
@@ -44,7 +45,9 @@ class Contact(Between):
 
     def __post_init__(self) -> None:
         self._check("damping", "friction", "bristles", "settle")
-        self._check("stiffness", "slow", "forget", above_zero=True)
+        self._check("stiffness", "slow", "exponent", "forget", above_zero=True)
+        if self._sticks:
+            self._check("friction", above_zero=True)
         powered(1.0, self.exponent)
         for what in (self.shape_a, self.shape_b):
             if not isinstance(what, Shape):
@@ -126,6 +129,7 @@ def _moving(touch: Touch, pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple
     return arm, -out, [x - out * n for x, n in zip(there, touch.normal, strict=True)]
 
 
+@explained
 def feet(
     frames: Sequence[str], radius: Scalar = 0.02, ground: str = "ground", floor: Shape | None = None, **numbers: Any
 ) -> list[Contact]:

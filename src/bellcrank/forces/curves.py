@@ -6,13 +6,15 @@ what it is at the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained
 from bellcrank.scalar import Scalar, clip, where
 from bellcrank.tables import interp, pieces
 
@@ -69,10 +71,11 @@ def area(law: Callable[[Scalar], Scalar], x: Scalar) -> Scalar:
     return total * x
 
 
+@explained
 def curve(points: Iterable[tuple[float, float]], kind: str = "linear") -> Curve:
     """A Curve of pairs (x, y)."""
-    pairs = [tuple(p) for p in points]
-    if not all(len(p) == 2 for p in pairs):
+    pairs = [tuple(p) if isinstance(p, Sequence | np.ndarray) else (p,) for p in points]
+    if not all(len(p) == 2 and all(isinstance(x, Real) for x in p) for p in pairs):
         raise InputError("curve: expected pairs (x, y), as in curve([(0, 0), (0.01, 200)]).")
     xs, ys = [p[0] for p in pairs], [p[1] for p in pairs]
     return Curve(tuple(map(float, xs)), tuple(map(float, ys)), kind)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
 
@@ -33,6 +34,10 @@ class Cutting:
     give: Scalar = 0.05  # m: at this depth it bears half
     slow: Scalar = 0.05  # m/s, u_0
     loose: Scalar = 0.25  # of the resistance, on the way up
+
+    def __post_init__(self) -> None:
+        check_range(self, "Cutting", ("square", "linear", "constant", "bearing", "loose"))
+        check_range(self, "Cutting", ("give", "slow"), above_zero=True)
 
     def depth(self, p: Any) -> Scalar:
         """Of a place (x, y, z)."""

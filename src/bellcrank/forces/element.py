@@ -20,8 +20,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from bellcrank.actuators.actuator import StateVariable, known
-from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar
+from bellcrank.errors import InputError, brief
+from bellcrank.parameters.part_numbers import check_range
+from bellcrank.quoting import shown
+from bellcrank.scalar import Scalar, total
 
 Triple = list[Scalar]
 NONE: Triple = [0.0, 0.0, 0.0]
@@ -45,16 +47,11 @@ class Element(ABC):
 
     def _check(self, *names: str, above_zero: bool = False) -> None:
         """Each of these numbers is at least zero (above it), as far as it is known now."""
-        for name in names:
-            x = getattr(self, name)
-            for one in x if isinstance(x, tuple | list) else (x,):
-                if known(one) and not (one > 0 if above_zero else one >= 0):
-                    expected = "above zero" if above_zero else "zero or more"
-                    raise InputError(f"{self._called}: {name} is {x!r}; expected {expected}.")
+        check_range(self, self._called, names, above_zero)
 
     @property
     def _called(self) -> str:
-        return f'{type(self).__name__} "{self.name}"'
+        return f"{type(self).__name__} {shown(str(self.name), 60)}"
 
 
 @dataclass(frozen=True)
@@ -105,8 +102,10 @@ class Coupling(Element):
     def _pair(self, count: int = 2) -> None:
         """Exactly so many joints, all different."""
         names = self.joints
-        if not isinstance(names, tuple | list) or len(names) != count or len(set(names)) != count:
-            raise InputError(f"{self._called}: joints is {names!r}; expected the names of {count} joints that differ.")
+        fit = isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+        if not fit or len(names) != count or len(set(names)) != count:
+            expected = f"the names of {count} joints that differ" if count > 1 else "the name of one joint, (name,)"
+            raise InputError(f"{self._called}: joints is {brief(names)}; expected {expected}.")
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,11 @@ class Law(Between):
 
     function: Callable[..., Any]
     stored: Callable[..., Scalar] | None = None  # of (t, pose), J
+
+    def __post_init__(self) -> None:
+        for what, law in (("function", self.function), ("stored", self.stored)):
+            if not callable(law) and not (law is None and what == "stored"):
+                raise InputError(f"{self._called}: {what} is {brief(law)}; expected a function.")
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
@@ -132,6 +136,13 @@ class JointLaw(Coupling):
 
     function: Callable[..., Any]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.joints, tuple | list) or not callable(self.function):
+            raise InputError(
+                f"{self._called}: joints is {brief(self.joints)} and function {brief(self.function)}; expected the "
+                "names of joints, (name, ...), and a function of (t, q, v)."
+            )
+
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
@@ -139,10 +150,7 @@ class JointLaw(Coupling):
 
 
 def power(force: Sequence[Scalar], velocity: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for f, v in zip(force, velocity, strict=True):
-        total = total + f * v
-    return total
+    return total(f * v for f, v in zip(force, velocity, strict=True))
 
 
 def cross(a: Sequence[Scalar], b: Sequence[Scalar]) -> Triple:

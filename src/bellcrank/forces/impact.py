@@ -14,11 +14,17 @@ from __future__ import annotations
 import math
 
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained
+from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
+MOST = 10.0  # of exponents: each half is a multiplication or a root
 
+
+@explained
 def damping_of(restitution: float, speed: float) -> float:
     """d in s/m for which a body that comes with `speed` (m/s) leaves with `restitution` times that."""
+    restitution, speed = one_number("damping_of", "restitution", restitution), one_number("damping_of", "speed", speed)
     if not 0.0 < restitution <= 1.0:
         raise InputError(
             f"restitution is {restitution!r}; expected a number above 0 and up to 1. A body that stays where it hits "
@@ -39,8 +45,12 @@ def damping_of(restitution: float, speed: float) -> float:
     return 0.5 * (low + high) / speed
 
 
+@explained
 def restitution_of(damping: float, speed: float) -> float:
     """The same the other way round: how much of its speed a body keeps."""
+    damping, speed = one_number("restitution_of", "damping", damping), one_number("restitution_of", "speed", speed)
+    if damping < 0.0 or speed < 0.0:
+        raise InputError(f"damping is {damping:g} s/m and speed {speed:g} m/s; expected zero or more of both.")
     x = damping * speed
     if x == 0.0:
         return 1.0
@@ -64,9 +74,9 @@ def stored(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:
 
 def powered(z: Scalar, exponent: float) -> Scalar:
     """max(z, 0)^exponent: for whole and half exponents, which need no logarithm."""
-    twice = round(2.0 * exponent)
-    if abs(twice - 2.0 * exponent) > 1e-12 or twice < 2:
-        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ...: 1.5 is Hertz's.")
+    twice = round(2.0 * exponent) if 1.0 <= exponent <= MOST else 0
+    if abs(twice - 2.0 * exponent) > 1e-12:
+        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MOST:g}: 1.5 is Hertz's.")
     deep = maximum(z, 0.0)
     total: Scalar = 1.0
     for _ in range(twice // 2):

@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
+from bellcrank.misfits import explained
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, sqrt, where
 
 TINY = 1e-24  # m^2: where two points meet, nothing tells a direction
@@ -39,10 +41,7 @@ class Touch:
 @dataclass(frozen=True)
 class Shape:
     def __post_init__(self) -> None:
-        for name, x in vars(self).items():
-            for one in x if isinstance(x, tuple | list) else (x,):
-                if isinstance(one, int | float) and not one > 0.0:
-                    raise InputError(f"{type(self).__name__}: {name} is {x!r}; expected numbers above zero, in metres.")
+        check_range(self, type(self).__name__, vars(self), above_zero=True)
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,10 @@ class Terrain(Shape):
     """z = height(x, y) of its frame: any function, or `grid(...)` of heights."""
 
     height: Callable[[Scalar, Scalar], Scalar]
+
+    def __post_init__(self) -> None:
+        if not callable(self.height):
+            raise InputError(f"Terrain: height is {brief(self.height)}; expected a function of (x, y), or grid(...).")
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class Capsule(Shape):
 class Box(Shape):
     size: tuple[Scalar, Scalar, Scalar]  # along x, y and z, from side to side
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, tuple | list) or len(self.size) != 3:
+            raise InputError(f"Box: size is {brief(self.size)}; expected three lengths, (x, y, z).")
+        super().__post_init__()
+
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
@@ -83,10 +91,15 @@ class Cylinder(Shape):
     length: Scalar
 
 
+@explained
 def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Scalar, Scalar], Scalar]:
     """Heights at points of a grid, heights[i][j] at (xs[i], ys[j]), bilinear between them and level beyond."""
-    H = np.asarray(heights, float)
-    at = [np.asarray(xs, float), np.asarray(ys, float)]
+    try:
+        H, at = np.asarray(heights, float), [np.asarray(xs, float), np.asarray(ys, float)]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"grid: xs is {brief(xs)}, ys {brief(ys)} and heights {brief(heights)}; expected numbers in rows."
+        ) from None
     if H.shape != (at[0].size, at[1].size) or min(H.shape) < 2 or not np.isfinite(H).all():
         raise InputError(f"grid: heights has the shape {H.shape}; expected {(at[0].size, at[1].size)}, at least 2 x 2.")
     for name, x in zip("xy", at, strict=True):

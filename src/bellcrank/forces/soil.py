@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.errors import InputError
+from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, maximum, sqrt
 
 
@@ -35,10 +35,8 @@ class Soil:
     slow: Scalar = 0.05  # m/s, u_0
 
     def __post_init__(self) -> None:
-        for name in ("width", "give", "slow"):
-            x = getattr(self, name)
-            if isinstance(x, (int, float)) and not x > 0:
-                raise InputError(f"Soil: {name} is {x!r}; expected a number above zero.")
+        check_range(self, "Soil", ("cohesion", "weight", "bearing"))
+        check_range(self, "Soil", ("width", "give", "slow"), above_zero=True)
 
     def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
         """(force, moment) on the edge, in world axes."""

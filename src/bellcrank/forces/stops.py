@@ -10,7 +10,9 @@ from bellcrank.actuators.actuator import known
 from bellcrank.errors import InputError
 from bellcrank.forces.element import Coupling
 from bellcrank.forces.impact import damping_of, push, stored
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.parameters.part_numbers import check_order
 from bellcrank.scalar import Scalar
 
 
@@ -27,10 +29,7 @@ class EndStop(Coupling):
         self._pair(1)
         self._check("damping")
         self._check("stiffness", above_zero=True)
-        if known(self.lower) and known(self.upper) and not self.lower < self.upper:
-            raise InputError(
-                f"{self._called}: lower is {self.lower!r} and upper {self.upper!r}; expected a way between."
-            )
+        check_order(self, self._called, "lower", "upper")
 
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
@@ -59,6 +58,7 @@ class EndStop(Coupling):
         return [(sign, sign * (q - end)) for sign, end in ends if not (known(end) and math.isinf(end))]
 
 
+@explained
 def joint_stops(
     mechanism: Mechanism,
     stiffness: Scalar = 1e5,

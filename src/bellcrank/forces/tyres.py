@@ -28,10 +28,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import InputError, ReadError
+from bellcrank.errors import InputError, ReadError, brief
 from bellcrank.forces.element import Between, Triple, cross, dot, power
 from bellcrank.forces.shapes import Terrain
 from bellcrank.jets import Jet, jet
+from bellcrank.misfits import explained
+from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh, where
 
 
@@ -67,6 +69,8 @@ class Tyre(Between):
     def __post_init__(self) -> None:
         self._check("damping", "trail", "rolling_resistance")
         self._check("radius", "stiffness", "slow", above_zero=True)
+        if self.road is not None and not isinstance(self.road, Terrain):
+            raise InputError(f"{self._called}: road is {brief(self.road)}; expected a Terrain, or None: level.")
 
     @abstractmethod
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
@@ -135,6 +139,10 @@ class LinearTyre(Tyre):
     lateral: Scalar = 6e4  # N/rad, C_a
     friction: Scalar = 1.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check("longitudinal", "lateral", "friction")
+
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         most = self.friction * slip.N
         on = where(slip.N > 0.0, 1.0, 0.0)
@@ -155,9 +163,17 @@ class MagicTyre(Tyre):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.coefficients, Mapping):
+            raise InputError(f"{self._called}: coefficients is {brief(self.coefficients)}; expected numbers by name.")
         missing = [name for name in NEEDED[:1] + NEEDED[3:] if name not in self.coefficients]
         if missing:
             raise InputError(f"{self._called}: coefficients has no {', '.join(missing)}; read_tyre(file) reads them.")
+        for name, x in self.coefficients.items():
+            one_number(f"{self._called}: coefficients", str(name), x)
+        for name in ("FNOMIN", "PCX1", "PCY1", "PKY2"):  # what the formula divides by, or takes as a scale
+            if self[name] == 0.0 or (name == "FNOMIN" and self[name] < 0.0):
+                expected = "a load above zero, in N" if name == "FNOMIN" else "a number that is not zero"
+                raise InputError(f"{self._called}: the coefficient {name} is {self[name]:g}; expected {expected}.")
 
     def __getitem__(self, name: str) -> float:
         return float(self.coefficients.get(name, 0.0))
@@ -188,6 +204,7 @@ def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
     return D * sin(C * atan2(u - E * (u - atan2(u, 1.0)), 1.0))
 
 
+@explained
 def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> MagicTyre:
     """A MagicTyre from a property file (.tir): lines `NAME = value`, comments behind $ or !."""
     try:

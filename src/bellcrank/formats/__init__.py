@@ -17,6 +17,7 @@ from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import Row, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
 from bellcrank.formats.numbers import RIGHT_ANGLES, vector
+from bellcrank.misfits import explained
 from bellcrank.model.mechanism import Mechanism
 
 __all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
@@ -32,6 +33,7 @@ FOREIGN = {
 }
 
 
+@explained
 def read(
     path: str | os.PathLike[str],
     *,

@@ -22,6 +22,7 @@ from bellcrank.formats import loop_elements as closing
 from bellcrank.formats.moving_constraints import VERBS, MovingConstraints
 from bellcrank.formats.numbers import inertia as inertia_matrix
 from bellcrank.formats.numbers import items, limit, number, rotation_matrix, vector
+from bellcrank.misfits import explained_class
 from bellcrank.model import check, mechanism_of
 from bellcrank.model.check import level
 from bellcrank.model.joints import KINDS
@@ -56,6 +57,7 @@ ORIGIN: Triple = (0.0, 0.0, 0.0)
 Vector = Sequence[Number] | Array
 
 
+@explained_class("__init__", "beam", "body", "build", "close", "flexible", "frame", "joint", "loop", "spring")
 class Builder(MovingConstraints):
     """Collects parts and checks each as it comes; `build()` makes the Mechanism.
 

@@ -22,6 +22,7 @@ from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere
 from bellcrank.formats.contents import contents
 from bellcrank.formats.markup import Element, parse
 from bellcrank.formats.numbers import Angles
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
 
@@ -49,6 +50,7 @@ class Collisions:
         return [Contact(f, ground, f, below, shape, **numbers) for f, shape in own.items()]
 
 
+@explained
 def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
     """The shapes in the <collision> elements of a URDF file that `mechanism` was read from."""
     file = Path(path)

@@ -21,6 +21,7 @@ import numpy as np
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.formats.locked_joints import Lock, locked
 from bellcrank.formats.numbers import RIGHT_ANGLES, Angles, inertia, number, turn, vector
+from bellcrank.misfits import explained
 from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
@@ -49,6 +50,7 @@ class Row:
     options: Mapping[str, Number] = field(default_factory=dict)  # FORCES and LIMITS by name
 
 
+@explained
 def from_dh(
     name: str,
     rows: Sequence[Row | Mapping[str, Any]],
@@ -72,7 +74,7 @@ def from_dh(
     """
     if convention not in ("classic", "modified"):
         raise ModelError(f'mechanism "{name}": {unknown("convention", convention, ("classic", "modified"))}')
-    if not rows:
+    if not len(rows):
         raise ModelError(f'mechanism "{name}": the table has no rows; expected one for each joint.')
     angles = Angles(right_angles)
     bodies, joints, frames, found = [], [], [], list(lines)
@@ -107,6 +109,7 @@ def from_dh(
     )
 
 
+@explained
 def from_wong(
     name: str,
     *,
@@ -157,6 +160,7 @@ def from_wong(
     return mechanism_of(name, bodies, joints, gravity=gravity, source=source, lines=found, checks=check)
 
 
+@explained
 def from_saha(
     name: str,
     *,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.formats.numbers import turn_about
 from bellcrank.model.check import HUGE
 from bellcrank.model.joints import KINDS
@@ -47,6 +47,8 @@ def locked(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]
 def _asked(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float]:
     if isinstance(lock, str):
         lock = [lock]
+    if not isinstance(lock, Mapping | tuple | list | set) or not all(isinstance(name, str) for name in lock):
+        raise InputError(f"lock is {brief(lock)}; expected names of joints, or values by their names.")
     values = dict(lock) if isinstance(lock, Mapping) else dict.fromkeys(lock, 0.0)
     for name, value in values.items():
         if name not in by_name:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, brief
 from bellcrank.formats.numbers import number, vector
+from bellcrank.misfits import explained_class
 from bellcrank.model.formula import computed, formula
 from bellcrank.model.parts import Array, Frame, Loop, Number, Triple, matrix
 from bellcrank.model.pose import axes, some_normal
@@ -32,6 +33,7 @@ VERBS = {
 SAME = 1e-9  # of a lift after one turn, against its size: what is more is a jump
 
 
+@explained_class("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
 class MovingConstraints:
     """A part of the Builder."""
 
@@ -91,6 +93,8 @@ class MovingConstraints:
         b.combination("differential", ("left", "right", "cage"), (1, 1, -2))
         """
         where = self._new("loop", name, [*self._joints, *self._loops])
+        if not isinstance(joints, tuple | list) or not all(isinstance(name, str) for name in joints):
+            raise ModelError(f"{where}: joints is {brief(joints)}; expected names of joints, (name, ...).")
         numbers = tuple(number(w, where, "weights") for w in weights)
         self._loops[name] = Loop(
             name, "combination", offset=number(offset, where, "offset"), joints=tuple(joints), weights=numbers

@@ -13,10 +13,11 @@ import numpy as np
 from bellcrank.errors import ModelError, brief
 from bellcrank.formats.beams import Placed
 from bellcrank.formats.numbers import number
-from bellcrank.model.outline import LOADS, Outline, Section, Slice
+from bellcrank.model.outline import LOADS, Outline, Section, Skin, Slice
 from bellcrank.model.parts import Array, matrix, triple
 from bellcrank.quoting import refused
 from bellcrank.structures.modes import Moments
+from bellcrank.structures.skin import pairs
 from bellcrank.structures.slices import Piece, cut, drawn, section
 
 STILL = (0.0, 0.0, 0.0)
@@ -41,16 +42,18 @@ def named(where: str, given: Any, nodes: Any) -> dict[str, float]:
 def of_modes(
     name: str, found: Moments, R: Array, start: Array, joint: str, sections: Mapping[str, float]
 ) -> Outline | None:
-    """joint: the one that has the modes as its coordinates. None where nothing is known of what the body is made of."""
+    """joint: the one that has the modes as its coordinates. None where there is nothing to draw: a single node."""
+    modes = len(found.omega)
+    coordinates = (joint,) if modes == 1 else tuple(f"{joint}.mode{k + 1}" for k in range(modes))
+    bodies = (name, *(f"{name}.{node}" for node in found.nodes))
     if not found.pieces:
         if sections:
             raise ModelError(
                 f'flexible "{name}": sections is {brief(sections)}, and matrices do not say what it is made of; '
                 "expected a structure of beams."
             )
-        return None
-    modes = len(found.omega)
-    coordinates = (joint,) if modes == 1 else tuple(f"{joint}.mode{k + 1}" for k in range(modes))
+        skin = _skin(name, found, coordinates)
+        return Outline(name, bodies, (), (), skin.seen_from(name, R, start)) if skin.cells else None
 
     def placed(s: Slice) -> Slice:
         return replace(s.seen_from(name, R, start), coordinates=coordinates)
@@ -58,7 +61,16 @@ def of_modes(
     shapes = found.displacements
     slices = tuple(placed(s) for piece in found.pieces for s in drawn(piece, shapes))
     asked = tuple(Section(x, placed(cut(*_at(found.pieces, shapes, s)))) for x, s in sections.items())
-    return Outline(name, (name, *(f"{name}.{node}" for node in found.nodes)), slices, asked)
+    return Outline(name, bodies, slices, asked)
+
+
+def _skin(name: str, found: Moments, coordinates: tuple[str, ...]) -> Skin:
+    """Of the nodes those that something is drawn between."""
+    cells = found.cells if len(found.cells) else pairs(found.grid)
+    used, at = np.unique(cells, return_inverse=True)
+    points = tuple(map(triple, found.grid[used].tolist()))
+    shift = tuple(tuple(map(triple, x.T.tolist())) for x in found.shapes[used])
+    return Skin(name, points, coordinates, shift, tuple(map(tuple, at.reshape(cells.shape).tolist())))
 
 
 def _at(pieces: tuple[Piece, ...], shapes: Array, s: float) -> tuple[Piece, Array, float]:

@@ -4,6 +4,7 @@ from bellcrank.graph.graph import Count, Graph, Pulled, trace
 from bellcrank.graph.layout import Layout
 from bellcrank.graph.program import Ports, Program
 from bellcrank.graph.recursion import Recursion
-from bellcrank.nodes.node import Node, Tape, Value
+from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.tape import Tape
 
 __all__ = ["Count", "Graph", "Layout", "Node", "Ports", "Program", "Pulled", "Recursion", "Tape", "Value", "trace"]

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.nodes.node import PARAMETERS, Node, Tape, Value
+from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.tape import PARAMETERS, Tape
 
 RESULT = "y"
 

@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bellcrank.errors import BellcrankError, InputError, TraceError, unknown
-from bellcrank.graph import derivative, listing
-from bellcrank.nodes.node import PARAMETERS, Node, Tape, foreign
+from bellcrank.errors import InputError, TraceError, brief, unknown
+from bellcrank.graph import listing, numbers
+from bellcrank.misfits import explained_class
+from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
+from bellcrank.nodes.tape import PARAMETERS, Tape, foreign
 from bellcrank.parameters import Free
 from bellcrank.scalar import step
 from bellcrank.stairs import above, view
@@ -51,6 +53,9 @@ class Count:
         return f"{head}\n{row}"
 
 
+@explained_class(
+    "along", "call", "evaluate", "flat", "jacobian", "jvp", "varied", "vjp", "dot", "svg", "json", "sparsity"
+)
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A function as data: named inputs and outputs, and the operations between. Prints as assignments; `evaluate` runs
@@ -127,44 +132,7 @@ class Graph:
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """The definition of every target: plain numpy, one node after the other, any leading batch shape."""
-        arrays = self._check(values)
-        known = self._known(arrays)
-        batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())) if arrays else ()
-        dtype = np.result_type(np.float32, *(a.dtype for a in arrays.values())) if arrays else np.dtype(np.float64)
-        results = {}
-        for name, array in self.outputs.items():
-            out = np.empty((*batch, array.size), dtype=dtype)
-            for flat, x in enumerate(array.flat):
-                out[..., flat] = known[x.serial] if isinstance(x, Node) else x
-            results[name] = out.reshape((*batch, *array.shape))
-        return results
-
-    def _known(self, arrays: Mapping[str, Array]) -> dict[int, Any]:
-        """The value of every node that an output is."""
-        known: dict[int, Any] = {}
-        uses: dict[int, int] = {}
-        for node in self.nodes:
-            for a in node.operands:
-                uses[a.serial] = uses.get(a.serial, 0) + 1
-        kept = {x.serial for array in self.outputs.values() for x in array.flat if isinstance(x, Node)}
-        with np.errstate(all="ignore"):
-            for node in self.nodes:
-                if node.op == "input":
-                    name, flat = node.args
-                    known[node.serial] = arrays[name][..., flat]
-                    continue
-                args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
-                if node.op == "call":
-                    known[node.serial] = args[0].flat(args[1:])
-                elif node.op == "result":
-                    known[node.serial] = args[0][args[1]]
-                else:
-                    known[node.serial] = OPS[node.op].value(*args)
-                for a in node.operands:  # a batch of a large graph must not hold every intermediate
-                    uses[a.serial] -= 1
-                    if not uses[a.serial] and a.serial not in kept:
-                        del known[a.serial]
-        return known
+        return numbers.results(self.nodes, self.outputs, numbers.checked(self.name, self.inputs, values))
 
     @property
     def elements(self) -> list[tuple[str, int]]:
@@ -173,6 +141,8 @@ class Graph:
 
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """Evaluates with the elements of all inputs in one list, and gives those of all outputs in one."""
+        if not hasattr(values, "__len__") or len(values) != len(self.elements):
+            raise InputError(f"{self.name}: {brief(values)}; expected {len(self.elements)} elements in one list.")
         named, at = {}, 0
         for name, shape in self.inputs.items():
             size = math.prod(shape)
@@ -220,62 +190,12 @@ class Graph:
                     found.setdefault(id(g), g)
         return list(found.values())
 
-    def _check(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """Inputs as float arrays of shape (..., size)."""
-        for name in values:
-            if name not in self.inputs:
-                raise InputError(unknown("input", name, self.inputs))
-        arrays = {}
-        for name, shape in self.inputs.items():
-            if name not in values:
-                raise InputError(f'{self.name}: input "{name}" is missing; expected {", ".join(self.inputs)}.')
-            array = self._numbers(name, values[name])
-            if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
-                raise InputError(
-                    f'{self.name}: input "{name}" has shape {array.shape}; '
-                    f"expected (..., {', '.join(map(str, shape))})."
-                )
-            arrays[name] = array.reshape((*array.shape[: array.ndim - len(shape)], math.prod(shape)))
-        return arrays
-
-    def _numbers(self, name: str, value: Any) -> Array:
-        """As floats; what is no number is an error, and not NaN."""
-        try:
-            array = np.asarray(value)
-            if array.dtype in (np.float32, np.float64):
-                return array
-            if array.dtype.kind not in "fiubO" or any(x is None for x in (array.flat if array.dtype == object else ())):
-                raise TypeError
-            return array.astype(np.float64)
-        except BellcrankError:
-            raise
-        except (TypeError, ValueError):
-            raise InputError(f'{self.name}: input "{name}" is {value!r:.200}; expected real numbers.') from None
-
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
         """d(of)/d(wrt) as a new graph with the same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
 
         mode: "forward" (cheap for few inputs), "reverse" (cheap for few outputs), or "auto" by the sizes.
         """
-        if of not in self.outputs:
-            raise InputError(unknown("output", of, self.outputs))
-        if wrt not in self.inputs:
-            raise InputError(unknown("input", wrt, self.inputs))
-        if mode not in ("auto", *derivative.MODES):
-            raise InputError(unknown("mode", mode, ["auto", *derivative.MODES]))
-        shape = self.inputs[wrt]
-        columns = list(self.tape.inputs(wrt, shape).flat)
-        rows = list(self.outputs[of].flat)
-        if mode == "auto":
-            mode = "reverse" if len(rows) < len(columns) else "forward"
-        matrix = derivative.MODES[mode](self.nodes, rows, columns)
-        array = np.empty((len(rows), len(columns)), dtype=object)
-        for i, row in enumerate(matrix):
-            array[i, :] = row
-        name = f"d{of}_d{wrt}"
-        return Graph(
-            f"{self.name}.{name}", self.inputs, {name: array.reshape((*self.outputs[of].shape, *shape))}, self.tape
-        )
+        return above("graph.variations").jacobian(self, of, wrt, mode)  # type: ignore[no-any-return]
 
     def jvp(self, wrt: Sequence[str] = ()) -> Graph:
         """The outputs y, and as d_y how fast they change when the inputs x of `wrt` (all, unless told) move by d_x."""
@@ -300,43 +220,14 @@ class Graph:
         The input `wrt` of size n grows to n (1 + directions): behind its values stand the n numbers of each direction.
         others: for each direction, which element of that input moves at unit speed (-1: none). Outputs grow likewise.
         """
-        n = math.prod(self.inputs[wrt])
-        seeds: dict[int, dict[int, Any]] = {}
-        for i in range(n):
-            moves = {j: self.tape.node("input", wrt, n + j * n + i) for j in range(directions)}
-            seeds[self.tape.node("input", wrt, i).serial] = dict(moves)
-        for name, elements in others.items():
-            for j, i in enumerate(elements):
-                if i >= 0:
-                    seeds.setdefault(self.tape.node("input", name, i).serial, {})[j] = 1.0
-        outputs = {}
-        for key, array in self.outputs.items():
-            rows = list(array.flat)
-            matrix = derivative.along(self.nodes, rows, seeds, directions)
-            flat = [*rows, *(matrix[i][j] for j in range(directions) for i in range(len(rows)))]
-            outputs[key] = np.empty(len(flat), dtype=object)
-            outputs[key][:] = flat
-        return Graph(f"{self.name}.varied", {**self.inputs, wrt: (n * (1 + directions),)}, outputs, self.tape)
+        return above("graph.variations").varied(self, wrt, directions, others)  # type: ignore[no-any-return]
 
     def along(self, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
         """How fast some outputs change, (size, directions) each, when the inputs move in so many directions.
 
         moves: for an input, numbers or nodes of this graph, (its size, directions).
         """
-        seeds: dict[int, dict[int, Any]] = {}
-        for name, array in moves.items():
-            for i, row in enumerate(array):
-                moving = {j: x for j, x in enumerate(row) if isinstance(x, Node) or x != 0.0}
-                seeds[self.tape.node("input", name, i).serial] = moving
-        directions = max(array.shape[1] for array in moves.values())
-        rows = [x for key in of for x in self.outputs[key].flat]
-        found = iter(derivative.along(self.nodes, rows, seeds, directions))
-        results = {}
-        for key in of:
-            results[key] = np.full((self.outputs[key].size, directions), 0.0, dtype=object)
-            for line in results[key]:
-                line[:] = next(found)
-        return results
+        return above("graph.variations").along(self, moves, of)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         def listed(shapes: Mapping[str, Shape]) -> str:
@@ -389,6 +280,8 @@ def _split(flat: Sequence[Any], inputs: Mapping[str, Shape]) -> list[Array]:
 
 def weights(cost: Mapping[str, float] | None) -> dict[str, float]:
     """Of every operation: as told, or as the table has it."""
+    if cost is not None and not isinstance(cost, Mapping):
+        raise InputError(f"cost is {brief(cost)}; expected a mapping, {{operation: cost}}.")
     return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
 
 

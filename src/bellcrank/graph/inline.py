@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.nodes.node import COMPUTED, Node, Tape
+from bellcrank.nodes.evaluation import COMPUTED
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile

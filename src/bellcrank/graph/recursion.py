@@ -19,8 +19,11 @@ from bellcrank.errors import InputError
 from bellcrank.graph import recursion_span
 from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed
 from bellcrank.graph.graph import Array, Count, Graph, Shape, weights
-from bellcrank.nodes.node import COMPUTED, PARAMETERS, Node, Tape, ordered
+from bellcrank.graph.numbers import checked
+from bellcrank.nodes.evaluation import COMPUTED, ordered
+from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
+from bellcrank.nodes.tape import PARAMETERS, Tape
 
 MOST_WRITTEN = 5_000_000  # operations that are written out one by one
 
@@ -150,7 +153,7 @@ class Recursion(Graph):
     # -- the definition
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
-        arrays = self._check(values)
+        arrays = checked(self.name, self.inputs, values)
         batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
         state = _State(self, {k: np.broadcast_to(a, (*batch, a.shape[-1])) for k, a in arrays.items()}, batch)
         for run in self.tree.runs:

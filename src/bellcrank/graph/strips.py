@@ -1,8 +1,8 @@
 """A graph in which the same is done for many elements, as loops: the step of an integrator over a thousand coordinates.
 
 Units (strip_units.py) of equal length that need each other element by element, and nothing of each other in between,
-are one Loop. What is alone is a unit of length one, so that any graph is such a list of loops and calls; whether that
-is worth while is for its reader to say (`share`).
+are one Loop. What is alone is a unit of length one, so that any graph is such a list of loops and calls; `stripped`
+says where that is worth while.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.strip_units import ArrayName, Unit, Units
-from bellcrank.nodes.node import Node, Tape, Value
+from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.tape import Tape
 
 LARGEST = 400  # operations in one loop
+FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
+LONG = 64  # elements of a loop that is worth while
+SHARE = 0.8  # of the operations that must be in such loops
 
 
 class At(NamedTuple):
@@ -82,6 +86,14 @@ class Strips:
 def strips(graph: Graph) -> Strips:
     """The graph as loops, the same operations in the same order for every element."""
     return _Making(Units(graph)).made()
+
+
+def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
+    """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
+    if graph.size < (fewest or FEWEST):
+        return None
+    found = strips(graph)
+    return found if found.share(LONG) >= SHARE else None
 
 
 class _Making:

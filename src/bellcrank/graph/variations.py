@@ -8,7 +8,7 @@ a vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import derivative
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.inline import inlined
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 
 Array = np.ndarray[Any, Any]
 
@@ -54,6 +55,68 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     return Graph(f"{g.name}.vjp", {**g.inputs, **weights}, outputs, g.tape)
 
 
+def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
+    """d(of)/d(wrt), by the sweep that the mode says."""
+    if of not in graph.outputs:
+        raise InputError(unknown("output", of, graph.outputs))
+    if wrt not in graph.inputs:
+        raise InputError(unknown("input", wrt, graph.inputs))
+    if mode not in ("auto", *derivative.MODES):
+        raise InputError(unknown("mode", mode, ["auto", *derivative.MODES]))
+    shape = graph.inputs[wrt]
+    columns = list(graph.tape.inputs(wrt, shape).flat)
+    rows = list(graph.outputs[of].flat)
+    if mode == "auto":
+        mode = "reverse" if len(rows) < len(columns) else "forward"
+    matrix = derivative.MODES[mode](graph.nodes, rows, columns)
+    array = np.empty((len(rows), len(columns)), dtype=object)
+    for i, row in enumerate(matrix):
+        array[i, :] = row
+    name = f"d{of}_d{wrt}"
+    return Graph(
+        f"{graph.name}.{name}", graph.inputs, {name: array.reshape((*graph.outputs[of].shape, *shape))}, graph.tape
+    )
+
+
+def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequence[int]]) -> Graph:
+    """The graph with its variations: the input `wrt` has its own behind it, others move at unit speed."""
+    n = math.prod(graph.inputs[wrt])
+    seeds: dict[int, dict[int, Any]] = {}
+    for i in range(n):
+        moves = {j: graph.tape.node("input", wrt, n + j * n + i) for j in range(directions)}
+        seeds[graph.tape.node("input", wrt, i).serial] = dict(moves)
+    for name, elements in others.items():
+        for j, i in enumerate(elements):
+            if i >= 0:
+                seeds.setdefault(graph.tape.node("input", name, i).serial, {})[j] = 1.0
+    outputs = {}
+    for key, array in graph.outputs.items():
+        rows = list(array.flat)
+        matrix = derivative.along(graph.nodes, rows, seeds, directions)
+        flat = [*rows, *(matrix[i][j] for j in range(directions) for i in range(len(rows)))]
+        outputs[key] = np.empty(len(flat), dtype=object)
+        outputs[key][:] = flat
+    return Graph(f"{graph.name}.varied", {**graph.inputs, wrt: (n * (1 + directions),)}, outputs, graph.tape)
+
+
+def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
+    """How fast outputs change when inputs move by numbers or nodes."""
+    seeds: dict[int, dict[int, Any]] = {}
+    for name, array in moves.items():
+        for i, row in enumerate(array):
+            moving = {j: x for j, x in enumerate(row) if isinstance(x, Node) or x != 0.0}
+            seeds[graph.tape.node("input", name, i).serial] = moving
+    directions = max(array.shape[1] for array in moves.values())
+    rows = [x for key in of for x in graph.outputs[key].flat]
+    found = iter(derivative.along(graph.nodes, rows, seeds, directions))
+    results = {}
+    for key in of:
+        results[key] = np.full((graph.outputs[key].size, directions), 0.0, dtype=object)
+        for line in results[key]:
+            line[:] = next(found)
+    return results
+
+
 def sparsity(graph: Graph, of: str, wrt: str) -> Array:
     """Where d(of)/d(wrt) may be other than zero, (*of, *wrt): exactly what the operations let through."""
     D = (inlined(graph) if graph.calls else graph).jacobian(of, wrt)
@@ -79,7 +142,7 @@ def given(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
 def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
     names = [wrt] if isinstance(wrt, str) else list(wrt) or list(graph.inputs)
     for name in names:
-        if name not in graph.inputs:
+        if not isinstance(name, str) or name not in graph.inputs:
             raise InputError(f"{graph.name}: {unknown('input', name, graph.inputs)}")
     return names
 

@@ -17,6 +17,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.identify.loops import actuated_regressor, some_states
 from bellcrank.identify.numbers import TEN, Number, numbers_of, values_of
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.text import table
 
@@ -78,6 +79,7 @@ class Base:
         return "\n".join(lines)
 
 
+@explained
 def base_parameters(
     m: Mechanism, joints: Sequence[str] | None = None, actuated: Sequence[str] = (), seed: int = 0
 ) -> Base:

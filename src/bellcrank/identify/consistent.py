@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 from bellcrank.identify.least_squares import Estimate, checked_forces, compressed
 from bellcrank.identify.loops import actuated_regressor
 from bellcrank.identify.numbers import TEN, mechanism_with, values_of
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +38,10 @@ class Consistent:
     estimate: Estimate
 
 
-def consistent_estimate(found: Estimate, q: Any, v: Any, a: Any, tau: Any, prior: float = 1.0) -> Consistent:
+@explained
+def consistent_estimate(
+    found: Estimate, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prior: float = 1.0
+) -> Consistent:
     """The mechanism that explains the forces best among those that can exist.
 
     What forces cannot tell is taken from the mechanism that the estimate began with: it may differ from that by about

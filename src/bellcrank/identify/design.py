@@ -16,6 +16,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.model_runs import start_names, with_free
+from bellcrank.misfits import explained
 from bellcrank.sim import Simulator
 from bellcrank.sim.arguments import many, positive
 from bellcrank.studies.ranges import Range
@@ -39,6 +40,7 @@ class Minimum:
         return f"{found}: {self.least:.6g}, from {self.before:.6g}, in {self.runs} runs"
 
 
+@explained
 def minimize(
     plant: Any,
     least: str,

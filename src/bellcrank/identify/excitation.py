@@ -19,6 +19,7 @@ from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 from bellcrank.identify.base import Base
+from bellcrank.misfits import explained
 from bellcrank.quoting import cell
 from bellcrank.sim.arguments import many, positive
 
@@ -53,6 +54,7 @@ class Excitation:
         return write_text(Path(path), out.getvalue(), "The motion is still in memory: call save(...) again")
 
 
+@explained
 def excite(
     base: Base, seconds: float = 20.0, rate: float = 100.0, harmonics: int = 5, tries: int = 4, seed: int = 0
 ) -> Excitation:

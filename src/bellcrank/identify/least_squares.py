@@ -11,9 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bellcrank.errors import InputError
 from bellcrank.identify.base import Base
+from bellcrank.misfits import explained
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +68,8 @@ class Estimate:
         return "\n".join(lines)
 
 
-def estimate(base: Base, q: Any, v: Any, a: Any, tau: Any) -> Estimate:
+@explained
+def estimate(base: Base, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike) -> Estimate:
     """The base parameters that explain the forces tau (samples, forces) along a measured motion."""
     return estimated(base, base.regressor(q, v, a), tau)
 

@@ -14,6 +14,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.identify.numbers import Number
 from bellcrank.identify.regressors import regressor
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 
 Array = np.ndarray[Any, Any]
@@ -50,16 +51,20 @@ def freedoms(m: Mechanism, q: Array) -> Array:
     return np.swapaxes(Vt[:, int(rank[0]) :], 1, 2)
 
 
+@explained
 def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tuple[Array, Array, Array]:
     """(q, v, a) of all joints from (q, v, a) of some, as many as there are freedoms: {"crank": (q, v, a)}, arrays over
     the samples. guess: where to begin, near the first sample.
     """
     names = list(moved)
     own = [_place(m, n) for n in names]
-    samples = len(np.asarray(moved[names[0]][0]))
-    given = np.array([[np.asarray(x, float) for x in moved[n]] for n in names])  # (names, 3, samples)
-    if given.shape != (len(names), 3, samples):
-        raise InputError(f"expected (q, v, a) of each of {', '.join(names)}, of the same length.")
+    try:
+        given = np.array([[np.asarray(x, float) for x in moved[n]] for n in names])  # (names, 3, samples)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.ndim != 3 or given.shape[1] != 3:
+        raise InputError(f"expected (q, v, a) of each of {', '.join(names) or 'some joints'}, of the same length.")
+    samples = given.shape[2]
     others = [k for k in range(m.nv) if k not in own]
     q = np.empty((samples, m.nq))
     begin = dict(zip(m.columns[0], np.asarray(guess if guess is not None else m.neutral(), float), strict=True))

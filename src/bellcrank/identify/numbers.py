@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Body, Spring, matrix, triple
 from bellcrank.parameters import depends
@@ -47,6 +48,7 @@ class Number:
         return UNITS.get(self.kind, "")
 
 
+@explained
 def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Number, ...]:
     """All of a mechanism: bodies from the root on, then joints, then springs. joints: which of OF_JOINT; what the
     mechanism itself has where nothing is said.
@@ -63,6 +65,7 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
     return tuple(found)
 
 
+@explained
 def values_of(m: Mechanism, numbers: Sequence[Number]) -> Array:
     """What they are in the mechanism."""
     tens = {b.name: ten(b) for b in m.bodies}
@@ -100,6 +103,7 @@ def body_with(b: Body, x: Array) -> Body:
     return replace(b, mass=m, com=triple(c), inertia=matrix(I))
 
 
+@explained
 def mechanism_with(m: Mechanism, numbers: Sequence[Number], values: Array) -> Mechanism:
     """The same mechanism with these numbers."""
     given: Mapping[tuple[str, str], float] = {(n.part, n.kind): float(x) for n, x in zip(numbers, values, strict=True)}

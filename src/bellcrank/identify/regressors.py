@@ -14,11 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bellcrank.dynamics.kinematics import poses, velocities
 from bellcrank.dynamics.rnea import sweep_out
 from bellcrank.errors import InputError
 from bellcrank.identify.numbers import TEN, Number, numbers_of
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Frame
@@ -30,13 +32,16 @@ Array = np.ndarray[Any, Any]
 UNITS = [Sym(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them
 
 
-def regressor(m: Mechanism, q: Any, v: Any, a: Any, numbers: Sequence[Number] | None = None) -> Array:
+@explained
+def regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, numbers: Sequence[Number] | None = None) -> Array:
     """Y with inverse_dynamics = Y x, (samples, nv, len(numbers)), of the mechanism as a tree.
 
     q (samples, nq), v and a (samples, nv). numbers: those of numbers_of(m) where nothing else is said.
     """
     asked = tuple(numbers) if numbers is not None else numbers_of(m)
     q, v, a = (_samples(m, name, x, n) for name, x, n in (("q", q, m.nq), ("v", v, m.nv), ("a", a, m.nv)))
+    if not len(q) == len(v) == len(a):
+        raise InputError(f"q, v and a have {len(q)}, {len(v)} and {len(a)} samples; expected as many of each.")
     tree = marked(m)
     Y = np.zeros((len(q), m.nv, len(asked)))
     places = {number: k for k, number in enumerate(asked)}
@@ -58,7 +63,8 @@ def regressor(m: Mechanism, q: Any, v: Any, a: Any, numbers: Sequence[Number] | 
     return Y
 
 
-def momentum_regressor(m: Mechanism, q: Any, v: Any, numbers: Sequence[Number] | None = None) -> Array:
+@explained
+def momentum_regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None) -> Array:
     """Y with M(q) v = Y x, (samples, nv, len(numbers)): inverse dynamics without gravity of what accelerates by v from
     rest. Its rate needs no acceleration to be measured.
     """
@@ -69,7 +75,10 @@ def momentum_regressor(m: Mechanism, q: Any, v: Any, numbers: Sequence[Number] |
     return np.asarray(Y * kept)
 
 
-def energy_regressor(m: Mechanism, q: Any, v: Any, numbers: Sequence[Number] | None = None) -> tuple[Array, Array]:
+@explained
+def energy_regressor(
+    m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None
+) -> tuple[Array, Array]:
     """Rows with kinetic energy = T x and potential energy = U x, (samples, len(numbers)) each."""
     asked = tuple(numbers) if numbers is not None else numbers_of(m)
     q, v = _samples(m, "q", q, m.nq), _samples(m, "v", v, m.nv)

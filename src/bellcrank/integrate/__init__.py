@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate.adams import ABM4
-from bellcrank.integrate.dense import interpolate
+from bellcrank.integrate.combine import interpolate
 from bellcrank.integrate.euler import EULER
 from bellcrank.integrate.midpoint import MIDPOINT
 from bellcrank.integrate.problem import Integrator, Problem, State, Step

@@ -3,8 +3,7 @@
 from bellcrank.model.from_parts import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Loop, Mimic, Report, Spring
-from bellcrank.model.regroup import regrouped
-from bellcrank.model.tree import Tree
+from bellcrank.model.tree import Tree, regrouped
 
 __all__ = [
     "Body",

@@ -5,7 +5,7 @@
     T    = rigid body with h(n), I(n)  +  sum dn_k (Ct_k.u + Cr_k.w)  +  1/2 sum M_kl dn_k dn_l
 
 u and w are the velocities of F. All forces follow from this T, so energy is kept although T is cut off at the second
-order of n and dn. Where it is emptied of mass (model/regroup.py), that is h and I of the link, and nothing here.
+order of n and dn. Where it is emptied of mass (model/tree.py), that is h and I of the link, and nothing here.
 """
 
 from __future__ import annotations
@@ -143,12 +143,12 @@ def bending(given: Modal, link: int, q_index: tuple[int, ...], v_index: tuple[in
     """given: in the link's frame F."""
     A, B, D, E, F = given.arrays
     S1, S2 = B + np.swapaxes(B, -1, -2), D + (F + np.swapaxes(F, -1, -2)) / 2
-    C1 = _vee(np.swapaxes(D, 0, 1)) + _vee(F)
+    C1 = vee(np.swapaxes(D, 0, 1)) + vee(F)
     return Bending(
         link, q_index, v_index, given.stiffness, given.damping,
         _vecs(_clean(A)), tuple(map(_vecs, _clean(E))),
         _syms(_clean(_moments(S1))), tuple(map(_syms, _clean(_moments((S2 + np.swapaxes(S2, -1, -2)) / 2)))),
-        _vecs(_clean(_vee(B))), tuple(map(_vecs, _clean(C1))),
+        _vecs(_clean(vee(B))), tuple(map(_vecs, _clean(C1))),
         tuple(map(tuple, _clean(np.trace(D, axis1=-2, axis2=-1)).tolist())),
     )  # fmt: skip
 
@@ -165,7 +165,7 @@ def _syms(x: Array) -> tuple[Sym, ...]:
     return tuple(map(sym, x.tolist()))
 
 
-def _vee(X: Array) -> Array:
+def vee(X: Array) -> Array:
     """Integrals of a x b from those of a b^T."""
     rows = [X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0]]
     return np.stack(rows, axis=-1)

@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import PREFIX
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Matrix
+from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Matrix
 from bellcrank.parameters import nominal
 from bellcrank.quoting import refused
 
@@ -69,7 +69,10 @@ def numbers(b: Body) -> None:
     finite(where, "mass", b.mass)
     finite(where, "centre of mass", b.com)
     finite(where, "inertia", b.inertia)
-    I = np.asarray(nominal(b.inertia), dtype=float)
+    rows = nominal(b.inertia)
+    if _fine(rows) and rows == tuple(zip(*rows, strict=True)):
+        return
+    I = np.asarray(rows, dtype=float)
     if not np.allclose(I, I.T, rtol=0.0, atol=1e-12 * (1.0 + np.abs(I).max())):
         raise ModelError(
             f"{where}: inertia is not symmetric: {I.tolist()}. Give 3 moments, 6 numbers or a symmetric 3x3."
@@ -261,6 +264,8 @@ def frame(f: Frame, known: Collection[str]) -> None:
 
 
 def _rotation(where: str, rotation: Matrix) -> None:
+    if rotation is IDENTITY:
+        return
     R = np.asarray(rotation, dtype=float)
     if np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0.0:
         raise ModelError(

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from bellcrank.errors import InputError, ModelError, TraceError
-from bellcrank.nodes.node import COMPUTED, Node, Tape, ordered
+from bellcrank.nodes.evaluation import COMPUTED, ordered
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import Scalar
 
 Row = tuple[str, tuple[tuple[str, float | int], ...]]

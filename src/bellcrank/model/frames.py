@@ -67,7 +67,7 @@ def tree_of(
     nodes = {node.joint: node for body in flexible for node in body.nodes}
 
     # F of every body in the user's body frame; -1 is the ground's in the world.
-    F: dict[int, Pose] = {-1: _ground_frame([standing(j) for j in joints], constants(given), main, nominal(gravity))}
+    F: dict[int, Pose] = {-1: _ground_frame(joints, given, main[-1], nominal(gravity))}
     links: list[Link] = []
     poses: dict[tuple[object, ...], Pose] = {}
     indices, alike = _indices(joints), dict[tuple[object, ...], tuple[Pose, Kind, Transform, Inertia]]()
@@ -185,18 +185,18 @@ def _indices(joints: Sequence[Joint]) -> list[tuple[tuple[int, ...], tuple[int, 
     return [own[j.name if j.mimic is None else j.mimic.joint] for j in joints]
 
 
-def _ground_frame(
-    joints: Sequence[Joint], given: Sequence[Pose], main: Mapping[int, int | None], gravity: Triple
-) -> Pose:
+def _ground_frame(joints: Sequence[Joint], poses: Sequence[Pose], first: int | None, gravity: Triple) -> Pose:
     """The ground's frame is free: put it where the main joint finds it, turned so that gravity has no y component."""
-    first = main[-1]
-    if first is None or not KINDS[joints[first].kind].has_axis:
-        return given[first] if first is not None else Pose(np.eye(3), np.zeros(3))
-    z = given[first].R @ np.asarray(joints[first].axis)
+    if first is None:
+        return Pose(np.eye(3), np.zeros(3))
+    (given,), joint = constants([poses[first]]), standing(joints[first])
+    if not KINDS[joint.kind].has_axis:
+        return given
+    z = given.R @ np.asarray(joint.axis)
     g = np.asarray(gravity)
     across = g - (g @ z) * z
-    x = some_normal(z, across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else given[first].R[:, 0])
-    return Pose(axes(z, x), given[first].p)
+    x = some_normal(z, across / np.linalg.norm(across) if np.linalg.norm(across) > 1e-9 else given.R[:, 0])
+    return Pose(axes(z, x), given.p)
 
 
 def _frame(j: Joint, at_zero: Pose, child: tuple[Pose, Joint] | None, com: Array, reach: float) -> Pose:

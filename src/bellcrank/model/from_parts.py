@@ -21,6 +21,7 @@ from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report,
 from bellcrank.parameters import Parameters, depends, nominal
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
+EYE, ZERO = np.eye(3), np.zeros(3)  # of every body that moves by itself
 
 
 def mechanism_of(
@@ -78,7 +79,9 @@ def mechanism_of(
     given = Parameters(gravity, bodies, joints, frames, loops, springs)
     idle = [parameter for parameter in given if parameter not in made.parameters]
     found += [Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning") for parameter in idle]
-    return replace(made, report=Report(source, tuple(found)))
+    reported = replace(made, report=Report(source, tuple(found)))
+    vars(reported)["parameters"] = made.parameters  # the same parts have the same ones: not looked for again
+    return reported
 
 
 def _checked(bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[Frame], ground: str) -> list[Line]:
@@ -101,7 +104,7 @@ class _Welded:
     def __init__(self, bodies: Sequence[Body], ground: str) -> None:
         self.ground = ground
         self.bodies = {b.name: b for b in bodies}
-        self.places: dict[str, Place] = {ground: (ground, np.eye(3), np.zeros(3))}
+        self.places: dict[str, Place] = {ground: (ground, EYE, ZERO)}
         self.lumped = {b.name: [b] for b in bodies}
         self.moving: list[Joint] = []
         self.lines: list[Line] = []
@@ -109,12 +112,19 @@ class _Welded:
     def add(self, j: Joint) -> None:
         """The next joint; that of its parent came before."""
         body, R, p = self.places[j.parent]
+        if R is EYE and p is ZERO and j.kind != "fixed":  # on a body that no weld has moved, as most
+            rotation, point = [[x + 0.0 for x in row] for row in j.rotation], [x + 0.0 for x in j.point]  # no -0.0
+            self._move(replace(straight(j), parent=body, rotation=matrix(rotation), point=triple(point)))
+            return
         R, p = R @ np.asarray(j.rotation), p + R @ np.asarray(j.point)
         if j.kind == "fixed":
             self._weld(j, (body, R, p))
             return
-        self.places[j.child] = (j.child, np.eye(3), np.zeros(3))
-        self.moving.append(replace(straight(j), parent=body, rotation=matrix(R), point=triple(p)))
+        self._move(replace(straight(j), parent=body, rotation=matrix(R), point=triple(p)))
+
+    def _move(self, j: Joint) -> None:
+        self.places[j.child] = (j.child, EYE, ZERO)
+        self.moving.append(j)
 
     def _weld(self, j: Joint, place: Place) -> None:
         body, R, p = self.places[j.child] = place
@@ -268,7 +278,7 @@ def _resolved(j: Joint, by_name: Mapping[str, Joint]) -> Joint:
         m = replace(
             m, joint=up.joint, multiplier=m.multiplier * up.multiplier, offset=m.multiplier * up.offset + m.offset
         )
-    return replace(j, mimic=m)
+    return j if m is j.mimic else replace(j, mimic=m)
 
 
 def _frames(frames: Sequence[Frame], places: dict[str, Place]) -> Iterator[Frame]:
@@ -276,7 +286,7 @@ def _frames(frames: Sequence[Frame], places: dict[str, Place]) -> Iterator[Frame
     taken = {f.name for f in frames}
     for link, (body, R, p) in places.items():
         if link not in taken:
-            yield Frame(link, body, matrix(R), triple(p))
+            yield Frame(link, body) if R is EYE and p is ZERO else Frame(link, body, matrix(R), triple(p))
     for f in frames:
         body, R, p = places[f.body]
         yield Frame(f.name, body, matrix(R @ np.asarray(f.rotation)), triple(p + R @ np.asarray(f.point)))

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, ModelError, unknown
+from bellcrank.errors import InputError, ModelError, brief, unknown
+from bellcrank.misfits import explained_class
 from bellcrank.model.check import mass, numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 REACH = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
 
 
+@explained_class("__init__", "assemble", "at", "between", "closing", "frame", "free", "random")
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Quantities):
     """Bodies on joints. Prints as a table; `bc.read`, `bc.Builder` and `bc.zoo` make them.
@@ -174,7 +176,10 @@ class Mechanism(Quantities):
             lower, upper = nominal((j.limits.lower, j.limits.upper))
             low, high = max(lower, -reach), min(upper, reach)
             low, high = (low, high) if low < high else (-reach, reach)
-            x = rng.uniform(low, high, (*batch, kind.nq))
+            try:
+                x = rng.uniform(low, high, (*batch, kind.nq))
+            except (MemoryError, OverflowError, ValueError):
+                raise InputError(f"random: batch is {brief(batch)}; expected as many as memory can hold.") from None
             if kind.nq > kind.nv:
                 x[..., -4:] = rng.normal(size=(*batch, 4))
                 x[..., -4:] /= np.linalg.norm(x[..., -4:], axis=-1, keepdims=True)
@@ -299,9 +304,9 @@ class Mechanism(Quantities):
         if loop.joints:
             return loop.name, loop.kind, ", ".join(loop.joints), ""
         value = f"{loop.value:g} m" if loop.kind == "distance" else ""
-        return loop.name, loop.kind, f"{self.frames[loop.a].body} - {self.frames[loop.b].body}", value
+        return loop.name, loop.kind, f"{self.frame(loop.a).body} - {self.frame(loop.b).body}", value
 
     def between(self, s: Spring) -> tuple[str, str, str, str, str]:
         """A spring in words: name, its two bodies, stiffness, length, damping."""
-        bodies = f"{self.frames[s.a].body} - {self.frames[s.b].body}"
+        bodies = f"{self.frame(s.a).body} - {self.frame(s.b).body}"
         return s.name, bodies, f"{s.stiffness:g}", f"{s.length:g}", f"{s.damping:g}"

@@ -66,6 +66,37 @@ class Slice:
 
 
 @dataclass(frozen=True)
+class Skin:
+    """A body that is not made of beams: points of it, how each moves with `coordinates` (a row each, in the body's
+    axes), and what to draw between them: lines of two points, or faces of three.
+    """
+
+    body: str
+    points: tuple[Triple, ...]
+    coordinates: tuple[str, ...]
+    shift: tuple[tuple[Triple, ...], ...]
+    cells: tuple[tuple[int, ...], ...]
+
+    def seen_from(self, body: str, R: Any, p: Any) -> Skin:
+        """The same on another body, in whose frame this one's stands at p with axes R."""
+        R, p = np.asarray(R, dtype=float), np.asarray(p, dtype=float)
+        turned = (np.array(self.shift, dtype=float).reshape(len(self.points), -1, 3) @ R.T).tolist()
+        points = (p + np.array(self.points, dtype=float).reshape(-1, 3) @ R.T).tolist()
+        return replace(
+            self,
+            body=body,
+            points=tuple(map(triple, points)),
+            shift=tuple(tuple(map(triple, rows)) for rows in turned),
+        )
+
+    def fits(self) -> bool:
+        """Whether every point has its rows, and every line and face its points."""
+        n = len(self.points)
+        rows = {len(self.shift) == n, *(len(x) == len(self.coordinates) for x in self.shift)}
+        return rows == {True} and all(len(c) in (2, 3) and all(0 <= i < n for i in c) for c in self.cells)
+
+
+@dataclass(frozen=True)
 class Section:
     """A place along a beam whose loads are columns of a record: BEAM.NAME.My, ..., BEAM.NAME.stress."""
 
@@ -75,12 +106,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Outline:
-    """A beam: the slices that draw it, the bodies that it is made of, and its named sections."""
+    """What bends: the bodies that it is made of; of a beam the slices that draw it, and its named sections; of any
+    other structure its skin.
+    """
 
     name: str
     bodies: tuple[str, ...]
     slices: tuple[Slice, ...]
     sections: tuple[Section, ...] = ()
+    skin: Skin | None = None
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Of what is drawn first; a body with modes has the same everywhere."""
+        return self.skin.coordinates if self.skin is not None else self.slices[0].coordinates
 
     def seen_from(self, places: Any) -> Outline:
         """places: {body: (the body that it is part of, R, p)}."""
@@ -88,6 +127,7 @@ class Outline:
             self,
             slices=tuple(s.seen_from(*places[s.body]) for s in self.slices),
             sections=tuple(replace(x, slice=x.slice.seen_from(*places[x.slice.body])) for x in self.sections),
+            skin=self.skin and self.skin.seen_from(*places[self.skin.body]),
         )
 
     @property
@@ -111,3 +151,11 @@ def check_outlines(outlines: tuple[Outline, ...], coordinates: tuple[str, ...], 
                     f'outline "{outline.name}": a slice of it names {", ".join(lost) or "rows that do not fit"}; '
                     "expected bodies and coordinates of the mechanism, and a row for each of these."
                 )
+        skin = outline.skin
+        names = () if skin is None else (*skin.coordinates, skin.body)
+        lost = [x for x in names if x not in coordinates and x not in bodies]
+        if lost or (skin is not None and not skin.fits()) or not (skin or outline.slices):
+            raise ModelError(
+                f'outline "{outline.name}": its skin names {", ".join(lost) or "points or rows that do not fit"}; '
+                "expected bodies and coordinates of the mechanism, and a row for each of these at every point."
+            )

@@ -23,6 +23,7 @@ Matrix = tuple[Triple, Triple, Triple]
 
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 ORIGIN: Triple = (0.0, 0.0, 0.0)
+ALONG = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def triple(xyz: Any) -> Triple:
@@ -102,6 +103,8 @@ def straight(j: Joint) -> Joint:
     second = j.second_axis if j.kind == "universal" else None
     if depends(j.axis, second):
         return replace(j, second_axis=second)
+    if second is None and type(j.axis) is tuple and j.axis in ALONG:
+        return j if j.second_axis is None else replace(j, second_axis=None)
     axis = triple(np.asarray(j.axis) / (np.linalg.norm(j.axis) or 1.0))
     if second is not None:
         x = np.asarray(second) - np.dot(second, axis) * np.asarray(axis)

@@ -1,7 +1,7 @@
 """What can be asked of a mechanism, as methods of it.
 
 Written from the table in dynamics/quantities.py by tests/generated.py: change that, and not this. On a mechanism each
-name is the kernel itself (compiled.py); what is written here is for help(), editors and type checkers, and runs only
+name is the kernel itself (stairs.py); what is written here is for help(), editors and type checkers, and runs only
 where a method is called on the class.
 """
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.model.compiled import compiled
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
+from bellcrank.stairs import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

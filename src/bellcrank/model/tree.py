@@ -7,12 +7,13 @@ of q and v are its own, so that coupled joints and passive forces are no cases i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bellcrank.model.bending import Bending
 from bellcrank.model.kind import Kind
 from bellcrank.model.parts import Joint, Loop, Spring
+from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar, clip
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.motion import Motion
@@ -104,7 +105,22 @@ class Tree:
             i = self.links[i].parent
         return found
 
-    @property
+    @cached_property
+    def depths(self) -> tuple[int, int, int, int]:
+        """How many coordinates there are, the sum of their depths (coordinates down to the ground, itself among them),
+        that of the squares, and how many bodies stand on the ground or carry none.
+        """
+        depth, leaves, each = [0] * len(self.links), [1] * len(self.links), list[int]()
+        for i, link in enumerate(self.links):
+            begin = 0
+            if link.parent >= 0:
+                begin, leaves[link.parent] = depth[link.parent], 0
+            depth[i] = begin + len(link.v_index)
+            each += range(begin + 1, depth[i] + 1)
+        roots = sum(link.parent < 0 for link in self.links)
+        return len(each), sum(each), sum(d * d for d in each), sum(leaves) + roots
+
+    @cached_property
     def coupled(self) -> bool:
         """Whether joints share a coordinate, or have it in common with a body that bends."""
         return bool(self.flexible) or any(link.joint.mimic is not None for link in self.links)
@@ -133,3 +149,28 @@ class Tree:
             if body.link >= 0:
                 found[body.link] = found[body.link] + body.inertia(q)
         return found
+
+
+def regrouped(tree: Tree) -> Tree:
+    """The same motion from emptier bodies.
+
+    What a joint's motion cannot change in its child's inertia may as well belong to the parent (`Kind.unfelt`). Carried
+    from the leaves to the root this leaves, for a revolute arm, bodies without mass, without first moment along the
+    axis and without one of the moments: the mass matrix, the joint forces and the kinetic energy stay what they are,
+    with 4 to 16 per cent fewer operations on real robots (docs/counting.md). What asks where the mass really is (com,
+    momentum, potential energy: `Quantity.regrouped` is False) is computed from the true bodies. It pays for bodies with
+    free parameters too, although they are regrouped at every call; but not through a placement that is free, where all
+    that is beyond would become an expression.
+    """
+    links = list(tree.links)
+    for i in reversed(range(len(links))):
+        link = links[i]
+        rest = link.kind.transform(link.kind.neutral())  # any q would do: that is what unfelt means
+        if depends(link.placement.moves, rest.moves):
+            continue
+        given = link.kind.unfelt(link.inertia)
+        links[i] = replace(link, inertia=link.inertia - given)
+        if link.parent >= 0:
+            up = links[link.parent]
+            links[link.parent] = replace(up, inertia=up.inertia + link.placement.inertia(rest.inertia(given)))
+    return replace(tree, links=tuple(links))

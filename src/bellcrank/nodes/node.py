@@ -1,5 +1,5 @@
-"""One node type, hash-consed: the same operation on the same arguments is the same node, so tracing is also common
-subexpression elimination. Constants are plain floats and never become nodes; folding happens as nodes are made.
+"""One node type: a scalar that records what is done with it. Constants are plain floats and never become nodes; folding
+happens as nodes are made.
 
 Folding rules, all exact but for the rounding of merged constants: 0 and 1 vanish, signs move outwards (so that x*y and
 x*(-y) are one product), x - x is 0, y - x is -(x - y) once x - y exists, constants meet (c*(d*x) is (c*d)*x).
@@ -8,132 +8,19 @@ x*(-y) are one product), x - x is 0, y - x is -(x - y) once x - y exists, consta
 from __future__ import annotations
 
 import math
-import operator
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
 from bellcrank.errors import TraceError
 from bellcrank.jets import Jet
 from bellcrank.nodes.ops import COMPARISONS, OPS
-from bellcrank.quoting import line
-from bellcrank.scalar import (
-    Scalar,
-    acos,
-    asin,
-    atan2,
-    cos,
-    current_step,
-    exp,
-    fabs,
-    floor,
-    log,
-    maximum,
-    minimum,
-    sin,
-    sqrt,
-    step,
-    tan,
-    tanh,
-    where,
-)  # fmt: skip
 
-PARAMETERS = "p"  # the input whose elements are a model's free numbers
-COMPUTED: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
-    "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
-    "tanh": tanh, "abs": fabs, "floor": floor, "minimum": minimum, "maximum": maximum,
-    "atan2": atan2, "where": where,
-}  # fmt: skip
+if TYPE_CHECKING:
+    from bellcrank.nodes.tape import Tape
 
 Value: TypeAlias = Union["Node", float]
-Table: TypeAlias = dict[str, dict[tuple[Any, ...], "Node"]]  # by operation, then by arguments
 ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
-
-
-class Tape:
-    """The nodes of one trace. Serial numbers count creations, so the same code gives the same text every run."""
-
-    free = False  # whether its nodes are the free numbers of models, which any other tape takes in
-
-    def __init__(self, parameters: Sequence[str] = ()) -> None:
-        """parameters: names of the elements of the input `p`, which stand for the free numbers of a model."""
-        self.nodes: list[Node] = []
-        self.parameters = {name: i for i, name in enumerate(parameters)}
-        self.taken_in: dict[Node, Value] = {}
-        self.table: Table = defaultdict(dict)
-        self.compares = False  # whether any of its nodes is a comparison
-
-    def node(self, op: str, *args: Any) -> Node:
-        same = self.table[op]
-        found = same.get(args)
-        if found is None:
-            if self.compares:
-                numbers = args[1:] if op == "where" else args
-                if any(isinstance(a, Node) and a.op in COMPARISONS for a in numbers):
-                    raise TraceError(f"{op} of a comparison: a truth is no number. Write where(condition, 1.0, 0.0).")
-            found = Node(self, op, args, len(self.nodes), current_step())
-            self.nodes.append(found)
-            same[args] = found
-            self.compares = self.compares or op in COMPARISONS
-        return found
-
-    def call(self, function: Any, *values: Any) -> list[Value]:
-        """The outputs of another graph for these inputs, flat, computed by one node: what is called often is compiled
-        once. `Graph.call` checks the sizes and is what people use.
-        """
-        return self.results(self.node("call", function, *(self.value(v) for v in values)))
-
-    def results(self, call: Node) -> list[Value]:
-        """The outputs of a call. What was called hands some of its inputs on as they came: those are not waited for."""
-        function, *values = call.args
-        if function.opaque:
-            return [self.node("result", call, i) for i in range(sum(map(math.prod, function.shapes.values())))]
-        given = dict(zip(function.elements, values, strict=True))
-
-        def result(i: int, x: Value) -> Value:
-            if not isinstance(x, Node):
-                return x
-            return given[x.args] if x.op == "input" else self.node("result", call, i)
-
-        return [result(i, x) for i, x in enumerate(x for array in function.outputs.values() for x in array.flat)]
-
-    def inputs(self, name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """An array of input nodes, one per element."""
-        array = np.empty(shape, dtype=object)
-        for flat, index in enumerate(np.ndindex(*shape)):
-            array[index] = self.node("input", name, flat)
-        return array
-
-    def value(self, x: Any) -> Value:
-        """Anything on its way into this graph: a node is there, a free number is computed from p, the rest constant."""
-        if not isinstance(x, Node):
-            return constant(x)
-        if x.tape is self:
-            return x
-        if not x.tape.free:
-            foreign(x)
-        before = current_step()
-        step("p")
-        found: Value = evaluated(x, self._parameter, self.taken_in)
-        step(before)
-        return found
-
-    def reversed(self, op: str, a: Value, b: Value) -> Node | None:
-        """The same operation on swapped arguments, where it is there already."""
-        return self.table[op].get((b, a))
-
-    def _parameter(self, leaf: Node) -> Node:
-        name = leaf.args[0]
-        if name not in self.parameters:
-            raise TraceError(
-                f'the free parameter "{name}" met a traced scalar, but this graph has no input for it. Known: '
-                f"{', '.join(self.parameters) or 'none'}. Name it in trace(..., parameters=[...])."
-            )
-        return self.node("input", PARAMETERS, self.parameters[name])
 
 
 def constant(x: Any) -> float:
@@ -149,17 +36,6 @@ def constant(x: Any) -> float:
             "a NaN constant entered the graph: some number of the model is NaN; check masses, axes and gravity."
         )
     return value
-
-
-def foreign(x: Node, where: str = "") -> NoReturn:
-    """Two traces met in one expression: their serial numbers mean different things."""
-    what = f"{x.args[0]}[{x.args[1]}]" if x.op == "input" else x.label or x.op
-    raise TraceError(
-        f"{where}scalars of two traces met: {line(what)} is of another than this one. A function is run on symbols "
-        "once for each graph that needs it, and a symbol ends with its run: an object must not keep one from call to "
-        "call (self.last = q[0]). What a control or an actuator remembers is a state "
-        "(states=...), what it is told an input."
-    )
 
 
 def _pair(a: Any, b: Any) -> tuple[Value, Value]:
@@ -460,35 +336,3 @@ class Node:
         if condition.op not in COMPARISONS:
             raise TraceError(f"where() on {condition!r}, which is a number; its condition must be a comparison.")
         return a if a is b or (not isinstance(a, Node) and a == b) else _call("where", condition, a, b)
-
-
-# -- computed again
-
-
-def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]:
-    """They and all they are made of, arguments before users, each once; less what is known already."""
-    out: dict[Node, None] = {}
-    stack = list(reversed(nodes))
-    while stack:
-        x = stack[-1]
-        missing = [a for a in x.operands if a not in out and (known is None or a not in known)]
-        if x in out or (known is not None and x in known) or not missing:
-            stack.pop()
-            if known is None or x not in known:
-                out[x] = None
-        else:
-            stack.extend(reversed(missing))
-    return list(out)
-
-
-def evaluated(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar] | None = None) -> Scalar:
-    """A free number computed again, on floats, arrays or the nodes of a trace, with leaf(parameter) for each parameter.
-    `known` keeps what is done.
-    """
-    known = {} if known is None else known
-    for e in ordered(x, known=known):
-        if e.op == "parameter":
-            known[e] = leaf(e)
-        else:
-            known[e] = COMPUTED[e.op](*(known[a] if isinstance(a, Node) else a for a in e.args))
-    return known[x]

@@ -1,6 +1,6 @@
 """Numbers of a mechanism or an actuator that stay free, and are inputs of its kernels (docs/parameters.md)."""
 
-from bellcrank.nodes.node import evaluated
+from bellcrank.nodes.evaluation import evaluated
 from bellcrank.parameters.free import Free
 from bellcrank.parameters.table import Parameters, parameter
 from bellcrank.parameters.walk import depends, expressions, nominal, replaced

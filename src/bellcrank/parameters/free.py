@@ -21,7 +21,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bellcrank.errors import TraceError
-from bellcrank.nodes.node import Node, Tape, evaluated, ordered
+from bellcrank.nodes.evaluation import evaluated, ordered
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 
 
 class Free(Node):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, ModelError, unknown
+from bellcrank.errors import InputError, ModelError, brief, unknown
+from bellcrank.misfits import explained
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.parameters.walk import expressions
 from bellcrank.quoting import refused
@@ -18,6 +19,7 @@ Array = np.ndarray[Any, Any]
 Judge = Callable[[Sequence[str], Array, str], None]  # (names, values (..., names), who asks)
 
 
+@explained
 def parameter(name: str, value: float, unit: str = "") -> Free:
     """A number of a mechanism or an actuator that stays free: kernels take it as an input, `value` unless told.
 
@@ -87,7 +89,9 @@ class Parameters(Mapping[str, float]):
     def vector(self, values: Mapping[str, Any], where: str = "parameters") -> Array:
         """p with some values given: each a number or an array, which broadcast; shape (..., len(self))."""
         if not isinstance(values, Mapping):
-            raise InputError(f'{where}: parameters is {values!r}; expected a mapping such as {{"boom.mass": 1900.0}}.')
+            raise InputError(
+                f'{where}: parameters is {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.'
+            )
         self.check(values, where)
         given = {name: _array(name, x, where) for name, x in values.items()}
         try:
@@ -106,6 +110,8 @@ class Parameters(Mapping[str, float]):
         """p, (..., len(self)), with some values instead of its own, which broadcast to its batch. judged: whether they
         can be is looked at, which takes milliseconds.
         """
+        if not isinstance(values, Mapping):
+            raise InputError(f'{where}: {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.')
         self.check(values, where)
         new = np.array(p, float)
         for i, name in enumerate(self):
@@ -114,7 +120,7 @@ class Parameters(Mapping[str, float]):
                 try:
                     new[..., i] = x
                 except ValueError:
-                    expected = f"one value for all, or the shape {p.shape[:-1]}"
+                    expected = "one value" + (f" for all, or the shape {p.shape[:-1]}" if p.ndim > 1 else "")
                     raise InputError(
                         f'{where}: parameter "{name}" has the shape {x.shape}; expected {expected}.'
                     ) from None

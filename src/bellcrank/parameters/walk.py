@@ -22,9 +22,17 @@ def _names(kind: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
+@cache
+def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads all fields of a dataclass at once."""
+    names = _names(kind) or ()
+    return operator.attrgetter(*names) if len(names) > 1 else lambda thing: tuple(getattr(thing, x) for x in names)
+
+
 def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
-    if type(thing) in LEAVES:
+    kind: Any = type(thing)
+    if kind in LEAVES or (kind is tuple and LEAVES.issuperset(map(type, thing))):
         return thing
     if isinstance(thing, Free):
         return function(thing)
@@ -33,10 +41,12 @@ def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
         return thing if all(map(operator.is_, new, thing)) else type(thing)(new)
     if isinstance(thing, np.ndarray):
         return np.array(replaced(thing.tolist(), function)) if thing.dtype == object else thing
-    names = _names(type(thing))  # type: ignore[arg-type]
+    names = _names(kind)
     if names is not None:
-        old = [getattr(thing, name) for name in names]
-        new = [replaced(x, function) for x in old]
+        old = _values(kind)(thing)
+        if LEAVES.issuperset(map(type, old)):
+            return thing
+        new = [x if type(x) in LEAVES else replaced(x, function) for x in old]
         return thing if all(map(operator.is_, new, old)) else type(thing)(**dict(zip(names, new, strict=True)))
     if isinstance(thing, Mapping):
         return {key: replaced(x, function) for key, x in thing.items()}

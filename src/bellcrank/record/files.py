@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bellcrank.atomic_file import path_of, write_whole
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
+from bellcrank.misfits import explained
 from bellcrank.record.formats import SUFFIXES, format_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def save(run: Record, path: str | Path) -> Path:
     return write_whole(path, lambda stream: kind.write(run, stream), RETRY_HINT)
 
 
+@explained
 def load(path: str | Path) -> Record:
     """Reads a file that `save` wrote."""
     path = path_of(path, ReadError)

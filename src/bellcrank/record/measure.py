@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
 
@@ -50,7 +50,10 @@ def recorded(run: Record) -> Array:
 
 
 def at(run: Record, t: Any) -> Row:
-    times, rows = np.asarray(t, float), recorded(run)
+    try:
+        times, rows = np.asarray(t, float), recorded(run)
+    except (TypeError, ValueError):
+        raise InputError(f"at: t is {brief(t)}; expected a time in seconds, or several.") from None
     for lane in np.ndindex(*run.batch):
         n = int(rows[lane])
         clock = run.t[lane][:n]

@@ -11,18 +11,36 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.misfits import explained_class
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.record import derived_columns as derive
 from bellcrank.record import measure
 from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
+from bellcrank.record.dug_ground import DugGround, read_ground
 from bellcrank.record.loads import Loads, loads
 from bellcrank.record.plain_data import plain
 from bellcrank.record.stops import Stops, stop_of_part
-from bellcrank.record.terrain import Terrain, read_terrain
 from bellcrank.stairs import view
 
 
+@explained_class(
+    "__init__",
+    "column",
+    "plot",
+    "noting",
+    "including",
+    "at",
+    "between",
+    "has",
+    "has_state",
+    "save",
+    "report",
+    "loads",
+    "poses",
+    "stacked",
+    "animation",
+)
 class Record:
     """Columns over time, of one run or of a batch of them.
 
@@ -250,9 +268,9 @@ class Record:
         return self._arrays[key]
 
     @property
-    def ground(self) -> Terrain | None:
+    def ground(self) -> DugGround | None:
         """What became of the ground, where the record is of a machine that digs: run.ground.at(t) are its heights."""
-        return read_terrain(self.provenance["ground"]) if "ground" in self.provenance else None
+        return read_ground(self.provenance["ground"]) if "ground" in self.provenance else None
 
     # -- looking
 

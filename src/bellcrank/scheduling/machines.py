@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
+from bellcrank.misfits import explained_class
 from bellcrank.nodes.ops import OPS
 
 Channel = tuple[int, int]  # from, to; a bus is one channel for all
@@ -96,6 +97,7 @@ class Topology:
         return self._ways[target]
 
 
+@explained_class("message", "with_costs")
 @dataclass(frozen=True)
 class Machine:
     """A parallel machine as data: its processors and channels (topology), what each operation costs, and what a message

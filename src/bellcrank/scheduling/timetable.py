@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from bellcrank.errors import BellcrankError
+from bellcrank.misfits import explained_class
 from bellcrank.scheduling.critical import Link, chain
 from bellcrank.scheduling.machines import Channel, Machine
 from bellcrank.scheduling.task import Tasks
@@ -49,6 +50,7 @@ class Message:
         return self.hops[-1].finish
 
 
+@explained_class("check", "html", "svg")
 @dataclass(frozen=True)
 class Schedule:
     """Which task runs on which processor and when, and which messages go between; html() is its page."""

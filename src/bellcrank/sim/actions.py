@@ -19,6 +19,7 @@ from bellcrank.graph.layout import EVENT, FINISHED, NEVER, size
 from bellcrank.integrate import Integrator
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
+from bellcrank.sim.arguments import listed
 from bellcrank.sim.chance import SEED, Random
 from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.dynamics import Dynamics
@@ -50,10 +51,10 @@ def observed(dynamics: Dynamics, asked: Sequence[str] | None) -> tuple[str, ...]
     if asked is None:
         return tuple(s.outputs) or (*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]))
     known = ["t", *units(s)]
-    for name in asked:
+    for name in listed("outputs", asked, "names of columns"):
         if name not in known:
             raise InputError(f"outputs: {unknown('column', name, known)}")
-    if not asked:
+    if not len(asked):
         raise InputError("outputs is empty; expected names of columns, or nothing for the outputs of the system.")
     return tuple(asked)
 

@@ -22,24 +22,26 @@ from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
+from bellcrank.room import check_room
 from bellcrank.scalar import Scalar
 from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
-from bellcrank.sim.arguments import steps_of
+from bellcrank.sim.arguments import listed, steps_of
 from bellcrank.sim.columns import Columns
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.events import Event
 from bellcrank.sim.gpu import GpuProgram
 from bellcrank.sim.initial import Given
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.memory import check_room
 from bellcrank.sim.plan import Plan, planned
 from bellcrank.sim.run_gradient import Cost, Gradient, watched
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import Saving, Solver, changed, grouped
+from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 
@@ -48,6 +50,7 @@ Made = TypeVar("Made")
 CHOICES, MANY = 4, 16  # of dependent coordinates that are tried, and states that say which suit them
 
 
+@explained_class("__init__", "run")
 class Adjoint:
     """A system with a scalar of its runs, compiled on first use, for gradients of as many runs as asked.
 
@@ -72,7 +75,7 @@ class Adjoint:
         self.solver = grouped(Solver, "solver", solver, short)
         self.where = grouped(Where, "where", where, {})
         plant = system(mechanism, **parts)
-        if events:
+        if len(listed("events", events, "events")):
             raise InputError(
                 "events: there is no gradient of a run with events, which change the state, or the end, at times that "
                 "change with everything else. Describe what happens by forces that are continuous, and leave them out."
@@ -137,6 +140,7 @@ class Adjoint:
         given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, False)
         check_samples(self.system, plan.h, False)
+        check_steps(self.system, self.integrator, plan.h, given.y[0])
         on, held = self._place(plan.where, given.runs), steps_of(given.hold, plan.h)
         size = 8 * given.runs * (2 * self.dynamics.size + given.table[0].size + given.parameters.shape[-1])
         check_room(f"a gradient of {given.runs} runs", size, "take a smaller batch")
@@ -166,6 +170,8 @@ class Adjoint:
             found = list(map(some, shares))
         else:  # the first one makes all that is made once
             found = [some(shares[0]), *shared(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
+        if len(shares) == 1:
+            return Weights(*(getattr(found[0], f.name)[: task.runs] for f in fields(Weights)))
         whole = (np.concatenate([getattr(x, f.name) for x in found])[: task.runs] for f in fields(Weights))
         return Weights(*whole)
 
@@ -238,6 +244,7 @@ class Adjoint:
         )
 
 
+@explained
 def gradient(
     mechanism: Mechanism | System,
     seconds: float,

@@ -40,8 +40,10 @@ class Task:
     def runs(self) -> int:
         return len(self.y)
 
-    def shares(self, some: int) -> list[Array]:
+    def shares(self, some: int) -> list[Any]:
         """Which runs are made together, so many each. The last has as many: who is too many does what the last does."""
+        if some == self.runs:
+            return [slice(None)]
         runs = np.minimum(np.arange(-(-self.runs // some) * some), self.runs - 1)
         return [runs[k : k + some] for k in range(0, len(runs), some)]
 
@@ -107,7 +109,7 @@ class Place(Protocol):
         """The k-th row of all runs, (row, runs), as it lies there."""
 
     def rows(self, found: Swept) -> Array:
-        """All rows, (runs, count, row), here."""
+        """All rows, the last first, (runs, count, row), here."""
 
     def numbers(self, x: Any) -> Array:
         """What lies there, here."""
@@ -167,11 +169,10 @@ def _again(steps: AdjointSteps, on: Place, task: Task, fed: tuple[Any, Any], not
 
 
 def _by_line(task: Task, found: list[Array], line: int, last: Array | None) -> Array:
-    """Rows came from the last line to the first; a line that no step had is worth nothing."""
-    whole = np.zeros(task.table.shape)
-    if found:
-        rows = np.concatenate(found, axis=1)
-        whole[:, : rows.shape[1]] = rows[:, ::-1]
+    """Rows of the stretches, the last stretch first; a line that no step had is worth nothing."""
+    runs, lines, nu = task.table.shape
+    blank = np.zeros((runs, lines - sum(x.shape[1] for x in found), nu))
+    whole = found[0] if len(found) == 1 and not blank.size else np.concatenate([*found[::-1], blank], axis=1)
     if last is not None:
         whole[:, line] = last
     return whole
@@ -214,7 +215,7 @@ class Lanes:
         return rows[:, k].T
 
     def rows(self, found: Swept) -> Array:
-        rows: Array = found.rows[:, : found.count]
+        rows: Array = found.rows[:, : found.count][:, ::-1]
         return rows
 
     def numbers(self, x: Any) -> Array:

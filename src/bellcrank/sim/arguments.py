@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.quoting import refused
 
 Array = np.ndarray[Any, Any]
@@ -18,16 +18,16 @@ MOST = 1e15  # steps that can be told apart
 def positive(name: str, value: Any, unit: str = ", in seconds") -> float:
     try:
         x = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = math.nan
     if not (x > 0 and math.isfinite(x)):
-        raise InputError(f"{name} is {value!r}; expected a number above zero{unit}.")
+        raise InputError(f"{name} is {brief(value)}; expected a number above zero{unit}.")
     return x
 
 
 def whole(name: str, total: float, part: float, of: str) -> int:
     """total / part, which must be a whole number."""
-    if not total / part < MOST:
+    if not abs(total / part) < MOST:
         raise InputError(
             f"{name} is {total:g} s, and the {of} of {part:g} s is too short for that: {total / part:g} of them."
         )
@@ -49,8 +49,9 @@ def steps_of(total: float, part: float) -> float:
 
 def listed(what: str, value: Any, of: str) -> tuple[Any, ...]:
     """What must be a list, and is easily given as one thing."""
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise InputError(f"{what} is {value!r}; expected a list of {of}: {what}=[...].")
+    single = isinstance(value, np.ndarray) and value.ndim == 0
+    if single or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InputError(f"{what} is {brief(value)}; expected a list of {of}: {what}=[...].")
     return tuple(value)
 
 
@@ -59,8 +60,8 @@ def numbers(what: str, value: Any) -> Array:
         if np.iscomplexobj(value):
             raise TypeError
         array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is {value!r}; expected real numbers.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} is {brief(value)}; expected real numbers.") from None
     if not np.isfinite(array).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{what}{list(at) if at else ''} is {array[at]}; expected finite numbers.")
@@ -70,7 +71,7 @@ def numbers(what: str, value: Any) -> Array:
 def number(what: str, value: Any) -> float:
     array = numbers(what, value)
     if array.ndim:
-        raise InputError(f"{what} is {value!r}; expected one number.")
+        raise InputError(f"{what} is {brief(value)}; expected one number.")
     return float(array)
 
 
@@ -86,5 +87,5 @@ def unique(what: str, names: Sequence[str]) -> None:
 def many(what: str, value: Any) -> int:
     """A whole number from 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{what} is {value!r}; expected a whole number from 1.")
+        raise InputError(f"{what} is {brief(value)}; expected a whole number from 1.")
     return int(value)

@@ -20,11 +20,11 @@ from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import thickness
 from bellcrank.model import Mechanism
+from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.column import COMPONENTS, RATES
 from bellcrank.record.column import units as joint_units
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.arguments import listed, unique
-from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.user_code import called, vector
 from bellcrank.spatial.vector import Mat, Vec, vec
 

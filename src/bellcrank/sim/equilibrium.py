@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.sim.damped_newton import FAILED, Equations
 from bellcrank.sim.rest_search import Place, Search
@@ -73,6 +74,7 @@ class Equilibrium:
         return str(Table(title, ("element", "value", ""), rows, (1,), "\n".join(self.failures)))
 
 
+@explained
 def equilibrium(
     plant: Mechanism | System, at: Any = None, hold: Any = (), free: Sequence[str] | str | None = None
 ) -> Equilibrium:

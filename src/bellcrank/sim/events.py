@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.quoting import refused
@@ -45,10 +45,10 @@ class Event:
             raise InputError(f"the name of an event is {self.name!r}; expected words, by which the record calls it.")
         if why := refused(self.name):
             raise InputError(f"the event {why}.")
-        if self.action not in ACTIONS:
+        if not isinstance(self.action, str) or self.action not in ACTIONS:
             raise InputError(f'event "{self.name}": {unknown("action", self.action, ACTIONS)}')
-        if self.direction not in (-1, 0, 1):
-            raise InputError(f'event "{self.name}": direction is {self.direction!r}; expected -1, 0 or 1.')
+        if not isinstance(self.direction, int) or self.direction not in (-1, 0, 1):
+            raise InputError(f'event "{self.name}": direction is {brief(self.direction)}; expected -1, 0 or 1.')
         if not callable(self.function):
             raise InputError(f'event "{self.name}": {self.function!r} is not a function of (t, q, v, x, u).')
         if (self.action == "switch") != (self.then is not None):

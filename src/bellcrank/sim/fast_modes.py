@@ -5,6 +5,7 @@ their fastest mode allows, however smooth the motion is.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,8 +19,15 @@ STEPS = 400  # of an oscillator, after which an unstable one has grown
 GROWN = 2.0
 
 
-def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
-    """An error that says which frequency is too fast, and which step would do."""
+def shorter(h: float) -> str:
+    """What to ask for, to get steps of h."""
+    return f"step={h:g} or less"
+
+
+def check_modes(
+    mechanism: Mechanism, integrator: Integrator, h: float, asked: Callable[[float], str] = shorter
+) -> None:
+    """An error that says which frequency is too fast, and which step would do. asked: how steps are asked for."""
     if not (mechanism.flexible or mechanism.outlines) or integrator.stiff:
         return
     omega, name = _fastest(mechanism.at() if mechanism.parameters else mechanism)
@@ -27,7 +35,7 @@ def check_modes(mechanism: Mechanism, integrator: Integrator, h: float) -> None:
     if not grows(integrator, omega * h):
         return
     best = longest(integrator, omega, h)
-    would = f"take step={best:g} or less, or" if best else "take"
+    would = f"take {asked(best)}, or" if best else "take"
     raise InputError(
         f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz, which {integrator.name} cannot follow with a '
         f"step of {h:g} s: it would run away. {would[0].upper()}{would[1:]} integrator=rodas4 or midpoint, or leave "

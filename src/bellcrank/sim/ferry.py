@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.graph import Layout
 from bellcrank.graph.layout import FINISHED, NEVER, RUNNING
 from bellcrank.integrate import interpolate
-from bellcrank.integrate.dense import hermite
+from bellcrank.integrate.combine import hermite
 from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +22,7 @@ PARTS = (0.55, 0.72, 0.73)  # of a step; no stage of theirs is at its end
 Step = Callable[[Dynamics, Array], Array]  # runs a state to its end, by these graphs
 
 
-def can_cross(dynamics: Dynamics, places: Layout) -> bool:
+def _can_cross(dynamics: Dynamics, places: Layout) -> bool:
     """Whether a run is of fixed steps that remember nothing, and knows no inputs, which come in whole steps."""
     memory = places.span("memory")
     return "stride" in places and memory.start == memory.stop and not dynamics.system.inputs
@@ -32,7 +32,7 @@ def crossed(dynamics: Dynamics, places: Layout, state: Array, p: Array, run: Ste
     """The state behind it and the rows that were due on the way, or None where it cannot be crossed either."""
     at, y = places.place, places.span("y")
     n, h, begin, last = (state[at(name)] for name in ("n", "h", "begin", "last"))
-    if not dynamics.closure.singular_ahead(state[y], p, float(h)):
+    if not _can_cross(dynamics, places) or not dynamics.closure.singular_ahead(state[y], p, float(h)):
         return None
     now, ends = state, []
     for part in PARTS:

@@ -108,18 +108,12 @@ class Gpu:
     batch: Batch
     memory: Memory
     watch: Watch
+    alone = None  # single runs are the CPU's business
 
     def __post_init__(self) -> None:
         self.state = self.memory.rows((self.layout.size, self.batch.runs))
         self.state[self.layout.place("status")] = NOT_BEGUN
         self.begun, self.finished, self.behind = False, True, 0  # behind: runs that are done
-
-    @property
-    def crosses(self) -> bool:
-        return False
-
-    def alone(self, run: int, by: Dynamics, state: Array) -> Array:
-        raise NotImplementedError("single runs are the CPU's business")
 
     def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
         self.behind = self.batch.runs - sum(len(group.members) for group in groups)

@@ -57,10 +57,6 @@ class Lanes:
     def __post_init__(self) -> None:
         self.state = self.layout.array(self.batch.runs, self.batch.first)
 
-    @property
-    def crosses(self) -> bool:
-        return True
-
     def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
         shares = [self._share(group) for group in groups]
         parts = [(share, k, some) for share in shares for k, some in self._parts(share)]

@@ -12,12 +12,13 @@ import numpy as np
 
 from bellcrank.build.compiling import CPU
 from bellcrank.build.targets import Where
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.integrate import integrator as integrator_of
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.arguments import listed, positive
+from bellcrank.sim.arguments import listed, numbers, positive
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.open_system import Open, command_name, forces_in, opened, where_of
@@ -37,6 +38,7 @@ KEPT = 16  # plants whose kernels are at hand
 WIDE = 14  # columns of a matrix that is printed
 
 
+@explained_class("deviation", "feedback", "modes")
 @dataclass(frozen=True, eq=False)
 class Linear:
     """dz/dt = rate + A z + B u and y = C z + D u for small deviations z and u; of a step, z' = A z + B u.
@@ -103,6 +105,9 @@ class Linear:
         """z of a state, over any scalar: inside a control function too. Turns are told to first order."""
         self._one("deviation")
         m, at = self.plant.system.mechanism, self.at
+        for name, value in (("q", q), ("v", v), ("x", x)):
+            if not hasattr(value, "__len__") or isinstance(value, str | dict) or len(value) != len(at[name]):
+                raise InputError(f"deviation: {name} is {brief(value)}; expected {len(at[name])} numbers.")
         N = motions(m, at["q"])
         gap = [a - float(b) for a, b in zip(q, at["q"], strict=True)]
         back = N / (N * N).sum(axis=-1, keepdims=True)
@@ -113,7 +118,7 @@ class Linear:
 
     def feedback(self, K: Any) -> Control:
         """The control function u = u0 - K z, for the same plant without control: bc.system(..., control=...)."""
-        gains, plain = np.asarray(K, float), self.plant.plain
+        gains, plain = numbers("feedback: K", K), self.plant.plain
         own = [command_name(plain, n) for n in plain.commands]
         if plain.control is not None or plain.inputs or any(n not in own for n in self.inputs):
             raise InputError(
@@ -202,6 +207,7 @@ def prepared(
     return Prepared(plant, inputs, also, integrator, where)
 
 
+@explained
 def linearize(
     plant: Mechanism | System,
     at: Any = None,

@@ -34,6 +34,7 @@ from bellcrank.sim import looped_slopes as slopes
 from bellcrank.sim.allowed_states import turned
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
+from bellcrank.sim.loop_form import few, form_for
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 
@@ -87,6 +88,13 @@ class LoopedDynamics(Dynamics):
         return self.terms.function("forward_dynamics")(tree, *given)
 
     def mass(self, tree: Tree, q: Any) -> Any:
+        """The matrix; or what it does to a vector, which is less work where freedoms are few and bodies many."""
+        if not few(tree, tree.nv - self.rank.rank):
+            return self.dense(tree, q)
+        empty, still = forms.bare(tree), [0.0] * tree.nv
+        return forms.MassProduct(lambda x: self._inverse(empty, q, still, list(x)))
+
+    def dense(self, tree: Tree, q: Any) -> Any:
         return METHODS["crba"].function("mass_matrix")(tree, q)
 
     def _inverse(self, tree: Tree, *given: Any) -> Any:
@@ -155,7 +163,7 @@ class LoopedDynamics(Dynamics):
 
     @cached_property
     def _product(self) -> Graph:
-        return slopes.product(self, self.tree, self.mass, self.part)
+        return slopes.product(self, self.tree, self.dense, self.part)
 
     @cached_property
     def correction(self) -> Graph:
@@ -294,6 +302,8 @@ def looped_dynamics(
             "moves, or a length, others must move along, and nobody says which. Run a batch with parameters or starts "
             "that differ a little, and take differences."
         )
+    if solver.form == "auto":
+        solver = replace(solver, form=form_for(m))
     by, found = method_of(system, solver), analysis(m)
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
     order = tuple(pivots(C, found.pattern, found.rank)[0])

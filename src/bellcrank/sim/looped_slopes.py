@@ -20,6 +20,7 @@ from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.loops import forms
 from bellcrank.dynamics.state_space import solve
 from bellcrank.graph import Graph
+from bellcrank.integrate.linear import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.sim.dynamics import Dynamics
@@ -39,6 +40,7 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
         q, v, x = s.split(list(y))
         found = forms.reduced(tree, mass, part, list(q))
         allowed = found.moved([v[i] for i in free], [0.0] * m.nv)
+        assert not isinstance(found.M, forms.MassProduct)
         momenta = [[along(e, column) for e in found.E.values()] for column in zip(*found.M, strict=True)]
         nearest = [solve(found.small, momentum, [str(i) for i in free]) if k else [] for momentum in momenta]
         return {
@@ -110,11 +112,3 @@ def unit(i: int, n: int) -> State:
 
 def along(e: Mapping[int, Scalar], x: Sequence[Scalar]) -> Scalar:
     return dot(list(e.values()), [x[i] for i in e])
-
-
-def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not is_zero(x) and not is_zero(y):
-            total = total + x * y
-    return total

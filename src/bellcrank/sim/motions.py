@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.dynamics.ends import Row, ends
+from bellcrank.dynamics.loops.forms import inner
 from bellcrank.errors import InputError, unknown
 from bellcrank.jets import Jet, jet
 from bellcrank.model import Mechanism
@@ -97,10 +98,10 @@ def forced(
         if all(is_zero(x) for x in here.row.values()):
             raise InputError(f'motion of "{name}": no joint moves it, so it cannot be prescribed.')
         rows.append(here.row)
-        missing.append(pull - here.bias - _dot(here.row, a))
+        missing.append(pull - here.bias - inner(here.row, a))
     moves = [answer([r.get(k, 0.0) for k in range(m.nv)]) for r in rows]
     step("motion")
-    lam = _solved([[_dot(r, move) for move in moves] for r in rows], missing)
+    lam = _solved([[inner(r, move) for move in moves] for r in rows], missing)
     total, felt = list(a), [0.0] * m.nv
     for x, r, move in zip(lam, rows, moves, strict=True):
         total = [p + x * s for p, s in zip(total, move, strict=True)]
@@ -125,13 +126,6 @@ def check_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
                     f"and the start has {float(here.value):g} and {float(here.rate):g}. Give q0 and v0 for it; with "
                     "loops mechanism.assemble({name: place}, {name: speed}, fixed=[name]) makes them."
                 )
-
-
-def _dot(row: Row, x: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for k, y in row.items():
-        total = total + y * x[k]
-    return total
 
 
 def _solved(A: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:

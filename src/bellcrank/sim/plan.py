@@ -10,8 +10,8 @@ from bellcrank.build.targets import Where
 from bellcrank.emit.cuda.device import missing
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate import INTEGRATORS, Integrator
+from bellcrank.room import check_room
 from bellcrank.sim.arguments import many, positive, steps_of, whole
-from bellcrank.sim.memory import check_room
 from bellcrank.sim.settings import Saving, Solver
 
 Mode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixed steps with nothing to watch

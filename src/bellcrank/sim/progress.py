@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,34 +81,5 @@ def shown(what: str, progress: Any, standing: Standing) -> Iterator[Callable[[fl
         yield tell
     finally:
         if drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-@contextmanager
-def said(what: str, progress: Any) -> Iterator[None]:
-    """The same for what has no share, as compiling: a word, if it takes longer than that."""
-    if progress not in (None, True) or not sys.stderr.isatty():
-        yield
-        return
-    lock, over = threading.Lock(), threading.Event()
-
-    def say() -> None:
-        with lock:  # not after it is done
-            if not over.is_set():
-                sys.stderr.write(f"\r{what} ...\x1b[K")
-                sys.stderr.flush()
-                said_it.set()
-
-    said_it, timer = threading.Event(), threading.Timer(PATIENCE, say)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        with lock:
-            over.set()
-        if said_it.is_set():
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -6,6 +6,7 @@ to set it up, to pass inputs in and states out (exchange.py), and to empty the r
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,11 @@ from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph.layout import REPARTITION, RUNNING
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim import initial as start
-from bellcrank.sim.arguments import positive
+from bellcrank.sim.arguments import number, numbers, positive
 from bellcrank.sim.deadlines import Deadlines, deadlines
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.exchange import Clock, Code, Exchange
@@ -31,6 +33,7 @@ from bellcrank.sim.row_store import Kept
 from bellcrank.sim.run import Done, Rows
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import System
 from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
@@ -51,6 +54,7 @@ class Snapshot:
     outputs: Mapping[str, float] = field(default_factory=dict)
 
 
+@explained_class("__init__", "input", "reset", "slow", "tune")
 class Drive:
     """A system that runs in real time. Use it as a context, or start() and stop() it."""
 
@@ -95,6 +99,10 @@ class Drive:
         self.notes: list[str] = []
         self._codes: dict[Dynamics, Code] = {}
         check_samples(self.system, self.step, False)
+        check_steps(
+            self.system, self.simulator.integrator, self.step, start.state(self.system, q0, v0, x0),
+            lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
+        )  # fmt: skip
         self.program = self.simulator.program()
         self._places = self.program.layout
         self.shared = Exchange(self._places.size, self.program.row, self.program.nu, self._p[0], clock)
@@ -184,9 +192,9 @@ class Drive:
             for name, x in values.items():
                 if name not in names:
                     raise InputError(f"inputs: {unknown('input', name, names)}")
-                new[names.index(name)] = float(x)
+                new[names.index(name)] = number(f"inputs: {name}", x)
         else:
-            given = np.asarray(values, float)
+            given = numbers("inputs", values)
             if given.shape != new.shape:
                 raise InputError(f"inputs has the shape {given.shape}; expected ({len(names)},): {', '.join(names)}.")
             new = given
@@ -195,11 +203,13 @@ class Drive:
         with self._lock:
             self.shared.send(new)
 
-    def tune(self, values: Mapping[str, float]) -> None:
-        """Other values of free numbers, from the next period on. The record keeps what they were in each row."""
+    def tune(self, values: Mapping[str, float], *, check: bool = True) -> None:
+        """Other values of free numbers, from the next period on. The record keeps what they were in each row.
+        check=False does not look whether bodies can have them (a negative mass), which takes milliseconds.
+        """
         with self._lock:
             now = float(self.shared.newest()[0][self._places.place("t")])
-            new = self._tuning.change(values, now)
+            new = self._tuning.change(values, now, check)
             self.shared.parameters[: len(new)] = self._p[0] = new
 
     def snapshot(self) -> Snapshot:
@@ -289,6 +299,7 @@ class Drive:
             self.kept.add(self.shared.drained())
 
 
+@explained
 def drive(mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any) -> Any:
     """Runs a system in real time: for so many seconds, giving a Record; or until it is stopped, giving the Drive."""
     made = Drive(mechanism, rate, **settings)

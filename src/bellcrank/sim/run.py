@@ -7,7 +7,7 @@ is the backend's business: lanes.py, gpu.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -87,11 +87,10 @@ class Backend(Protocol):
         """Takes the members of all groups on, until they end or ask for other graphs; False where Ctrl-C came first."""
 
     @property
-    def crosses(self) -> bool:
-        """Whether it takes single runs over a singular configuration, by `alone`."""
-
-    def alone(self, run: int, by: Dynamics, state: Array) -> Array:
-        """The end of one run from another state than its own."""
+    def alone(self) -> Callable[[int, Dynamics, Array], Array] | None:
+        """(run, by, state) -> the end of one run from another state than its own, by these graphs; None where single
+        runs are not made.
+        """
 
 
 class Passes:
@@ -139,10 +138,12 @@ def driven(dynamics: Dynamics, layout: Layout, batch: Batch, on: Backend) -> Don
         for group in groups:
             passes.begin(group)
         finished = on.advance(groups, rows)
-        stuck = passes.stuck(on.state) if on.crosses and ferry.can_cross(dynamics, layout) else []
+        alone = on.alone
+        stuck = passes.stuck(on.state) if alone is not None else []
         waiting = passes.waiting(on.state)
         for run in stuck:
-            behind = ferry.crossed(dynamics, layout, on.state[:, run], p[run], partial(on.alone, run))
+            assert alone is not None
+            behind = ferry.crossed(dynamics, layout, on.state[:, run], p[run], partial(alone, run))
             if behind is None:
                 continue
             on.state[:, run], due = behind

@@ -12,18 +12,21 @@ from typing import Any, TypedDict, TypeVar
 
 from bellcrank.build.targets import Where
 from bellcrank.errors import InputError, unknown
+from bellcrank.misfits import explained_class
 from bellcrank.sim.arguments import positive
 
-FORMS = ("minimal", "projected", "lagrange")
+FORMS = ("auto", "minimal", "projected", "lagrange")
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Solver:
     """How a system is integrated.
 
     step: fixed, in seconds (1 ms where nothing is said); or tolerance: the integrator chooses its steps, and step is
     the first. max_steps: so many may a run try that chooses them or has events. method: of forward dynamics. form: how
-    closed loops are kept closed (minimal, projected, lagrange); baumgarte: how fast the last of them closes them, 1/s.
+    closed loops are kept closed (minimal, projected, lagrange; auto: minimal, but projected in large rings and other
+    places where that is less work); baumgarte: how fast the last of them closes them, 1/s.
     """
 
     integrator: str = "rk4"
@@ -31,7 +34,7 @@ class Solver:
     tolerance: float | None = None
     max_steps: int | None = None
     method: str = "auto"
-    form: str = "minimal"
+    form: str = "auto"
     baumgarte: float = 20.0
 
     def __post_init__(self) -> None:
@@ -41,6 +44,7 @@ class Solver:
         positive("baumgarte", self.baumgarte, ", in 1/s")
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Saving:
     """What is kept of runs.

@@ -18,7 +18,9 @@ from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
+from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
+from bellcrank.patience import said
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
 from bellcrank.sim import initial as start
@@ -33,7 +35,7 @@ from bellcrank.sim.memory import Memory
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded
 from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.plan import Mode, Plan, planned
-from bellcrank.sim.progress import Standing, Watch, said, shown
+from bellcrank.sim.progress import Standing, Watch, shown
 from bellcrank.sim.run import Backend, Batch, Done, driven
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
@@ -48,6 +50,7 @@ from bellcrank.sim.watched_steps import Watched
 Made = TypeVar("Made")
 
 
+@explained_class("__init__", "run", "whole", "program")
 class Simulator:
     """A system with an integrator, compiled on first use. What settings say here holds for every run that says nothing
     else.
@@ -84,7 +87,7 @@ class Simulator:
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = checked_events(events, wrt)
+        self.events = checked_events(events, wrt) if events else ()
         if self.system.outputs:
             _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
 
@@ -164,8 +167,10 @@ class Simulator:
         plan = self._plan(seconds, settings)
         given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
-        check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
-        check_samples(self.system, plan.h, plan.mode is not None)
+        if not self.system.rigid:
+            check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
+        if self.system.sampled:
+            check_samples(self.system, plan.h, plan.mode is not None)
         y = self.dynamics.started(self.dynamics.closure.checked(given.y, given.parameters))
         with said(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.in_rows)
@@ -224,6 +229,7 @@ class Simulator:
         )
 
 
+@explained
 def simulate(
     mechanism: Mechanism | System,
     seconds: float,

@@ -24,18 +24,20 @@ from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
+from bellcrank.misfits import explained_class
+from bellcrank.room import check_room
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
 from bellcrank.sim.arguments import whole
 from bellcrank.sim.callbacks import Followed, followed
 from bellcrank.sim.chance import seeded
 from bellcrank.sim.initial import part
-from bellcrank.sim.memory import check_room
 from bellcrank.sim.runner import address, aligned
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.stepper_arguments import each
 from bellcrank.sim.stepper_code import Code
+from bellcrank.sim.stiff_elements import check_steps
 
 Array = np.ndarray[Any, Any]
 REASONS = {
@@ -54,6 +56,7 @@ class Snapshot:
     alive: int
 
 
+@explained_class("__init__", "reset", "restore", "tune", "follow")
 class Stepper:
     """Runs of one system that go on when somebody says so. Made by bellcrank.stepper, which see.
 
@@ -78,6 +81,7 @@ class Stepper:
         self.simulator, self.system, self.task = simulator, simulator.system, task
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
+        check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
         program, ticks = simulator.whole(), whole("every", every, h, "step")
         self._stepped = Stepped(simulator.dynamics, simulator.integrator, program, h, ticks, task, simulator.joined())
         self._action = self._stepped.action()

@@ -10,6 +10,7 @@ from typing import Any
 from bellcrank.build.targets import Where
 from bellcrank.errors import InputError
 from bellcrank.graph.layout import NEVER
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Task, observed
 from bellcrank.sim.arguments import listed, many, positive
@@ -29,6 +30,7 @@ def _forced(m: Mechanism) -> System:
     return system(m, control=forces, inputs=m.columns[1])
 
 
+@explained
 def stepper(
     plant: Mechanism | System,
     batch: int | None = None,
@@ -78,7 +80,7 @@ def stepper(
     solver = grouped(Solver, "solver", solver, parts)
     where = available(grouped(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}))
     made = _forced(plant) if isinstance(plant, Mechanism) else plant
-    if isinstance(made, System) and made.mechanism.loops and form is None and solver.form == "minimal":
+    if isinstance(made, System) and made.mechanism.loops and solver.form == "auto":
         solver = replace(solver, form="projected")
     simulator = Simulator(made, solver=solver)
     if solver.tolerance is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
 from bellcrank.sim.between import ASKED, check_start
-from bellcrank.sim.fast_modes import check_modes, grows, longest
+from bellcrank.sim.fast_modes import check_modes, grows, longest, shorter
 from bellcrank.sim.motions import check_start as on_motions
 from bellcrank.sim.systems import System
 from bellcrank.spatial.vector import AXES
@@ -42,13 +42,21 @@ def check_resolved(s: System, integrator: Integrator, h: float, y: Array) -> Non
     """All that is known of a run before it begins; h is 0 where steps are chosen."""
     m = s.mechanism
     if h:
-        check_modes(m, integrator, h)
-        check_elements(m, s.elements, integrator, h, y[0, : m.nq])
+        check_steps(s, integrator, h, y[0])
     check_start(m, s.elements, y[:, : m.nq])
     on_motions(m, s.motions, y[:ASKED])
 
 
-def check_elements(m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array) -> None:
+def check_steps(s: System, integrator: Integrator, h: float, y: Array, asked: Callable[[float], str] = shorter) -> None:
+    """That steps of h are short enough from y on; to be asked before anything is compiled for them."""
+    check_modes(s.mechanism, integrator, h, asked)
+    check_elements(s.mechanism, s.elements, integrator, h, y[: s.mechanism.nq], asked)
+
+
+def check_elements(
+    m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array,
+    asked: Callable[[float], str] = shorter,
+) -> None:  # fmt: skip
     if not elements or m.loops or integrator.stiff:
         return
     tree = (m.at() if m.parameters else m).tree
@@ -63,8 +71,8 @@ def check_elements(m: Mechanism, elements: Sequence[Element], integrator: Integr
             continue
         said = (
             f'{type(e).__name__} "{e.name}" swings at {omega / (2 * math.pi):.4g} Hz against what it moves, which '
-            f"{integrator.name} cannot follow with a step of {h:g} s. Take step={longest(integrator, omega, h):g} or "
-            "less, integrator=rodas4 or midpoint, or make it softer."
+            f"{integrator.name} cannot follow with a step of {h:g} s. Take "
+            f"{asked(longest(integrator, omega, h))}, integrator=rodas4 or midpoint, or make it softer."
         )
         if not isinstance(e, AT_TIMES):
             raise InputError(said)

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
+from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.given import possible
 from bellcrank.parameters import Parameters
+from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
 from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.given_parts import possible_parts
 from bellcrank.sim.motions import Motion
 from bellcrank.sim.motions import checked as checked_motions
 from bellcrank.sim.motions import unit as unit_of
 from bellcrank.sim.named_vector import Named
-from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
 from bellcrank.sim.wrenches import Wrench, acting, torques
@@ -70,7 +72,17 @@ class System:
             tuple(self.motions.values()),
             self.free,
         )
-        return Parameters(*parts, *more, judge=partial(possible, m))
+        return Parameters(*parts, *more, judge=self._judge)
+
+    def _judge(self, names: Sequence[str], p: Any, where: str) -> None:
+        """An error where values of free numbers make a body, a joint or a part that cannot be."""
+        possible(self.mechanism, names, p, where)
+        possible_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
+
+    @property
+    def rigid(self) -> bool:
+        """Whether it is rigid bodies on joints, with nothing else in it that steps could be too long for."""
+        return not (self.elements or self.motions or self.mechanism.flexible or self.mechanism.outlines)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -236,6 +248,7 @@ def _called(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+@explained
 def system(
     mechanism: Mechanism | System,
     actuators: Sequence[Actuator] = (),
@@ -289,10 +302,10 @@ def system(
     free = listed("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces or {})
+    seen, outside = dict(outputs or {}), checked_forces(mechanism, forces) if forces else {}
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
-    between_frames = between.checked(mechanism, elements)
-    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions or {}))
+    between_frames = between.checked(mechanism, elements) if elements else ()
+    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions) if motions else {})
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))

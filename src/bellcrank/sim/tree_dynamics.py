@@ -13,11 +13,12 @@ from bellcrank.dynamics.loops.forms import bare
 from bellcrank.graph import Graph, Pulled
 from bellcrank.integrate.problem import State, Step
 from bellcrank.scalar import Scalar
+from bellcrank.sim.allowed_states import quaternions
 from bellcrank.sim.closure import NoLoops
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
-from bellcrank.sim.tree_pullback import covered, pullback
+from bellcrank.sim.tree_pullback import pullback
 
 
 @final
@@ -28,8 +29,8 @@ class TreeDynamics(Dynamics):
     @cached_property
     def f(self) -> Graph:
         """(t, y, u, p) -> dy/dt, with a short way back where there is one."""
-        f = self.traced_rate()
-        if not covered(self):
+        f, s = self.traced_rate(), self.system
+        if self.wrt or s.motions or s.mechanism.springs or quaternions(s):
             return f
         return Pulled(f.name, f.inputs, f.outputs, f.tape, way=partial(pullback, self))
 

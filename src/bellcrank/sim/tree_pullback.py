@@ -21,22 +21,11 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, crba
 from bellcrank.graph import Graph, Node, derivative
 from bellcrank.scalar import Scalar
-from bellcrank.sim.allowed_states import quaternions
 
 if TYPE_CHECKING:
     from bellcrank.sim.tree_dynamics import TreeDynamics
 
 Weighed = dict[int, Any]  # weights by the serial of a node
-
-
-def covered(dynamics: TreeDynamics) -> bool:
-    """Whether this way back is that of the rate."""
-    return (
-        not dynamics.wrt
-        and not dynamics.system.motions
-        and not quaternions(dynamics.system)
-        and not dynamics.system.mechanism.springs
-    )
 
 
 def pullback(dynamics: TreeDynamics) -> Graph:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from bellcrank.parameters import Parameters
-from bellcrank.sim.arguments import number
 
 Array = np.ndarray[Any, Any]
 REMEMBERED = 40_000  # changes: eleven minutes of sixty a second
@@ -21,19 +20,15 @@ class Tuning:
 
     def __init__(self, parameters: Parameters, p: Array) -> None:
         self.parameters, self.p = parameters, p.copy()
-        self._places = {name: i for i, name in enumerate(parameters)}
         self.begin()
 
     def begin(self) -> None:
         """Time begins anew; the values stay."""
         self._log = deque([(-math.inf, self.p.copy())], REMEMBERED)
 
-    def change(self, values: Mapping[str, float], t: float) -> Array:
-        """What is not named stays as it is."""
-        self.parameters.check(values, "tune")
-        new = self.p.copy()
-        for name, x in values.items():
-            new[self._places[name]] = number(f'tune: parameter "{name}"', x)
+    def change(self, values: Mapping[str, float], t: float, judged: bool = True) -> Array:
+        """What is not named stays as it is, and all of it where one of them cannot be."""
+        new = self.parameters.changed(self.p, values, "tune", judged)
         self.p = new
         self._log.append((t, new))
         return new

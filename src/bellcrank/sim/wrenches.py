@@ -16,8 +16,8 @@ import numpy as np
 from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
+from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.scalar import Scalar
-from bellcrank.sim.numbers import check_numbers
 from bellcrank.sim.user_code import called, vector
 
 Wrench = Callable[..., Any]

@@ -16,7 +16,9 @@ import numpy as np
 
 from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
+from bellcrank.misfits import explained
 from bellcrank.quoting import refused
+from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
 from bellcrank.structures.reduction import Reduction, check_units, reduced, sparse
@@ -28,6 +30,7 @@ SPREAD = 1e-6
 ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
 
 
+@explained
 def flexible(
     K: Any,
     M: Any,
@@ -74,7 +77,8 @@ def flexible(
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
     middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
-    return _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+    made = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+    return replace(made, cells=skin.pairs(places, skin.joined(K, each)))
 
 
 def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, Any, Array, int]:
@@ -181,7 +185,7 @@ def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Arr
 
 def _kept(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
     """Of the columns of `_tied`: all of the reference, and of the other interfaces and nodes those directions."""
-    if not directions or any(d not in ALL for d in directions):
+    if not len(directions) or any(not isinstance(d, int | np.integer) or d not in ALL for d in directions):
         raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
     rest = np.arange(6 * pieces, n)
     wanted = [6 * i + d for i in range(pieces) for d in ALL if i == 0 or d in directions]

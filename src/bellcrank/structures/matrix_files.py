@@ -6,12 +6,14 @@ import os
 
 from bellcrank.atomic_file import path_of
 from bellcrank.errors import ReadError
+from bellcrank.misfits import explained
 from bellcrank.structures.abaqus_matrix import abaqus_matrix
 from bellcrank.structures.matrix_market import Array, matrix_market
 from bellcrank.structures.nastran_binary import binary_op4
 from bellcrank.structures.nastran_op4 import op4
 
 
+@explained
 def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     """The matrix in a file: Matrix Market (.mtx), Nastran's OUTPUT4 (.op4, formatted or not) or what Abaqus writes
     (*MATRIX OUTPUT, .mtx), which is told by what is inside.

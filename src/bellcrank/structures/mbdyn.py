@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
+from bellcrank.misfits import explained
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import of_nodes
 from bellcrank.structures.modes import Moments
@@ -32,6 +33,7 @@ NAMES = {
 NEEDED = (1, 2, 5, 6, 7, 8, 9, 10, 11)
 
 
+@explained
 def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """A body that bends from MBDyn's .fem file; Builder.flexible places it. interfaces: {name: label of a node}."""
     where = f'fem file "{path}"'
@@ -58,6 +60,7 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     return of_nodes(places, groups[11].reshape(n, 6), found, at)
 
 
+@explained
 def write_fem(path: str | os.PathLike[str], structure: Moments) -> None:
     """The body as MBDyn's modal joint reads it; labels count from 1 in the order of the nodes."""
     n, m = len(structure.grid), len(structure.omega)

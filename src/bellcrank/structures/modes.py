@@ -48,6 +48,7 @@ class Moments:
     lumped: Array  # the mass of each along x y z and its inertia about them, n x 6
     pieces: tuple[Piece, ...] = ()  # the beams that it is made of, where that is known
     damping: Array = field(default_factory=lambda: np.zeros(0))  # of each coordinate, where a file says it; N s/m
+    cells: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=int))  # of nodes: lines, or faces, to draw
 
     @property
     def displacements(self) -> Array:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 
 from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.misfits import explained_class
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ SHAPES: dict[str, Callable[..., Numbers]] = {
 }
 
 
+@explained_class("towards")
 @dataclass(frozen=True)
 class Section:
     """A cross-section of a known shape: Section.rectangle(width, height), .circle, .tube, .box or .general.
@@ -164,6 +166,7 @@ class Section:
         return Section(self.shape, tuple(a + (b - a) * s for a, b in pairs))
 
 
+@explained_class("__init__")
 @dataclass(frozen=True)
 class Profile:
     """What a beam is per metre of its length: stiffness against stretch, shear, torsion and bending; and inertia.

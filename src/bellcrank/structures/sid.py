@@ -20,6 +20,8 @@ import numpy as np
 
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
+from bellcrank.misfits import explained
+from bellcrank.model.bending import vee
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, modes_of
@@ -29,9 +31,12 @@ J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 OE_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))
 OE_TWICE = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])  # a product of two different speeds stands there once
 ROUNDING = 1e-9  # of what two modes feel of themselves
+PLACE = {"origin", "phi", "psi"}  # of a node
+Place = tuple[Taylor, Taylor, Taylor]
 COUPLED = 1e-6  # of the damping of modes: what is more is no modal damping
 
 
+@explained
 def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """A body that bends from a file of standard input data (.SID_FEM); Builder.flexible places it. interfaces: {name:
     number of a node}.
@@ -52,27 +57,35 @@ def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     given |= {name: taylor(where, modal.find(where, name), (m, m), m) for name in ("Ke", "De", "ksigma")}
     if given["ksigma"].m0.any():
         raise ReadError(f"{where}: ksigma is not nought: it stands under a preload, which a body here does not have.")
-    nodes = _nodes(where, modal.find(where, "frame"), m, interfaces)
-    return _made(where, mass, given, nodes)
+    nodes, others = _nodes(where, modal.find(where, "frame"), m, interfaces)
+    return _made(where, mass, given, nodes, others)
 
 
-def _nodes(where: str, frame: Block, m: int, interfaces: Mapping[str, int]) -> dict[str, tuple[Taylor, Taylor, Taylor]]:
-    """origin, phi and psi of each interface."""
+def _nodes(where: str, frame: Block, m: int, interfaces: Mapping[str, int]) -> tuple[dict[str, Place], list[Place]]:
+    """origin, phi and psi of each interface, and of the other nodes."""
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: number of a node}}.")
     known = {b.value: b for b in frame.blocks if b.name.lower() == "node"}
     away = {name: n for name, n in interfaces.items() if str(n) not in known}
     if away:
         raise ModelError(f"{where}: has no node {brief(away)}; it has {brief(list(known))}.")
-    found = {}
-    for name, n in interfaces.items():
-        node = known[str(n)]
-        parts = (taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m)))
-        found[name] = tuple(parts)
-    return found  # type: ignore[return-value]
+    found = {name: _node(where, known[str(n)], m) for name, n in interfaces.items()}
+    taken = {str(n) for n in interfaces.values()}
+    others = [b for n, b in known.items() if n not in taken and {x.name.lower() for x in b.blocks} >= PLACE]
+    return found, [_node(where, b, m) for b in others]
 
 
-def _made(where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[str, tuple[Taylor, ...]]) -> Moments:
+def _node(where: str, node: Block, m: int) -> Place:
+    origin, phi, psi = (
+        taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m))
+    )
+    return origin, phi, psi
+
+
+def _made(
+    where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[str, Place], others: list[Place]
+) -> Moments:
+    """others: nodes where nothing is joined, which are drawn."""
     m = len(given["Me"].m0)
     omega, X = _modes(where, given["Ke"].m0, given["Me"].m0)
     M = X.T @ given["Me"].m0 @ X
@@ -84,7 +97,7 @@ def _made(where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[s
     E = (E + np.swapaxes(E, 0, 1)) / 2
     B = np.einsum("kij,kl->lij", _first(given["Gr"].m0, m), X)
     # what Gr leaves to rounding, angular momentum says exactly
-    B = B + np.stack([-cross_matrix(x / 2) for x in C0 - _vee(B)])
+    B = B + np.stack([-cross_matrix(x / 2) for x in C0 - vee(B)])
     S = _second_moments(_twice(X, -given["Oe"].m1 / OE_TWICE))
     C1 = _twice(X, given["Cr"].m1)
     odd, even = (C1 - np.swapaxes(C1, 0, 1)) / 2, (C1 + np.swapaxes(C1, 0, 1)) / 2
@@ -95,8 +108,9 @@ def _made(where: str, mass: float, given: Mapping[str, Taylor], nodes: Mapping[s
         name: (X.T @ phi.m0.T, X.T @ psi.m0.T, np.einsum("ikj,kl,jm->lmi", phi.m1, X, X))
         for name, (_, phi, psi) in nodes.items()
     }
-    grid = np.array(list(places.values()))
-    shift, turn = (np.stack([end[i].T for end in ends.values()]) for i in (0, 1))
+    drawn = [*nodes.values(), *others]
+    grid = np.array([origin.m0[:, 0] for origin, _, _ in drawn])
+    shift, turn = (np.stack([node[i].m0 @ X for node in drawn]) for i in (1, 2))
     rows = np.concatenate([shift, turn], axis=1).reshape(6 * len(grid), m)
     found = Reduction(rows / np.sqrt(np.diag(M)), omega, np.zeros(m), A**2 / mass / np.diag(M)[:, None])
     inertia = _symmetric(given["J"].m0[:, 0], _order(given["J"], B, X))
@@ -138,13 +152,8 @@ def _first(Gr: Array, m: int) -> Array:
     return np.array(found)
 
 
-def _vee(X: Array) -> Array:
-    rows = [X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0]]
-    return np.stack(rows, axis=-1)
-
-
 def _antisymmetric(v: Array) -> Array:
-    """Matrices X with _vee(X) = v."""
+    """Matrices X with vee(X) = v."""
     X = np.zeros((*v.shape[:-1], 3, 3))
     for i, (a, b) in enumerate(((1, 2), (2, 0), (0, 1))):
         X[..., a, b], X[..., b, a] = v[..., i] / 2, -v[..., i] / 2
@@ -176,6 +185,7 @@ def _symmetric(six: Array, order: tuple[tuple[int, int], ...]) -> Array:
     return I
 
 
+@explained
 def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float = 0.0) -> None:
     """The body as standard input data; its nodes count from 1 in the order of its interfaces. damping: of each mode, as
     a part of critical.
@@ -185,7 +195,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
     S1, S2 = s.B + np.swapaxes(s.B, -1, -2), s.D + (s.F + np.swapaxes(s.F, -1, -2)) / 2
     I1, I2 = (np.trace(x, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - x for x in (S1, S2))
     I2 = (I2 + np.swapaxes(I2, 0, 1)) / 2
-    C1 = _vee(np.swapaxes(s.D, 0, 1)) + _vee(s.F)
+    C1 = vee(np.swapaxes(s.D, 0, 1)) + vee(s.F)
     Gr = np.hstack([2 * (np.trace(B) * np.eye(3) - B.T) for B in s.B])
     Ge = np.hstack([C1[:, k] - C1[k] for k in range(m)])
     none = np.zeros((m, m, m))
@@ -213,7 +223,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
         ("mdCM", s.mass * s.com[:, None], s.A.T[:, :, None]),
         ("J", np.array([[s.inertia[a, b]] for a, b in J_ORDER]), six),
         ("Ct", s.A, s.E),
-        ("Cr", _vee(s.B), C1),
+        ("Cr", vee(s.B), C1),
         ("Me", M, none),
         ("Gr", Gr, np.zeros((3, m, 3 * m))),
         ("Ge", Ge, np.zeros((m, m, 3 * m))),

@@ -6,18 +6,22 @@ Displacements are quadratic in every tetrahedron: linear ones are far too stiff 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import ModelError, brief
 from bellcrank.extras import extra
+from bellcrank.misfits import explained
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
 from bellcrank.structures.section import Material
+from bellcrank.structures.skin import triangles
 
 
+@explained
 def solid(
     mesh: Any, material: Material, interfaces: Mapping[str, Callable[[Array], Array] | Any], modes: int = 8, **more: Any
 ) -> Moments:
@@ -36,9 +40,19 @@ def solid(
     K, M, nodes = _assembled(fem, made, material)
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
-    return flexible(
+    body = flexible(
         K, M, nodes, {name: _chosen(name, which, nodes) for name, which in interfaces.items()}, modes, **more
     )
+    return replace(body, cells=triangles(nodes, _surface(made)))
+
+
+def _surface(mesh: Any) -> Array:
+    """Triangles of its boundary, (k, 3) corners; seen from outside they turn left."""
+    facets = mesh.boundary_facets()
+    corners, inside = mesh.facets[:, facets], mesh.p[:, mesh.t[:, mesh.f2t[0, facets]]].mean(axis=1)
+    a, b, c = (mesh.p[:, x] for x in corners)
+    outwards = np.einsum("in,in->n", np.cross(b - a, c - a, axis=0), a - inside) > 0.0
+    return np.asarray(np.where(outwards, corners, corners[::-1]).T)
 
 
 def _mesh(fem: Any, given: Any) -> Any:

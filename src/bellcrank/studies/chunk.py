@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cuda.device import missing
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.extras import extra
 from bellcrank.record import Record
@@ -24,6 +25,7 @@ from bellcrank.studies.setup import NUMBERS, STARTS, Setup, noises
 from bellcrank.version import __version__
 
 SEAL = b"bellcrank seal"
+AUTO = "auto"  # target: the GPU of those workers that have one
 REFUSED = "refused"  # the stop of a run that could not begin
 KEPT = 4  # setups and what was compiled of them, in one worker
 
@@ -131,6 +133,8 @@ def ran(setup: Setup, sim: Simulator, runs: Array, values: Table, **more: Any) -
     given["inputs"] = _inputs(setup, runs, values)
     settings = {n: x for n, x in setup.settings.items() if n not in ("integrator", "method", "form") and x is not None}
     settings |= {n: float(values[n][0]) for n in NUMBERS if n in values}
+    if settings.get("target") == AUTO:
+        settings["target"] = "cpu" if missing() else "cuda"
     if not setup.summary:
         settings["keep"] = setup.keep or "final"
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
+from bellcrank.misfits import explained
 
 Array = np.ndarray[Any, Any]
 
@@ -59,6 +60,7 @@ class Levels:
         return f"[{', '.join(map(str, self.values))}]"
 
 
+@explained
 def uniform(low: float, high: float, unit: str = "") -> Range:
     """Anywhere between two numbers, for bc.study. unit: checked against that of what varies, where given."""
     low, high = _finite("uniform", low), _finite("uniform", high)
@@ -67,6 +69,7 @@ def uniform(low: float, high: float, unit: str = "") -> Range:
     return Range("uniform", low, high, unit)
 
 
+@explained
 def log_uniform(low: float, high: float, unit: str = "") -> Range:
     """Between two numbers above zero, all orders of magnitude alike."""
     low, high = _finite("log_uniform", low), _finite("log_uniform", high)
@@ -75,6 +78,7 @@ def log_uniform(low: float, high: float, unit: str = "") -> Range:
     return Range("log_uniform", low, high, unit)
 
 
+@explained
 def normal(mean: float, deviation: float, unit: str = "") -> Range:
     """Of the normal distribution."""
     mean, deviation = _finite("normal", mean), _finite("normal", deviation)

@@ -14,6 +14,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
+from bellcrank.misfits import explained, explained_class
 from bellcrank.record import Record
 from bellcrank.sim import Event
 from bellcrank.sim.arguments import listed, many, positive
@@ -33,6 +34,7 @@ MANY, FEW, PARTS = 16384, 64, 200  # runs of a chunk at most and at least; chunk
 ROWS = 256  # runs of a chunk at most where it has all their rows
 
 
+@explained_class("replay", "report", "sobol", "table")
 @dataclass(frozen=True, eq=False)
 class Study:
     """A study and its folder. study["max(elbow.tau)"] is a column over the runs; study.table() all of them."""
@@ -101,6 +103,7 @@ class Study:
         return f"study of {len(self)} runs in {self.folder}; {len(self.results)} results; ended early: {told}"
 
 
+@explained
 def study(
     plant: Any,
     over: Mapping[str, Any] | None = None,
@@ -148,7 +151,7 @@ def study(
     its rows as lists, so far apart as every says ("rows(t)", "rows(boom.q)", ...). cluster: an address, a client or a
     cluster of dask; nothing for processes here, as many as workers says. inputs: as in bc.simulate, or
     functions of (times, random generator) which are drawn for each run, from its "seed" where that varies. chunk: runs
-    of a file. The others as in bc.simulate.
+    of a file. target: "auto" for the GPU of those workers that have one. The others as in bc.simulate.
 
     A run that fails is a row: its column "stop" says why it ended ("end" for those that did not fail).
     """

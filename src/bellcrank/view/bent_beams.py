@@ -3,6 +3,8 @@
 bent      which elements of q beams depend on; "q" below are places in this list
 beams     of each its slices: body, point and axes there, corners, and what a unit of each q does: shift and turn in
           the body's axes, stress at the corners (none where the section is not known)
+skins     of bodies that are not made of beams: points, what a unit of each q does to each, and the lines or faces
+          between them
 nodes     bodies that stand on one that bends: where, and how they move with q. Who scales the bending moves all
           that hangs on them along
 parents   of the bodies; -1 is the ground
@@ -15,18 +17,22 @@ from typing import Any
 import numpy as np
 
 from bellcrank.model import Mechanism
-from bellcrank.model.outline import LOADS, Slice
+from bellcrank.model.outline import LOADS, Skin, Slice
 from bellcrank.model.parts import Array
 
 DIGITS = 7
+LINE = 0.004  # thickness of a line of a skin, of the body's size
 
 
 def bent_beams(m: Mechanism) -> dict[str, Any]:
-    used = sorted({m.columns[0].index(x) for o in m.outlines for s in o.slices for x in s.coordinates})
+    names = {x for o in m.outlines for s in o.slices for x in s.coordinates}
+    names |= {x for o in m.outlines if o.skin for x in o.skin.coordinates}
+    used = sorted(m.columns[0].index(x) for x in names)
     place = {name: used.index(i) for i, name in enumerate(m.columns[0]) if i in used}
     index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
-    beams = [{"name": o.name, "slices": [_slice(s, index, place) for s in o.slices]} for o in m.outlines]
-    return {"bent": used, "beams": beams, "nodes": _nodes(m, index, place), "parents": list(m.parent)}
+    beams = [{"name": o.name, "slices": [_slice(s, index, place) for s in o.slices]} for o in m.outlines if o.slices]
+    skins = [_skin(o.skin, index, place) for o in m.outlines if o.skin]
+    return {"bent": used, "beams": beams, "skins": skins, "nodes": _nodes(m, index, place), "parents": list(m.parent)}
 
 
 def _slice(s: Slice, index: dict[str, int], place: dict[str, int]) -> dict[str, Any]:
@@ -39,15 +45,23 @@ def _slice(s: Slice, index: dict[str, int], place: dict[str, int]) -> dict[str, 
     }  # fmt: skip
 
 
+def _skin(s: Skin, index: dict[str, int], place: dict[str, int]) -> dict[str, Any]:
+    size = float(np.linalg.norm(np.ptp(s.points, axis=0)))
+    return {
+        "body": index[s.body], "points": _short(s.points), "q": [place[x] for x in s.coordinates],
+        "shift": _short(s.shift), "cells": [list(c) for c in s.cells], "thick": _short(LINE * size),
+    }  # fmt: skip
+
+
 def _nodes(m: Mechanism, index: dict[str, int], place: dict[str, int]) -> list[dict[str, Any]]:
-    beams, joints = {body: o.slices[0] for o in m.outlines for body in o.bodies}, {j.name: j for j in m.joints}
+    bends, joints = {body: o.coordinates for o in m.outlines for body in o.bodies}, {j.name: j for j in m.joints}
     found = []
-    for node in (node for body in m.flexible for node in body.nodes if node.joint in beams):
+    for node in (node for body in m.flexible for node in body.nodes if node.joint in bends):
         j = joints[node.joint]
         R = np.asarray(j.rotation, dtype=float)  # a node's shifts are in the axes of its joint
         found.append({
             "body": index[j.child], "point": _short(j.point), "axes": _short(R),
-            "q": [place[x] for x in beams[node.joint].coordinates],
+            "q": [place[x] for x in bends[node.joint]],
             "shift": _short(np.array(node.shift) @ R.T), "turn": _short(np.array(node.turn) @ R.T),
         })  # fmt: skip
     return found

@@ -118,7 +118,8 @@ def typical_length(m: Mechanism) -> float:
 def thickness(m: Mechanism, unit: float) -> float:
     """Half that of a bar; beside beams, whose size is known, not much more than they have."""
     beams = [float(np.linalg.norm(corner)) for o in m.outlines for s in o.slices for corner in s.corners]
-    return min([SLENDER * unit, *([float(np.median(beams))] if beams else [])])
+    skins = [SLENDER / 3 * float(np.linalg.norm(np.ptp(o.skin.points, axis=0))) for o in m.outlines if o.skin]
+    return min([SLENDER * unit, *([float(np.median(beams))] if beams else []), *skins])
 
 
 def box(b: Body) -> tuple[Array, Array]:

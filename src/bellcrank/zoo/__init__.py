@@ -12,6 +12,7 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
+from bellcrank.zoo.large import four_bars, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
     andrews,
     bricard,
@@ -41,8 +42,11 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
         slider_fourbar,
         four_bar,
         n_four_bar,
+        four_bars,
         parallel_cranks,
         ring,
+        track,
+        scissor,
         rod_pendulum,
         andrews,
         bricard,
@@ -53,6 +57,7 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
         excavator_flexible,
         chain,
         tree,
+        tied_tree,
         random_tree,
     )
 }
@@ -68,6 +73,7 @@ __all__ = [
     "excavator_flexible",
     "excavator_linkage",
     "four_bar",
+    "four_bars",
     "load",
     "n_four_bar",
     "names",
@@ -79,11 +85,14 @@ __all__ = [
     "random_tree",
     "ring",
     "rod_pendulum",
+    "scissor",
     "slider_fourbar",
     "stanford",
     "start",
     "stewart",
+    "tied_tree",
     "torso",
+    "track",
     "tree",
 ]
 

@@ -26,7 +26,7 @@ MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
 MOST_BODIES = 100_000  # bodies; each takes about so long and so much
 MOST_LOOPED = 10_000  # where loops close, whose equations are not yet shared
-SECONDS, BYTES = 5e-4, 1e4
+SECONDS, BYTES = 3e-4, 6e3
 LENGTH, WIDTH, MASS = 0.4, 0.1, 2.0  # of the links of chain and tree: metres and kilograms
 
 

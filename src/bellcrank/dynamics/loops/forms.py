@@ -10,7 +10,7 @@ correction of the dependent ones by Newton's method (26).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bellcrank.dynamics import kinematics
@@ -21,7 +21,7 @@ from bellcrank.dynamics.loops.rows import equations
 from bellcrank.dynamics.state_space import solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, step
+from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, step, total
 from bellcrank.spatial.vector import ZERO
 
 Dynamics = Callable[..., Sequence[Scalar]]
@@ -55,9 +55,9 @@ def lagrange(
         gamma = -e.bias
         if not is_zero(alpha):
             gamma = gamma - 2.0 * alpha * e.rate - alpha * alpha * e.value
-        missing.append(gamma - _dot(e, free))
+        missing.append(gamma - inner(e.row, free))
     step("lambda")
-    lam = multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), missing)
+    lam = multipliers(rank, lambda i, j: inner(rows[i].row, moves[j]), missing)
     return _pushed(free, lam.values, moves), lam
 
 
@@ -124,14 +124,14 @@ def projected(
     def nearest(q: Vector, residual: Callable[[Equation], Scalar]) -> tuple[State, Scalar]:
         rows = rank.of(equations(tree, q, still))
         moves = _moves(tree, forward, rows, q)
-        lam = multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), [-residual(e) for e in rows])
+        lam = multipliers(rank, lambda i, j: inner(rows[i].row, moves[j]), [-residual(e) for e in rows])
         return _pushed(still, lam.values, moves), lam.sound
 
     for _ in range(rounds):
         step("Newton")
         q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
     step("C v")
-    change, sound = nearest(q, lambda e: _dot(e, v))
+    change, sound = nearest(q, lambda e: inner(e.row, v))
     return list(q), [a + b for a, b in zip(v, change, strict=True)], sound
 
 
@@ -139,14 +139,7 @@ def singularity(tree: Tree, forward: Dynamics, rank: Rank, q: Vector) -> Scalar:
     """How far a configuration is from singular, as `projected` has it."""
     rows = rank.of(equations(tree, q, [0.0] * tree.nv))
     moves = _moves(tree, forward, rows, q)
-    return multipliers(rank, lambda i, j: _dot(rows[i], moves[j]), [0.0] * len(rows)).sound
-
-
-def _dot(e: Equation, x: Vector) -> Scalar:
-    total: Scalar = 0.0
-    for k, y in e.row.items():
-        total = total + y * x[k]
-    return total
+    return multipliers(rank, lambda i, j: inner(rows[i].row, moves[j]), [0.0] * len(rows)).sound
 
 
 @dataclass(frozen=True)
@@ -198,12 +191,22 @@ def largest(values: Sequence[Scalar]) -> Scalar:
     return found
 
 
+@dataclass(frozen=True)
+class MassProduct:
+    """The mass matrix by what it does to a vector: with few freedoms that is less than all its elements are."""
+
+    times: Callable[[Vector], Sequence[Scalar]]
+
+
+Mass = Callable[[Tree, Vector], "Sequence[Vector] | MassProduct"]
+
+
 @dataclass(frozen=True, eq=False)
 class Reduced:
     """What a configuration allows: E by columns, and E^T M E."""
 
     E: dict[int, dict[int, Scalar]]
-    M: Sequence[Vector]
+    M: Sequence[Vector] | MassProduct
     small: list[dict[int, Scalar]]
     largest: Scalar  # of E
     sound: Scalar  # smallest pivot, see conditioned
@@ -211,7 +214,7 @@ class Reduced:
 
     def freedoms(self, force: Vector) -> State:
         """x with E^T M E x = E^T force."""
-        right = [_inner(column, force) for column in self.E.values()]
+        right = [inner(column, force) for column in self.E.values()]
         return solve(self.small, right, [str(k) for k in self.E]) if right else []
 
     def moved(self, x: Vector, start: Vector) -> State:
@@ -223,7 +226,7 @@ class Reduced:
         return out
 
 
-def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
+def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
     found = _solved(part, equations(tree, q, [0.0] * tree.nv), lambda e: {})
     free = part.independent(tree.nv)
     E: dict[int, dict[int, Scalar]] = {k: {k: 1.0} for k in free}
@@ -232,10 +235,10 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
             E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
-    products = {k: _times(M, column) for k, column in E.items()}
+    products = {k: _times(M, column, tree.nv) for k, column in E.items()}
     small: list[dict[int, Scalar]] = []
     for i, k in enumerate(free):
-        entries = {j: _inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
+        entries = {j: inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
         small.append({j: x for j, x in entries.items() if j == i or not is_zero(x)})
     return Reduced(
         E,
@@ -247,7 +250,7 @@ def reduced(tree: Tree, mass: Dynamics, part: Partition, q: Vector) -> Reduced:
     )
 
 
-def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
+def velocities(tree: Tree, mass: Mass, part: Partition, q: Vector, v: Vector) -> tuple[State, Reduced]:
     """The velocity that the loops allow (16) and that is nearest to v: what is taken away does no work on the rest.
 
     To keep the independent elements instead, and take the others from them, would put all rounding errors of E into
@@ -255,11 +258,11 @@ def velocities(tree: Tree, mass: Dynamics, part: Partition, q: Vector, v: Vector
     """
     found = reduced(tree, mass, part, q)
     step("E v")
-    momentum = [_row(row, v) for row in found.M]
+    momentum = list(found.M.times(v)) if isinstance(found.M, MassProduct) else [dot(row, v) for row in found.M]
     return found.moved(found.freedoms(momentum), [0.0] * tree.nv), found
 
 
-def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
+def minimal(tree: Tree, inverse: Dynamics, mass: Mass, part: Partition, q: Vector, v: Vector, tau: Vector) -> State:
     """Accelerations (19): as many equations as the mechanism has freedoms."""
     found = _solved(part, equations(tree, q, v), lambda e: {"gamma": -e.bias})
     g: State = [0.0] * tree.nv
@@ -272,25 +275,12 @@ def minimal(tree: Tree, inverse: Dynamics, mass: Dynamics, part: Partition, q: V
     return form.moved(form.freedoms(rest), g)
 
 
-def _row(row: Vector, x: Vector) -> Scalar:
-    total: Scalar = 0.0
-    for m, y in zip(row, x, strict=True):
-        total = total + m * y
-    return total
+def _times(M: Sequence[Vector] | MassProduct, column: dict[int, Scalar], nv: int) -> State:
+    if isinstance(M, MassProduct):
+        return list(M.times([column.get(k, 0.0) for k in range(nv)]))
+    return [total(row[k] * x for k, x in column.items()) for row in M]
 
 
-def _times(M: Sequence[Vector], column: dict[int, Scalar]) -> State:
-    out: State = []
-    for row in M:
-        total: Scalar = 0.0
-        for k, x in column.items():
-            total = total + row[k] * x
-        out.append(total)
-    return out
-
-
-def _inner(column: dict[int, Scalar], x: Vector) -> Scalar:
-    total: Scalar = 0.0
-    for k, e in column.items():
-        total = total + e * x[k]
-    return total
+def inner(row: Mapping[int, Scalar], x: Vector) -> Scalar:
+    """The product with a row that has few elements, each by its place."""
+    return total(e * x[k] for k, e in row.items())

@@ -17,7 +17,7 @@ from bellcrank.dynamics.loops.rows import equations
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, step, total
 from bellcrank.spatial.motion import Force
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
@@ -33,7 +33,7 @@ def loop_forces(tree: Tree, rank: Rank, lam: Vector, q: Vector) -> list[list[Sca
     for loop, pairs in _by_loop(tree, rank, lam, q):
         step("loop force", loop.name)
         if loop.joints:
-            out.append(_driven(tree, loop.joints[1], _sum(x for _, x in pairs), q))
+            out.append(_driven(tree, loop.joints[1], total(x for _, x in pairs), q))
             continue
         R = common_axes(tree, loop.a, loop.b, q)
         force, moment = ZERO, ZERO
@@ -105,10 +105,3 @@ def _driven(tree: Tree, joint: str, x: Scalar, q: Vector) -> list[Scalar]:
     f: Force = working[0] * x
     p: Vec = tree.frames[link.name][2]
     return [*(R_WF @ f.lin), *(R_WF @ (f.ang - p.cross(f.lin)))]
-
-
-def _sum(values: Iterator[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x in values:
-        total = total + x
-    return total

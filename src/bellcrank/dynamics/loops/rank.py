@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.state_space import Rows, factors, rows, solve, square
 from bellcrank.dynamics.sweep import Vector
-from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, sqrt, step, where
+from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
 
 LEAST_PIVOT = 1e-15  # of what is left of a row, against the largest of its group: what is less is rounding
 
@@ -100,7 +100,7 @@ def _by_groups(found: Rank, N: Rows, b: list[Scalar]) -> Multipliers:
     x: list[Scalar] = [0.0] * len(b)
     for block, rest, inverse in reversed(list(zip(blocks, later, inverses, strict=True))):
         step("lambda", str(block.places[0]))
-        right = [b[k] - _dot([A[k][j] for j in rest], [x[j] for j in rest]) for k in block.places]
+        right = [b[k] - dot([A[k][j] for j in rest], [x[j] for j in rest]) for k in block.places]
         for k, y in zip(block.places, inverse(right), strict=True):
             x[k] = y
     return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
@@ -132,8 +132,8 @@ def _eliminate(
         move = inverse(column)
         for i in later:
             if i <= j:
-                A[i][j] = A[j][i] = A[i][j] - _dot([A[k][i] for k in mine], move)
-        b[j] = b[j] - _dot(move, [b[k] for k in mine])
+                A[i][j] = A[j][i] = A[i][j] - dot([A[k][i] for k in mine], move)
+        b[j] = b[j] - dot(move, [b[k] for k in mine])
 
 
 def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, Scalar]:
@@ -142,12 +142,12 @@ def _inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, S
         one = 1.0 / A[0][0]
         return (lambda b: [b[0] * one]), fabs(A[0][0] / size)
     L, least = thin(A, size, rank)
-    inner = rows([[_dot(p, q) for q in L] for p in L])
+    inner = rows([[dot(p, q) for q in L] for p in L])
     names = [str(k) for k in range(rank)]
 
     def apply(b: Vector) -> list[Scalar]:
-        y = solve(inner, solve(inner, [_dot(column, b) for column in L], names), names)
-        return [_dot([column[i] for column in L], y) for i in range(len(b))]
+        y = solve(inner, solve(inner, [dot(column, b) for column in L], names), names)
+        return [dot([column[i] for column in L], y) for i in range(len(b))]
 
     return apply, least / size
 
@@ -183,10 +183,3 @@ def _largest(values: Vector) -> Scalar:
 
 def _scaled(x: Scalar, factor: float) -> Scalar:
     return x if factor == 1.0 else x * factor
-
-
-def _dot(a: Vector, b: Vector) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total

@@ -4,69 +4,29 @@
 
 A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
 the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
-A graph that is called is a static function, once; package.py puts several graphs into one file.
+A graph that is called is a static function, once; package.py puts several graphs into one file. Where alike parts are
+many (docs/size.md), they are loops over tables of constants: rolled.py, strip_text.py.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.c.rolled import RolledText
+from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, LOOPS, REALS, SPELL, TWINS, Routine, fresh
+from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Node
-from bellcrank.nodes.ops import COMPARISONS
+from bellcrank.graph import Graph, Node, Recursion
+from bellcrank.graph.strips import stripped
 from bellcrank.quoting import comment, identifier
-from bellcrank.version import __version__
 
-# Spelling of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
-SPELL = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "neg": "-{0}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "where": "{0} ? {1} : {2}",
-    "minimum": "({0} < {1} || isnan({0})) ? {0} : {1}",  # a NaN on either side stays one, which fmin would hide
-    "maximum": "({0} > {1} || isnan({0})) ? {0} : {1}",
-    "abs": "fabs{f}({0})",
-    "floor": "floor{f}({0})",
-    "atan2": "atan2{f}({0}, {1})",
-    **{name: f"{name}{{f}}({{0}})" for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
-}
-REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
-TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
+__all__ = ["SPELL", "Text", "source", "texts"]
 MOST_STATEMENTS = 2000  # of a function
-LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
-LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
-
-HEADER = """/* {title}
- *
-{table}
- *
- * {total} operations: {count}. Do not edit: make it anew.
- * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's. Its stack, libm's
- * aside, stays below {NAME}_STACK_BYTES even where a compiler optimises nothing. */
-#ifndef {NAME}_H
-#define {NAME}_H\n
-{sizes}
-#define {NAME}_OPERATIONS {total}
-#define {NAME}_STACK_BYTES {stack}\n
-#ifdef __cplusplus
-extern "C" void {name}({plain});
-#else
-void {name}({restrict});
-#endif\n
-#endif
-"""
 
 
 def source(
@@ -83,7 +43,7 @@ def source(
 
 def texts(
     graphs: Mapping[str, Graph], dtype: str, taken: Mapping[str, int] | None = None, static: bool = False
-) -> tuple[list[Text], ...]:
+) -> tuple[list[Routine], ...]:
     """The functions that these graphs call, each once and after its own; and those of the graphs, called as told.
 
     taken: other names of the file. static: whether the graphs, too, are for this file alone.
@@ -91,24 +51,25 @@ def texts(
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
     inner = {id(g): g for graph in graphs.values() for g in graph.calls}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
-    known = dict[int, Text]()
+    known = dict[int, Routine]()
     for key, g in inner.items():
-        known[key] = Text(g, dtype, words[key], known, names, static=static or key not in public)
+        known[key] = routine(g, dtype, words[key], known, names, static=static or key not in public)
     mine = [
-        known[id(g)] if words.get(id(g)) == name else Text(g, dtype, name, known, names, static)
+        known[id(g)] if words.get(id(g)) == name else routine(g, dtype, name, known, names, static)
         for name, g in graphs.items()
     ]
     return [text for key, text in known.items() if key not in public], mine
 
 
-def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
-    """The word if no one has it, or the word with its next number."""
-    name = word
-    while numbered or name in taken:
-        taken[word] = taken.get(word, 0) + 1
-        name, numbered = f"{word}_{taken[word]}", False
-    taken[name] = 0
-    return name
+def routine(
+    graph: Graph, dtype: str, name: str, known: Mapping[int, Routine], names: dict[str, int], static: bool = False
+) -> Routine:
+    """Loops where alike parts are many, as on a processor of this computer; else straight lines."""
+    if isinstance(graph, Recursion):
+        return RolledText(graph, dtype, name, known, names, static)
+    if (made := stripped(graph)) is not None:
+        return StripText(graph, made, dtype, name, known, names, static)
+    return Text(graph, dtype, name, known, names, static)
 
 
 def pieces(nodes: Sequence[Node], count: int) -> list[Sequence[Node]]:
@@ -121,36 +82,32 @@ def pieces(nodes: Sequence[Node], count: int) -> list[Sequence[Node]]:
     return [nodes[a:b] for a, b in pairwise(ends)]
 
 
-class Text:
-    """One graph as a function. known: those that it calls; outside: names that no variable may hide."""
+class Text(Routine):
+    """One graph as a function of straight lines."""
 
     def __init__(
         self,
         graph: Graph,
         dtype: str,
         name: str,
-        known: Mapping[int, Text],
+        known: Mapping[int, Routine],
         outside: Mapping[str, int],
         static: bool = False,
     ) -> None:
-        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, dtype, name, REALS[dtype]
-        self.known, self.kind = known, "static void" if static else "void"
-        self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
+        super().__init__(graph, dtype, name, known, outside, static)
         twins = {(n.op, n.args): n for n in graph.nodes if n.op in TWINS}
         pairs = ((n, twins.get((TWINS.get(n.op, ""), n.args))) for n in graph.nodes if n.op != "input")
         nodes = list({n.serial: n for pair in pairs for n in pair if n is not None}.values())
-        taken = {**outside, name: 0}
-        self.inputs = {key: fresh(identifier(key), taken) for key in graph.inputs}
-        words = ["out"] if len(graph.outputs) == 1 else map(identifier, graph.outputs)
-        self.outputs = {key: fresh(word, taken) for key, word in zip(graph.outputs, words, strict=True)}
-        self.arrays, self.workspace = [*self.inputs.values(), *self.outputs.values()], fresh("w", taken)
+        taken, self.workspace = self.taken, fresh("w", self.taken)
         self.cut(nodes, max(1, -(-len(nodes) // MOST_STATEMENTS)))
         self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
         self.calls = {n.serial: self.arrays_of(n, taken) for n in nodes if n.op == "call"}
-        self.names = {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
+        self.names |= {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
         for n in nodes:
             word = f"{n.op} {self.names[n.args[0].serial]}" if n.op in TWINS else n.label
             self.names[n.serial] = fresh(identifier(word)[:LONGEST_LABEL], taken, numbered=n.op not in TWINS)
+
+        self.loops = LOOPS if any(self.known[id(g)].loops == LOOPS for g in graph.calls) else Routine.loops
 
     def arrays_of(self, call: Node, taken: dict[str, int]) -> list[tuple[str, list[Any]]]:
         """For every array of the function that is called: its name here, and its elements, none where it is a result.
@@ -164,7 +121,7 @@ class Text:
             whole = next((x for x in self.graph.inputs if mine and mine == self.elements(x)), None)
             name = fresh(f"{word}_{identifier(key)}", taken) if whole is None else self.inputs[whole]
             found.append((name, mine or [0.0] if whole is None else []))
-        return found + [(fresh(f"{word}_{identifier(key)}", taken), []) for key in function.outputs]
+        return found + [(fresh(f"{word}_{identifier(key)}", taken), []) for key in function.shapes]
 
     def elements(self, name: str) -> list[Node]:
         """The nodes of one input."""
@@ -193,15 +150,6 @@ class Text:
                 main += [f"{name}({', '.join(arrays)});"]
         return "\n".join([*lines, *self.function(f"{self.kind} {self.name}", self.arrays, main)])
 
-    def function(self, head: str, arrays: Sequence[str], body: Sequence[str]) -> list[str]:
-        words = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", " ".join(body))))
-        idle = [f"(void){p};" for p in arrays if p not in words]
-        return [f"{head}({self.parameters(arrays)})", "{", *(f"    {line}" for line in (*idle, *body)), "}\n"]
-
-    def parameters(self, arrays: Sequence[str], restrict: str = "restrict ") -> str:
-        kinds = ("const " * (p in self.inputs.values()) + self.real for p in arrays)
-        return ", ".join(f"{kind} *{restrict}{p}" for kind, p in zip(kinds, arrays, strict=True)) or "void"
-
     def body(self, k: int) -> list[str]:
         """Statements of part k under their headings. A result is written by the part that computes it."""
         part, loads, names, last = self.parts[k], self.loads[k], self.names, len(self.parts) - 1
@@ -222,9 +170,7 @@ class Text:
             call, flat = n.args
             array, i = self.result(call, flat)
             return [f"const {self.real} {self.names[n.serial]} = {array}[{i}];"]
-        arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
-        kind = "int" if n.op in COMPARISONS else self.real
-        return [f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"]
+        return [self.statement(n)]
 
     def called(self, n: Node) -> list[str]:
         """What another graph computes: its arguments in arrays, and room for its results."""
@@ -237,8 +183,8 @@ class Text:
         ]
         nothing = f" = {{{self.value(0.0)}}}" if function.only else ""
         lines += [
-            f"{self.real} {name}[{max(1, out.size)}]{nothing};"
-            for (name, _), out in zip(rooms, function.outputs.values(), strict=True)
+            f"{self.real} {name}[{max(1, math.prod(shape))}]{nothing};"
+            for (name, _), shape in zip(rooms, function.shapes.values(), strict=True)
         ]
         call = f"{self.known[id(function)].name}({', '.join(name for name, _ in arrays)});"
         if function.only:
@@ -249,35 +195,12 @@ class Text:
     def result(self, call: Node, flat: int) -> tuple[str, int]:
         """Which element of which array here is that result."""
         function = call.args[0]
-        for (name, _), out in zip(
-            self.calls[call.serial][len(function.inputs) :], function.outputs.values(), strict=True
-        ):
-            if flat < out.size:
+        rooms = self.calls[call.serial][len(function.inputs) :]
+        for (name, _), shape in zip(rooms, function.shapes.values(), strict=True):
+            if flat < math.prod(shape):
                 return name, flat
-            flat -= out.size
+            flat -= math.prod(shape)
         raise IndexError(flat)
-
-    def value(self, x: Node | float, condition: bool = False) -> str:
-        """A name (a comparison among numbers is 0 or 1), or the shortest text that reads back as the same number."""
-        if isinstance(x, Node):
-            return f"({self.real})" * (x.op in COMPARISONS and not condition) + self.names[x.serial]
-        with np.errstate(over="ignore"):
-            text = str(np.dtype(self.dtype).type(x))
-        return {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}.get(text, text + self.suffix)
-
-    def header(self, columns: Mapping[str, Sequence[str]]) -> str:
-        NAME, count = self.name.upper().rstrip("_"), self.graph.count().by_kind
-        taken, table, sizes = dict[str, int](), list[str](), list[str]()
-        shapes = [*self.graph.inputs.items(), *((key, a.shape) for key, a in self.graph.outputs.items())]
-        for p, (key, shape) in zip(self.arrays, shapes, strict=True):
-            text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
-            table += textwrap.wrap(comment(text), 116, initial_indent=" *   ", subsequent_indent=" *" + 18 * " ")
-            sizes += [f"#define {NAME}_SIZE_{fresh(p.upper(), taken)} {int(np.prod(shape))}"]
-        return HEADER.format(
-            title=self.title, table="\n".join(table), NAME=NAME, name=self.name, sizes="\n".join(sizes),
-            count=", ".join(f"{n} {kind}" for kind, n in count.items() if n) or "none", total=sum(count.values()),
-            stack=self.stack, plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),
-        )  # fmt: skip
 
     @property
     def stack(self) -> int:
@@ -293,5 +216,5 @@ class Text:
         """Numbers that a statement puts on the stack."""
         if n.op != "call":
             return 1
-        given, results = (len(mine) for _, mine in self.calls[n.serial]), n.args[0].outputs.values()
-        return 1 + sum(given) + sum(max(1, int(array.size)) for array in results)
+        given, results = (len(mine) for _, mine in self.calls[n.serial]), n.args[0].shapes.values()
+        return int(1 + sum(given) + sum(max(1, math.prod(shape)) for shape in results))

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.emit.c.advance import advanced
-from bellcrank.emit.c.c99 import LONGEST_LABEL, LONGEST_NAME, REALS, Text, fresh, texts
+from bellcrank.emit.c.c99 import texts
 from bellcrank.emit.c.package_texts import (
     CMAKE,
     EXAMPLE,
@@ -23,6 +23,7 @@ from bellcrank.emit.c.package_texts import (
     README,
     STATUS,
 )
+from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, LOOPS, MEMORY, REALS, Routine, fresh
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
@@ -151,18 +152,19 @@ class Package:
             title=self.title, NAME=self.name.upper().rstrip("_"), about="\n".join(about), bounds="\n".join(bounds),
             plain="\n".join(plain), restrict="\n".join(restrict), structs="\n".join(parts),
             calls="\n".join(f"{text};" for text in self.prototypes.values()), loops=self.loops,
+            memory=self.memory,
         )  # fmt: skip
 
-    def about(self, text: Text) -> list[str]:
+    def about(self, text: Routine) -> list[str]:
         """The function and its arrays, for the comment."""
         lines = [f" * {text.name}"]
-        shapes = [*text.graph.inputs.items(), *((key, a.shape) for key, a in text.graph.outputs.items())]
+        shapes = [*text.graph.inputs.items(), *text.graph.shapes.items()]
         for p, (key, shape) in zip(text.arrays, shapes, strict=True):
             line = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(self.columns.get(key, ()))}".rstrip(": ")
             lines += textwrap.wrap(comment(line), 116, initial_indent=" *     ", subsequent_indent=" *" + 20 * " ")
         return lines
 
-    def bounds(self, text: Text) -> list[str]:
+    def bounds(self, text: Routine) -> list[str]:
         operations = sum(text.graph.count().by_kind.values())
         upper = text.name.upper()
         return [f"#define {upper}_OPERATIONS {operations}", f"#define {upper}_STACK_BYTES {text.stack}"]
@@ -237,12 +239,24 @@ class Package:
             functions="\n".join(rows),
             program=program,
             loops=self.loops,
+            memory=self.memory,
         )
 
     @property
     def loops(self) -> str:
-        watched = self.stepper is not None and self.stepper.watched
-        return "one loop of at most `most` ticks" if watched else "no loops"
+        own = LOOPS if self.rolled else Routine.loops
+        if self.stepper is None or not self.stepper.watched:
+            return own
+        return "one loop of at most `most` ticks" + (f", {own}" if self.rolled else "")
+
+    @property
+    def memory(self) -> str:
+        return MEMORY[LOOPS if self.rolled else Routine.loops]
+
+    @property
+    def rolled(self) -> bool:
+        """Whether alike parts are loops."""
+        return any(text.loops == LOOPS for text in (*self.called, *self.texts))
 
     @property
     def example(self) -> str:
@@ -251,7 +265,7 @@ class Package:
             given, first = ", ".join(f"&{x}" for x in self.handed), self.members(self.stepper.state)[1]
             return EXAMPLE.format(name=self.name, rooms="\n".join(rooms), given=given, first=first)
         text = self.texts[0]
-        shapes = [*text.graph.inputs.values(), *(a.shape for a in text.graph.outputs.values())]
+        shapes = [*text.graph.inputs.values(), *text.graph.shapes.values()]
         sizes = zip(text.arrays, map(math.prod, shapes), strict=True)
         rooms = [f"    {self.real} {array}[{max(1, size)}] = {{0}};" for array, size in sizes]
         call, result = f"{text.name}({', '.join(text.arrays)});", next(iter(text.outputs.values()))

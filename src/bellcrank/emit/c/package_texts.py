@@ -18,7 +18,7 @@ HEADER = """/* {title}. Do not edit: make it anew.
 {about}
  *
  * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, {loops}, no calls but libm's and memcpy. The
+ * Re-entrant and fit for real time: {memory}, no allocation, {loops}, no calls but libm's and memcpy. The
  * stack of a function of arrays, libm's aside, stays below its _STACK_BYTES even where a compiler optimises nothing. */
 #ifndef {NAME}_H
 #define {NAME}_H
@@ -69,8 +69,8 @@ README = """# {name}
     cc -std=c99 -O3 {flags} {name}.c main.c -lm -o example && ./example
     cmake -B build && cmake --build build
 
-The library is `{name}.h` and `{name}.c`; they need libm and nothing else. Everything is re-entrant: no allocation, no
-static data, {loops}. Sizes, operations and bounds of the stack are macros of the header.
+The library is `{name}.h` and `{name}.c`; they need libm and nothing else. Everything is re-entrant: no allocation,
+{memory}, {loops}. Sizes, operations and bounds of the stack are macros of the header.
 
 {functions}
 {program}

@@ -27,7 +27,8 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.graph.inline import moved
 from bellcrank.graph.layout import NEVER
-from bellcrank.nodes.node import Node, Tape
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.tape import Tape
 
 # Fields of a Program's state that are numbers here.
 FIXED = {

@@ -28,7 +28,7 @@ def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
     """The machine that a kernel is planned for: threads(p) as measured here, or a Machine with costs of one's own."""
     if isinstance(asked, Machine):
         return asked
-    if asked not in MACHINES:
+    if not isinstance(asked, str) or asked not in MACHINES:
         raise InputError(unknown("machine", str(asked), MACHINES))
     if processors is None:
         processors = len(allowed())

@@ -18,13 +18,10 @@ from math import prod
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.entry import definition
-from bellcrank.emit.cpu.llvm import library
-from bellcrank.emit.cpu.loop import sign
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.ticks import sign, ticking
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph.action import Action
-from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
 # What both modules are told, a word of eight bytes each.
@@ -38,13 +35,11 @@ NEWLINE = "\n"
 def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
     """The module of all runs, and the slots of the workspace that it wants."""
     w, program = Writer(lanes, dtype), action.program
-    asked = {"tick": opened(program.tick), **action.graphs} | ({"renew": program.renew} if program.renew else {})
-    made = routines(asked, lanes, trig_width, dtype)
+    made = ticking(program, lanes, trig_width, dtype, action.graphs)
     places = _Places(action, made.slots)
     parts = [
         f"; {comment(program.tick.name)}: {action.layout.size} numbers of a run, {lanes} lanes of {dtype}",
         sincos.definition(trig_width, dtype),
-        *library(w),
         made.text,
         _rows(action, w),
         _act(action, places, w),
@@ -80,9 +75,7 @@ class _Places:
 
 def _call(action: Action, name: str, **places: str) -> str:
     """A call of one of the graphs: where its arguments and results are."""
-    program = action.program
-    graph = {**action.graphs, "tick": program.tick, "renew": program.renew}[name]
-    assert graph is not None
+    graph = action.graphs[name]
     given = {"c": "%c", "p": "%p", "u": "%u.own"} | places
     results = [places[f"to_{key}"] for key in graph.outputs]
     arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *results))
@@ -127,14 +120,7 @@ def _kept(w: Writer, count: int, mark: str) -> str:
 
 
 def _act(action: Action, places: _Places, w: Writer) -> str:
-    program, size = action.program, action.layout.size
-    renew, turned, turned2 = "  br label %tick\n", "", ""
-    if program.renew:
-        renew = f"""{sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
-renew:
-{_call(action, "renew", s="%here", to_s="%there")}  br label %tick
-"""
-        turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
+    size = action.layout.size
     again = "  br label %done\n"
     if action.restarts:
         again = f"""{sign(w, "new", "%c", action.layout.place("new"))}  br i1 %new, label %again, label %done
@@ -150,20 +136,8 @@ again:
 begin:
   %p = getelementptr i8, ptr %c, i64 {size * w.align}
 {places.text(w, "s", "spare", "c2", "u", "row", "reward", "end")}{inputs}\
-{_call(action, "open", to_s="%s.own")}  br label %top
-top:
-  %k = phi i64 [0, %begin], [%k.next, %tick]
-  %here = phi ptr [%s.own, %begin], [%to, %tick]
-  %there = phi ptr [%spare.own, %begin], [%from, %tick]
-  %more = icmp ult i64 %k, %ticks
-  br i1 %more, label %go, label %close
-go:
-{renew}tick:
-  %from = phi ptr [%here, %go]{turned}
-  %to = phi ptr [%there, %go]{turned2}
-{_call(action, "tick", s="%from", to_s="%to")}  %k.next = add i64 %k, 1
-  br label %top
-close:
+{_call(action, "open", to_s="%s.own")}\
+  %here = call ptr @go(i64 %ticks, ptr %s.own, ptr %spare.own, ptr %p, ptr %u.own, ptr %ws)
 {_call(action, "close", s="%here", to_c="%c2.own", to_row="%row.own", to_reward="%reward.own", to_end="%end.own")}\
 {_kept(w, action.changing, "closed")}{_put("%y")}\
   %reward.x = load {w.type}, ptr %reward.own, align {w.align}

@@ -20,12 +20,14 @@ from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
+from bellcrank.misfits import explained_class
 from bellcrank.nodes.node import Node
 from bellcrank.stairs import above
 
 Array = np.ndarray[Any, Any]
 
 
+@explained_class("__init__", "derivative", "jvp", "vjp")
 class Kernel:
     """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
 
@@ -42,7 +44,7 @@ class Kernel:
             library.address("many")
         )
         self.function: Callable[..., Any] = self.convert
-        if signature.builtin and pycall.supported():
+        if signature.inputs and len(signature.outputs) == 1 and pycall.supported():  # then it has an entry (target.py)
             by = f"by {method}, {signature.dtype}" if method else signature.dtype
             teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
@@ -279,4 +281,7 @@ def symbolic(value: Any) -> bool:
         return True
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(map(symbolic, value.flat))
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and any(map(symbolic, value))
+    try:
+        return isinstance(value, Sequence) and not isinstance(value, str | bytes) and any(map(symbolic, value))
+    except RecursionError:  # a list that is in itself: no symbols, and no numbers either
+        return False

@@ -30,10 +30,13 @@ LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
-    from bellcrank.emit.cpu import rolled_module, strip_code  # which are made of what is here
+    calls = isinstance(graph, Recursion) or graph.calls
+    if calls or graph.size >= LARGE:
+        from bellcrank.emit.cpu import rolled_module  # which is made of what is here
+        from bellcrank.graph.strips import stripped
 
-    if isinstance(graph, Recursion) or graph.calls or strip_code.stripped(graph, LARGE) is not None:
-        return rolled_module.source(graph, width, dtype)
+        if calls or stripped(graph, LARGE) is not None:
+            return rolled_module.source(graph, width, dtype)
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW))
     state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
     first: list[Item] = []

@@ -1,4 +1,4 @@
-"""A loop around graphs in machine code: a state goes from tick to tick, and rows of it are written down on the way.
+"""A run in machine code: a state goes from tick to tick (ticks.py), and rows of it are written down on the way.
 
     i64 @run(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
              i64 capacity, ptr counts, ptr ws)
@@ -22,12 +22,11 @@ from dataclasses import replace
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.llvm import library
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import CHUNK, Routines, routines
+from bellcrank.emit.cpu.routine import CHUNK, Routines
+from bellcrank.emit.cpu.ticks import begin, call_of, gone, sign, ticking
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Program
-from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
@@ -57,33 +56,9 @@ def functions(
 ) -> Routines:
     """The loop and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
     w = Writer(lanes, dtype)
-    made = routines({**program.graphs, "tick": opened(program.tick), **(more or {})}, lanes, trig_width, dtype, chunk)
-    text = "\n".join([*library(w), made.text, _begin(program), _run(program, w), _sweep(program, w)])
-    return replace(made, text=text)
-
-
-def sign(w: Writer, name: str, state: str, place: int) -> str:
-    """%name.bits, one bit per lane where s[place] is positive, and %name, whether there is any."""
-    bits = f"i{w.lanes}"
-    return f"""  %{name}.at = getelementptr i8, ptr {state}, i64 {place * w.align}
-  %{name}.x = load {w.type}, ptr %{name}.at, align {w.align}
-  %{name}.set = fcmp ogt {w.type} %{name}.x, {w.immediate(0.0)}
-  %{name}.bits = bitcast {w.mask} %{name}.set to {bits}
-  %{name} = icmp ne {bits} %{name}.bits, 0
-"""
-
-
-def call_of(graph: Graph, name: str, state: str, *outputs: str) -> str:
-    given = {"s": state, "p": "%p", "u": "%u"}
-    arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *outputs))
-    return f"  call void @{name}({arguments})\n"
-
-
-def _begin(program: Program) -> str:
-    arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
-    return f"""define void @begin({arguments}) nounwind {{
-{call_of(program.start, "start", "%s", "%spare")}  ret void
-}}"""
+    graphs = {name: g for name, g in program.graphs.items() if name not in ("tick", "renew", "locate")}
+    made = ticking(program, lanes, trig_width, dtype, {**graphs, **(more or {})}, chunk)
+    return replace(made, text="\n".join([made.text, begin(program), _run(program, w), _sweep(program, w)]))
 
 
 def _sweep(program: Program, w: Writer) -> str:
@@ -149,18 +124,6 @@ def _run(program: Program, w: Writer) -> str:
     after = ("%top2", "%there", "%here") if program.observe else ("%advance", "%here", "%there")
     copy = Writer(w.lanes, w.dtype)  # one for all that is copied: its names are fresh
     gather = _gather(program, w, copy) if program.nu else "  br label %fed\n"
-    renew, turned, turned2 = "  br label %tick\n", "", ""
-    if program.renew:
-        renew = f"""{sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
-renew:
-{call_of(program.renew, "renew", "%here", "%there")}  br label %tick
-"""
-        turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
-    located, hit = "", "  br label %swap\n"
-    if program.locate:
-        hit = f"{sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %swap\n"
-        located = f"find:\n{call_of(program.locate, 'locate', '%to', '%from')}  br label %top\n"
-    found, found2, foundk = (f", [%{x}, %find]" if program.locate else "" for x in ("from", "to", "k.next"))
     back, back2 = ("[%there, %stored], ", "[%here, %stored], ") if program.observe else ("", "")
     return f"""define i64 @run(
   i64 %ticks, ptr noalias %s, ptr noalias %spare, ptr noalias %p, ptr noalias %u, ptr %inputs, i64 %inputs_lane,
@@ -169,9 +132,9 @@ renew:
 begin:
   br label %top
 top:
-  %k = phi i64 [0, %begin], [%k.next, %swap]{foundk}
-  %now = phi ptr [%s, %begin], [%to, %swap]{found}
-  %next = phi ptr [%spare, %begin], [%from, %swap]{found2}
+  %k = phi i64 [0, %begin], [%k.next, %fed]
+  %now = phi ptr [%s, %begin], [%to, %fed]
+  %next = phi ptr [%spare, %begin], [%from, %fed]
   %used = icmp uge i64 %k, %ticks
   br i1 %used, label %pause, label %top2
 top2:
@@ -231,11 +194,7 @@ advance:
 {sign(w, "live", "%here", program.live)}  br i1 %live, label %feed, label %stop
 feed:
 {gather}fed:
-{renew}tick:
-  %from = phi ptr [%here, %fed]{turned}
-  %to = phi ptr [%there, %fed]{turned2}
-{call_of(program.tick, "tick", "%from", "%to")}  %k.next = add i64 %k, 1
-{hit}{located}swap:
+{gone("1", "%here", "%there", "%to", "%from")}  %k.next = add i64 %k, 1
   br label %top
 pause:
   br label %return

@@ -1,4 +1,4 @@
-"""A loop that steps a state at a fixed rate: wait, read the newest input, tick, publish, write down. No allocation.
+"""Ticks (ticks.py) by the clock: wait, read the newest input, tick, publish, write down. No allocation.
 
     i64 @drive(ptr block)        returns when it is told to stop (STOPPED), or when the lane is not live (HALTED)
 
@@ -14,12 +14,9 @@ Times are in nanoseconds.
 from __future__ import annotations
 
 from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.llvm import library
-from bellcrank.emit.cpu.loop import call_of
-from bellcrank.emit.cpu.routine import routines
+from bellcrank.emit.cpu.ticks import begin, ticking
 from bellcrank.emit.cpu.words import EVENTS, Text
-from bellcrank.emit.cpu.writer import Writer
-from bellcrank.graph import Graph, Program
+from bellcrank.graph import Program
 from bellcrank.quoting import comment
 
 STOPPED, HALTED = 0, 1
@@ -27,16 +24,12 @@ STOPPED, HALTED = 0, 1
 
 def source(program: Program, trig_width: int) -> tuple[str, int]:
     """The module, and the slots of the workspace. One lane of float64."""
-    w = Writer(1, "float64")
-    asked = {"tick": program.tick, "start": program.start} | ({"renew": program.renew} if program.renew else {})
-    made = routines(asked, 1, trig_width, "float64")
-    begin = call_of(program.start, "start", "%s", "%spare")
+    made = ticking(program, 1, trig_width, "float64", {"start": program.start})
     parts = [
         f"; {comment(program.tick.name)} in real time",
         sincos.definition(trig_width, "float64"),
-        *library(w),
         made.text,
-        f"define void @begin(ptr %s, ptr %spare, ptr %p, ptr %u, ptr %ws) nounwind {{\n{begin}  ret void\n}}",
+        begin(program),
         CLOCK,
         NOTE,
         COPY,
@@ -154,22 +147,11 @@ def _drive(program: Program) -> str:
 
     t.label("step")
     ticks, u = t.word("ticks"), t.pointer("u")
-    t.do("br label %look")
-    t.label("look")
-    t.do("%k = phi i64 [0, %step], [%k.next, %tick]")
-    if program.renew:
-        fresh = t.let(f"load double, ptr {_fresh(t, program)}, align 8")
-        t.branch(t.let(f"fcmp ogt double {fresh}, 0.0"), "renew", "tick")
-        t.label("renew")
-        _move(t, program.renew, "renew")
-    t.do("br label %tick")
-    t.label("tick")
-    _move(t, program.tick, "tick")
-    t.do("%k.next = add i64 %k, 1")
-    t.branch(t.let(f"icmp ult i64 %k.next, {ticks}"), "look", "ticked")
-
-    t.label("ticked")
-    state = t.pointer("state")
+    before, free, p, ws = (t.pointer(x) for x in ("state", "spare", "p", "ws"))
+    state = t.let(f"call ptr @go(i64 {ticks}, ptr {before}, ptr {free}, ptr {p}, ptr {u}, ptr {ws})")
+    other = t.let(f"select i1 {t.let(f'icmp eq ptr {state}, {before}')}, ptr {free}, ptr {before}")
+    t.do(f"store ptr {state}, ptr {t.place('state')}, align 8")
+    t.do(f"store ptr {other}, ptr {t.place('spare')}, align 8")
     window = t.pointer("window")
     seq = t.let(f"load atomic i64, ptr {window} monotonic, align 8")
     t.do(f"store atomic i64 {t.let(f'add i64 {seq}, 1')}, ptr {window} release, align 8")
@@ -237,16 +219,6 @@ def _drive(program: Program) -> str:
     t.label("halted")
     t.do(f"ret i64 {HALTED}")
     return "define i64 @drive(ptr %block) nounwind {\n" + "\n".join(t.lines) + "\n}"
-
-
-def _move(t: Text, graph: Graph, name: str) -> None:
-    """From the state to the next, which then changes places with it."""
-    given = {"s": t.pointer("state"), "p": t.pointer("p"), "u": t.pointer("u")}
-    there = t.pointer("spare")
-    arguments = [t.pointer("ws"), *(given[key] for key in graph.inputs), there]
-    t.do(f"call void @{name}({', '.join(f'ptr {a}' for a in arguments)})")
-    t.do(f"store ptr {there}, ptr {t.place('state')}, align 8")
-    t.do(f"store ptr {given['s']}, ptr {t.place('spare')}, align 8")
 
 
 def _read_mailbox(t: Text, program: Program) -> None:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from bellcrank.emit.cpu.plan import chunks, items
 from bellcrank.emit.cpu.rolled import Rolled
 from bellcrank.emit.cpu.speller import Speller
-from bellcrank.emit.cpu.strip_code import StripCode, stripped
+from bellcrank.emit.cpu.strip_code import StripCode
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.strips import stripped
 from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in

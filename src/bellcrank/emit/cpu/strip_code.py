@@ -17,20 +17,8 @@ from bellcrank.emit.cpu.speller import SPELL, Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.strips import At, Call, Fold, Loop, Strips, Turn, strips
+from bellcrank.graph.strips import At, Call, Fold, Loop, Strips, Turn
 from bellcrank.quoting import symbol
-
-FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
-LONG = 64  # elements of a loop that is worth while
-SHARE = 0.8  # of the operations that must be in such loops
-
-
-def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
-    """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < (fewest or FEWEST):
-        return None
-    found = strips(graph)
-    return found if found.share(LONG) >= SHARE else None
 
 
 class StripCode:

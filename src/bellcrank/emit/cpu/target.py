@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.choice import cheapest
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.library import Library, code_size, compiled
@@ -17,6 +16,7 @@ from bellcrank.graph import Graph
 THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
 SEGMENT = 128  # bodies: to join two segments costs as much as some ten
 ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
+EVEN = 1.05  # predicted times that are as good as equal
 
 
 @dataclass(frozen=True)
@@ -70,3 +70,20 @@ def rows_per_thread(graph: Graph, dtype: str) -> int:
     from bellcrank.emit.cpu.costs import costs
 
     return max(16, round(THREADS_WORTH / costs(dtype).predicted(graph)))
+
+
+def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tuple[By, Graph]:
+    """Of graphs that compute the same the one that will be fastest on this computer: by predicted time; of those
+    within the model's own noise, the one with the fewest operations.
+
+    What has no less of anything than another is out before it is asked what things cost here.
+    """
+    from bellcrank.emit.cpu.costs import costs, parts  # what comes from the cache needs no choice
+
+    has = [parts(g) for _, g in graphs]
+    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
+    if len(graphs) == 1:
+        return graphs[0]
+    times = [costs(dtype).predicted(g) for _, g in graphs]
+    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
+    return min(even, key=lambda pair: pair[1].count().arithmetic)

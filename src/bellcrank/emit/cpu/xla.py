@@ -4,7 +4,7 @@
 
 The structs are those of xla/ffi/api/c_api.h, a C interface that only grows at its ends. Asked for its version, the
 handler says the one that the caller has, for what it reads is in all of them. Arguments and results are dense buffers
-with the same leading axes; the kernel's own @many does the work.
+with the same leading axes; the kernel's own @many does the work. On a GPU it is launched (emit/cuda/xla.py).
 """
 
 from __future__ import annotations
@@ -14,47 +14,45 @@ from collections.abc import Sequence
 from math import prod
 
 from bellcrank.emit.cpu.library import Library, compiled
-from bellcrank.emit.target import Signature
+from bellcrank.emit.target import Shape, Signature
 
 EXECUTE, METADATA = 3, 1  # XLA_FFI_ExecutionStage, XLA_FFI_Extension_Type
 # Offsets in bytes, of 64-bit computers.
-FRAME = {"extension": 8, "api": 16, "stage": 32, "args": 72, "rets": 112}
+FRAME = {"extension": 8, "api": 16, "context": 24, "stage": 32, "args": 72, "rets": 112}
 BUFFER = {"data": 24, "rank": 32, "dims": 40}
 EXTENSION = {"type": 8, "metadata": 24}
 VERSION = {"api": 32, "metadata": 24}  # of XLA_FFI_Api and of XLA_FFI_Metadata: major, and minor behind it
 
 
-def source(inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], size: int) -> str:
-    """The module: @handler, and @many, where the address of the kernel's own belongs."""
-    arrays = [("args", k, shape) for k, shape in enumerate(inputs)]
-    arrays += [("rets", k, shape) for k, shape in enumerate(outputs)]
+def handler(inputs: Sequence[Shape], outputs: Sequence[Shape], work: str) -> str:
+    """@handler. work: what is done with %n states, whose numbers lie at %args0.data, ..., %rets0.data, ...; with %api
+    and %context of the caller; its last line returns.
+    """
     loads = "".join(
         f"""  %{which}{k}.at = getelementptr ptr, ptr %{which}, i64 {k}
   %{which}{k} = load ptr, ptr %{which}{k}.at
-{_load(f"{which}{k}.data", "ptr", f"%{which}{k}", BUFFER["data"])}"""
-        for which, k, _ in arrays
+{load(f"{which}{k}.data", "ptr", f"%{which}{k}", BUFFER["data"])}"""
+        for which, k, _ in buffers(inputs, outputs)
     )
-    given = ", ".join(f"ptr %{which}{k}.data, i64 {size * prod(shape)}" for which, k, shape in arrays)
-    return f"""@many = global ptr null
-define ptr @handler(ptr %frame) nounwind {{
+    return f"""define ptr @handler(ptr %frame) nounwind {{
 begin:
-{_load("extension", "ptr", "%frame", FRAME["extension"])}  %plain = icmp eq ptr %extension, null
+{load("api", "ptr", "%frame", FRAME["api"])}{load("context", "ptr", "%frame", FRAME["context"])}\
+{load("extension", "ptr", "%frame", FRAME["extension"])}  %plain = icmp eq ptr %extension, null
   br i1 %plain, label %call, label %ask
 ask:
-{_load("type", "i32", "%extension", EXTENSION["type"])}  %is.metadata = icmp eq i32 %type, {METADATA}
+{load("type", "i32", "%extension", EXTENSION["type"])}  %is.metadata = icmp eq i32 %type, {METADATA}
   br i1 %is.metadata, label %tell, label %call
 tell:
-{_load("metadata", "ptr", "%extension", EXTENSION["metadata"])}{_load("api", "ptr", "%frame", FRAME["api"])}\
-{_load("version", "i64", "%api", VERSION["api"])}\
+{load("metadata", "ptr", "%extension", EXTENSION["metadata"])}{load("version", "i64", "%api", VERSION["api"])}\
   %version.to = getelementptr i8, ptr %metadata, i64 {VERSION["metadata"]}
   store i64 %version, ptr %version.to, align 4
   ret ptr null
 call:
-{_load("stage", "i32", "%frame", FRAME["stage"])}  %execute = icmp eq i32 %stage, {EXECUTE}
+{load("stage", "i32", "%frame", FRAME["stage"])}  %execute = icmp eq i32 %stage, {EXECUTE}
   br i1 %execute, label %read, label %nothing
 read:
-{_load("args", "ptr", "%frame", FRAME["args"])}{_load("rets", "ptr", "%frame", FRAME["rets"])}{loads}\
-{_load("rank", "i64", "%rets0", BUFFER["rank"])}{_load("dims", "ptr", "%rets0", BUFFER["dims"])}\
+{load("args", "ptr", "%frame", FRAME["args"])}{load("rets", "ptr", "%frame", FRAME["rets"])}{loads}\
+{load("rank", "i64", "%rets0", BUFFER["rank"])}{load("dims", "ptr", "%rets0", BUFFER["dims"])}\
   %leading = sub i64 %rank, {len(outputs[0])}
   br label %count
 count:
@@ -72,15 +70,31 @@ run:
   %some = icmp ne i64 %n, 0
   br i1 %some, label %go, label %nothing
 go:
-  %f = load ptr, ptr @many
-  %odd = call i64 %f(i64 %n, {given}) ; what is not finite goes through as it is
-  ret ptr null
-nothing:
+{work}nothing:
   ret ptr null
 }}"""
 
 
-def _load(name: str, kind: str, base: str, offset: int) -> str:
+def buffers(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> list[tuple[str, int, Shape]]:
+    """Which and how many-eth each is, and the shape of one state of it."""
+    return [
+        *(("args", k, shape) for k, shape in enumerate(inputs)),
+        *(("rets", k, shape) for k, shape in enumerate(outputs)),
+    ]
+
+
+def source(inputs: Sequence[Shape], outputs: Sequence[Shape], size: int) -> str:
+    """The module: @handler, and @many, where the address of the kernel's own belongs."""
+    arrays = buffers(inputs, outputs)
+    given = ", ".join(f"ptr %{which}{k}.data, i64 {size * prod(shape)}" for which, k, shape in arrays)
+    work = f"""  %f = load ptr, ptr @many
+  %odd = call i64 %f(i64 %n, {given}) ; what is not finite goes through as it is
+  ret ptr null
+"""
+    return f"@many = global ptr null\n{handler(inputs, outputs, work)}"
+
+
+def load(name: str, kind: str, base: str, offset: int) -> str:
     return f"""  %{name}.in = getelementptr i8, ptr {base}, i64 {offset}
   %{name} = load {kind}, ptr %{name}.in, align 4
 """

@@ -123,14 +123,22 @@ def _efficiency(warps: float) -> float:
 BEST_EFFICIENCY = _efficiency(WARPS)  # that any plan can have
 
 
-def best(units: Units, words: int, distance: int = DISTANCE) -> TeamPlan:
-    """The plan with the least predicted time, of one thread and of teams."""
+def best(units: Units, words: int, distance: int = DISTANCE, below: float = math.inf) -> TeamPlan:
+    """The plan with the least predicted time, of one thread and of teams. Who needs one that costs less than `below`
+    gets any other if there is none; it is found sooner.
+    """
     sequence = order(units)
-    one = team_plan(alone(sequence, distance), words, STATES[1])
-    if one.cost < TEAMS_WORTH * one.team.work or units.graph.calls:
-        return one  # a team does more than one thread; it must have something to gain
-    found = [team_plan(team, words, STATES[k]) for k in STATES if k > 1 for team in teams(units, sequence, k, distance)]
-    return min([one, *(p for p in found if p.fits)], key=lambda p: p.cost)
+    found = team_plan(alone(sequence, distance), words, STATES[1])
+    if found.cost < TEAMS_WORTH * found.team.work or units.graph.calls:
+        return found  # a team does more than one thread; it must have something to gain
+    for members in list(STATES)[1:]:
+        bound = BEST_EFFICIENCY * min(below, found.cost)
+        made = [team for team in teams(units, sequence, members, distance) if team.work < bound]
+        if not made:
+            break  # larger ones do yet more
+        plans = [team_plan(team, words, STATES[members]) for team in made]
+        found = min([found, *(plan for plan in plans if plan.fits)], key=lambda plan: plan.cost)
+    return found
 
 
 def team_plan(team: Team, words: int, states: int) -> TeamPlan:

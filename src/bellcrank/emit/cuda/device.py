@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import tempfile
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,14 @@ def _loaded(code: bytes, name: str) -> Any:
         os.unlink(path)
 
 
+@cache
+def driver_launch() -> Any:
+    """The driver's own cuLaunchKernel."""
+    found = ctypes.CDLL("libcuda.so.1").cuLaunchKernel
+    found.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3]
+    return found
+
+
 class Function:
     """A kernel of a PTX text, on the GPU."""
 
@@ -111,6 +120,18 @@ class Function:
                     'large mechanisms are planned for an H100 or H200. Compute them with target="cpu".'
                 ) from error
         self.threads, self.shared, self.states = threads, shared, states or threads
+
+    @cached_property
+    def address(self) -> int:
+        """The driver's own handle of it."""
+        return int(self.kernel.kernel.ptr)
+
+    def start(self, stream: int, rows: int, given: Any) -> None:
+        """In somebody's stream. given: addresses of the arguments."""
+        grid = (-(-rows // self.states), 1, 1, self.threads, 1, 1)
+        code = driver_launch()(self.address, *grid, self.shared, stream, given, None)
+        if code:
+            raise DeviceError(f"the GPU's driver refused to launch a kernel (CUDA error {code}).")
 
     def __call__(self, rows: int, *arguments: Any) -> None:
         self.kernel((-(-rows // self.states),), (self.threads,), arguments, shared_mem=self.shared)

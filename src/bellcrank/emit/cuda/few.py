@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.graph import Graph
@@ -34,15 +35,19 @@ def predicted(graph: Graph) -> int:
 
 def live(sequence: Sequence[Unit]) -> list[int]:
     """How many values are alive behind each unit. An input is alive from its first use to its last."""
-    last = {n.serial: i for i, unit in enumerate(sequence) for n in unit.uses}
-    alive: set[int] = set()
-    counts = []
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
     for i, unit in enumerate(sequence):
-        alive.update(n.serial for n in unit.uses)
-        alive -= {n.serial for n in unit.uses if last[n.serial] == i}
-        alive.update(n.serial for n in unit.defines if n.serial in last)
-        counts.append(len(alive))
-    return counts
+        for n in unit.uses:
+            first.setdefault(n.serial, i)
+            last[n.serial] = i
+        for n in unit.defines:
+            first[n.serial] = i
+    change = [0] * (len(sequence) + 1)
+    for serial, end in last.items():
+        change[first[serial]] += 1
+        change[end] -= 1
+    return list(accumulate(change[:-1]))
 
 
 def opened(units: Units) -> list[Unit]:

@@ -6,6 +6,7 @@ of an (n, rows) array) it is fastest, and then the result lies so, too.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -98,6 +99,22 @@ class CudaKernel(Kernel):
 
     # -- arrays of the GPU
 
+    def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
+        """In somebody's stream. places: the addresses of dense arrays of so many rows, inputs first, then results."""
+        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
+        numbers = [rows, *(x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1))]
+        held = (ctypes.c_uint64 * len(numbers))(*numbers)
+        first = ctypes.addressof(held)
+        given = (ctypes.c_void_p * len(numbers))(*range(first, first + 8 * len(numbers), 8))
+        for function in self.in_rows:
+            function.start(stream, rows, given)
+
+    def _launch(self, rows: int, given: Sequence[Any]) -> None:
+        """given: inputs and results as (rows, size)."""
+        tiled = _adjacent([a for k, a in enumerate(given) if k in self._tiles and a.shape[1] > 1], 1)
+        for function in self.tiled if tiled else self.strided:
+            function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
+
     def _on_device(self, arrays: Mapping[str, Any], batch: Shape, out: Any = None) -> list[Any]:
         rows = math.prod(batch)
         out = adopted(out, f"{self.signature.name}: out") if out is not None and on_gpu(out) else out
@@ -109,14 +126,17 @@ class CudaKernel(Kernel):
         flat = [self._flat(a, self.signature.inputs[name], batch, rows) for name, a in arrays.items()]
         columns = _adjacent([a for a in flat if a.shape[0] > 1 and a.shape[1] > 1], 0)
         results, views = self._room(batch, rows, out, columns, flat)
-        given = [*flat, *views]
-        tiled = _adjacent([a for k, a in enumerate(given) if k in self._tiles and a.shape[1] > 1], 1)
-        for function in self.tiled if tiled else self.strided:
-            function(rows, np.int64(rows), *(x for a in given for x in (a, *map(np.uint32, _strides(a)))))
+        self._launch(rows, [*flat, *views])
         if out is not None and results[0] is not out:
             out[...] = results[0]
             return [out]
         return results
+
+    @cached_property
+    def in_rows(self) -> list[Function]:
+        """The functions for arrays that all lie row behind row."""
+        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
+        return self.tiled if any(math.prod(shapes[k]) > 1 for k in self._tiles) else self.strided
 
     @property
     def _tiles(self) -> Sequence[int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.access import Strided, Tiled
@@ -27,6 +28,7 @@ from bellcrank.graph import Graph, Node
 from bellcrank.quoting import symbol
 
 By = TypeVar("By")
+_plans: WeakKeyDictionary[Graph, dict[tuple[int, int], TeamPlan]] = WeakKeyDictionary()
 TILE = 40 * 1024  # bytes of a tile; a larger array is left where it is
 HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -58,8 +60,11 @@ class Straight:
     @cached_property
     def plan(self) -> TeamPlan:
         members = self.members or (1 if self.blocks else 0)
-        if not members:
-            return best(self.units, self.words, self.distance)
+        if not members:  # the same while methods are compared and for every layout of arrays
+            known, key = _plans.setdefault(self.graph, {}), (self.words, self.distance)
+            if key not in known:
+                known[key] = best(self.units, self.words, self.distance)
+            return known[key]
         sequence = order(self.units)
         made = [alone(sequence, self.distance)]
         if members > 1:
@@ -80,6 +85,10 @@ class Straight:
     def cost(self) -> float:
         """Predicted, in units that compare methods with each other."""
         return self.plan.cost
+
+    def within(self, bound: float) -> bool:
+        """Whether the cost is below a bound; found out without looking for the very best plan."""
+        return best(self.units, self.words, self.distance, bound).cost < bound
 
     @property
     def per_second(self) -> float:
@@ -224,8 +233,8 @@ done:
 def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str) -> tuple[By, Graph]:
     """The graph with the least predicted cost; those that cannot be it are not looked at closely."""
     made = sorted(((Straight(g, dtype), by) for by, g in graphs), key=lambda pair: pair[0].least)
-    best, found = made[0]
+    least, found = made[0]
     for s, by in made[1:]:
-        if s.least < best.cost and s.cost < best.cost:
-            best, found = s, by
-    return found, best.graph
+        if s.least < least.cost and s.within(least.cost):
+            least, found = s, by
+    return found, least.graph

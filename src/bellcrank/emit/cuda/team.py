@@ -117,7 +117,7 @@ def _homes(units: Units, members: int) -> Iterator[Mapping[int, int]]:
     """For every node its member: branches of the mechanism to members, in several ways."""
     todo = fine(units.graph, {})
     weights = [task.work(_Weights()) for task in todo]
-    for where in by_branch(todo, weights, members):
+    for where in dict.fromkeys(tuple(where) for where in by_branch(todo, weights, members)):
         yield {n.serial: p for task, p in zip(todo, where, strict=True) for n in task.nodes}
 
 

@@ -16,7 +16,7 @@ from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
 from bellcrank.excavators.linkage.tracks import sunk
-from bellcrank.excavators.pilots import Experiment, Sticks, Tour
+from bellcrank.excavators.pilots import Experiment, More, Sticks, Tour
 from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
 from bellcrank.model.mechanism import Mechanism
@@ -108,9 +108,9 @@ def machine(
     joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
 
-    def by_sticks(program: Pilot) -> Pilot:
+    def by_sticks(program: Tour | Experiment) -> Pilot:
         """The control's own cycle, which digs in one place for ever, stays off."""
-        return lambda shot: [*program(shot), 0.0]
+        return More(program, (0.0,))
 
     tip_at = made.mechanism.frame("tip").point
 

@@ -4,6 +4,8 @@
 
 import { Ground } from "./ground.js";
 import { load } from "./MACHINE.js";
+import { pilot } from "./pilots.js";
+import { Memory } from "./record.js";
 
 const WAKE = 4, PICTURE = 16, REPORT = 500; // ms
 const STALL = 600; // ms without a word from the page, after which its hands are no more
@@ -17,14 +19,15 @@ const KEPT = 512; // costs of steps for the report
 const early = []; // what the page says before there is a machine
 onmessage = (event) => early.push(event);
 const found = await fetch(new URL("welcome.json", import.meta.url));
-const { welcome, settings, start, outputs, nq, lengths } = await found.json();
+const { welcome, settings, start, outputs, nq, lengths, pilots, site } = await found.json();
 const machine = await load();
 const [bodies, ny, nu, nout] = welcome.sizes;
 const now = { ...settings, running: true, slow: 1 };
-const ground = welcome.tool && welcome.trace ? new Ground(welcome.tool, welcome.ground ?? 0) : null;
+const ground = site ? new Ground(site.contact, site.soils[settings.soil]) : null, memory = new Memory();
 const digs = ground && welcome.scene.bodies.indexOf(welcome.trace[0]);
 let levers = [...welcome.first], hand = null, told = -1e9, driver = 1;
 let origin = performance.now(), done = 0, steps = 0, skipped = 0, overruns = 0, serial = 0, number = 0, epoch = 0, shown = 0, reported = 0;
+let flies = null; // the program at the levers
 let costs = [], lates = [], status = 0, meter = { at: origin, steps: 0 };
 
 const say = (message) => postMessage(JSON.stringify(message));
@@ -39,6 +42,8 @@ function placed() {
   machine.start();
   steps = 0; status = 0; epoch++;
   ground?.heal();
+  memory.clear();
+  look();
   aligned();
 }
 
@@ -46,6 +51,12 @@ function placed() {
 function aligned() { origin = performance.now(); done = 0; meter = { at: origin, steps: 0 }; }
 
 function moved(values) { levers = clipped(values); machine.u.set(levers); machine.stale = true; }
+
+function letGo() {
+  if (!hand) return;
+  hand = null;
+  if (!flies) moved(neutral(levers));
+}
 
 function advance(t) {
   if (!now.running || status) return;
@@ -60,10 +71,10 @@ function advance(t) {
   done += due; steps += due; meter.steps += due;
 }
 
-function picture(held) {
+function picture(holds) {
   const data = new ArrayBuffer(HEADER + 4 * (12 * bodies + ny + nu + nout)), head = new DataView(data), values = new Float32Array(data, HEADER);
   head.setUint8(0, 1);
-  head.setUint8(1, (now.running ? RUNNING : 0) | (held ? 0 : NEUTRAL) | (driver ? DRIVEN : 0));
+  head.setUint8(1, (now.running ? RUNNING : 0) | (holds ? 0 : NEUTRAL) | (driver ? DRIVEN : 0));
   head.setUint16(2, epoch % 65536, true);
   head.setUint32(4, number >>> 0, true);
   head.setBigUint64(8, BigInt(steps), true);
@@ -71,23 +82,44 @@ function picture(held) {
   head.setFloat32(24, now.slow, true);
   head.setUint32(28, ++serial >>> 0, true);
   const y = machine.now.subarray(1, 1 + ny), at = 12 * bodies;
-  const q = y.subarray(0, nq), p = lengths.map((k) => machine.p[k]);
-  values.set(machine.call("poses", ...(p.length ? [q, p] : [q])).poses);
-  if (ground) dig(values.subarray(12 * digs, 12 * digs + 12));
+  values.set(look());
   values.set(y, at);
   values.set(machine.u.subarray(0, nu), at + ny);
   const seen = nout ? machine.observe() : [];
   outputs.forEach((k, i) => { values[at + ny + nu + i] = seen[k]; });
+  memory.add(machine.t, values.slice());
   postMessage(data, [data]);
 }
 
-// X: the rows of the 3x4 matrix of the body that digs.
-function dig(X) {
-  const turned = (v) => [0, 4, 8].map((k) => X[k] * v[0] + X[k + 1] * v[1] + X[k + 2] * v[2]), at = [X[3], X[7], X[11]];
-  const tip = turned(welcome.trace[1]).map((x, k) => x + at[k]), { tool } = welcome;
-  ground.work(machine.t, tip, turned(tool.across), turned(tool.mouth)[2], at.map((x, k) => x + 0.7 * (tip[k] - x)));
+// Lets the teeth work on the ground, and the machine feel it; gives the poses of all bodies.
+function look() {
+  const q = machine.now.subarray(1, 1 + nq), p = lengths.map((k) => machine.p[k]), { poses } = machine.call("poses", ...(p.length ? [q, p] : [q]));
+  if (!ground) return poses;
+  const X = poses.subarray(12 * digs, 12 * digs + 12);
+  if (X.every(Number.isFinite)) for (const [name, x] of Object.entries(ground.look(machine.t, X))) machine.set(name, x);
   const news = ground.news();
   if (news) postMessage(news, [news]);
+  return poses;
+}
+
+function fly(name) {
+  flies = pilots[name] ? pilot(pilots[name]) : null;
+  now.pilot = flies ? name : "";
+  told_settings();
+}
+
+// A job's score is whole, and told when it has changed.
+function scored() {
+  const score = now.task.name ? Math.floor(ground.score(site.tasks[now.task.name])) : 0;
+  if (score === now.task.score) return;
+  now.task = { ...now.task, score };
+  told_settings();
+}
+
+function fetched({ address, id }) {
+  const [what, query] = address.slice(1).split("?"), names = welcome.names;
+  const data = what === "replay" ? memory.replay(query, ground) : what === "record.csv" ? memory.csv(query, names, 12 * bodies) : null;
+  postMessage({ is: "file", id, data, name: `${welcome.name}.csv`, why: data ? "" : `There is no ${what} in a page without a server.` }, data ? [data] : []);
 }
 
 function times(some) {
@@ -107,24 +139,36 @@ function roles() { say({ type: "roles", driver, asking: null, viewers: 1, you: 1
 function told_settings() { say({ type: "settings", ...now }); }
 
 setInterval(() => {
-  const t = performance.now(), held = driver !== null && hand !== null && t - told < STALL;
-  if (!held && hand) { hand = null; moved(neutral(levers)); }
+  const t = performance.now(), holds = driver !== null && hand !== null && t - told < STALL;
+  if (!holds) letGo();
   advance(t);
-  if (t - shown >= PICTURE) { shown = t; picture(held); }
-  if (t - reported >= REPORT) { reported = t; report(t); }
+  if (t - shown >= PICTURE) {
+    shown = t;
+    picture(holds);
+    if (flies && now.running && !status) moved(flies.levers(machine.t, machine.now.subarray(1)));
+  }
+  if (t - reported >= REPORT) { reported = t; report(t); scored(); }
 }, WAKE);
 
 const OBEYED = {
-  blur() { if (hand) { hand = null; moved(neutral(levers)); } },
+  blur() { letGo(); },
   ask() { driver = 1; roles(); },
-  release() { driver = null; hand = null; moved(neutral(levers)); roles(); },
+  release() { letGo(); driver = null; roles(); },
   pause() { now.running = false; told_settings(); },
   resume() { now.running = true; aligned(); told_settings(); },
   slow({ factor }) { now.slow = factor; aligned(); told_settings(); },
   step() { now.running = false; if (!status) { const n = Math.round(HAND * now.rate); status = machine.step(n); steps += n; } told_settings(); },
+  pilot({ name }) { fly(name); if (!flies) moved(neutral(levers)); },
+  soil({ name }) { if (site?.soils[name]) { ground.become(site.soils[name]); now.soil = name; told_settings(); } },
+  task({ name }) {
+    const job = site?.tasks[name];
+    now.task = job ? { name, place: [...job.low, ...job.high], score: 0 } : { name: "", place: null, score: 0 };
+    told_settings();
+  },
   tune({ name, value }) { machine.set(name, value); now.tuned = { ...now.tuned, [name]: value }; told_settings(); },
   reset() {
     levers = welcome.levers.map((lever, k) => (lever.name === welcome.mode ? levers[k] : welcome.first[k]));
+    fly("");
     placed();
   },
   switch() { say({ type: "note", text: "This page has one way of stepping: export another, or run bellcrank drive.", bad: true }); told_settings(); },
@@ -134,14 +178,22 @@ function heard({ data }) {
   if (data.is === "open") {
     postMessage({ is: "open" });
     say({ ...welcome, type: "welcome", you: 1 });
-    told_settings();
+    fly(new URLSearchParams(data.query).get("pilot") ?? ""); // an address that digs: ?pilot=dig
     roles();
-  } else if (data.is === "say") OBEYED[data.message.type]?.(data.message);
+  } else if (data.is === "fetch") fetched(data);
+  else if (data.is === "say") OBEYED[data.message.type]?.(data.message);
   else if (driver !== null) {
     told = performance.now();
-    if (data.values) { hand = data.values; number = data.n; moved(data.values); }
-    else if (hand) { hand = null; moved(neutral(levers)); }
+    if (!data.values) letGo();
+    else if (!flies || !neutral(data.values).every((x, k) => x === data.values[k])) held(data);
   }
+}
+
+// A hand that moves a lever takes it from a program.
+function held({ values, n }) {
+  if (flies) fly("");
+  hand = values; number = n;
+  moved(values);
 }
 
 // A browser compiles twice, quickly and then well: the second is under way before the clock starts.

@@ -9,7 +9,7 @@ from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, Tape
-from bellcrank.nodes.node import Table
+from bellcrank.nodes.tape import Table
 from bellcrank.papers.wong.code import Cpu, Program
 from bellcrank.scalar import step
 from bellcrank.spatial.vector import Mat, Vec

@@ -1,6 +1,6 @@
-// Beams that bend: sections that move with coordinates, coloured by stress, the bending scaled on request.
+// Beams and other bodies that bend: sections that move with coordinates, coloured by stress, the bending scaled on request.
 
-const REPLAY_BENT = D.replay && D.replay.beams.length ? D.replay.bent.length : 0;
+const REPLAY_BENT = D.replay && D.replay.beams.length + D.replay.skins.length ? D.replay.bent.length : 0;
 const LEVELS = 33; // colours from the strongest push to the strongest pull
 let bendScale = 1;
 
@@ -75,6 +75,25 @@ function beamMeshes(poses, n) {
     face(Array.from({ length: sides }, (_, k) => last + k));
     const normals = faces.map((f) => unit(cross(add(corners[f[1]], corners[f[0]], -1), add(corners[f[2]], corners[f[0]], -1))));
     return { body: -1, joint: false, corners, faces, normals, colours };
+  });
+}
+
+// Bodies that are not made of beams, as meshes in the world: faces as they are, lines as thin bars of three sides.
+function skinMeshes(poses, n) {
+  if (!REPLAY_BENT) return [];
+  return D.replay.skins.map((s) => {
+    const at = s.points.map((p, i) => placed(poses[s.body], s.q.reduce((sum, j, k) => add(sum, s.shift[i][k], bendScale * n[j]), p)));
+    const corners = s.cells[0].length === 3 ? at : [], faces = [];
+    for (const cell of s.cells) {
+      if (cell.length === 3) { faces.push(cell); continue; }
+      const [a, b] = cell.map((i) => at[i]), u = across(unit(add(b, a, -1))), w = cross(unit(add(b, a, -1)), u), first = corners.length;
+      for (const end of [a, b]) {
+        for (let k = 0; k < 3; k++) corners.push(add(add(end, u, s.thick * Math.cos(2 * Math.PI * k / 3)), w, s.thick * Math.sin(2 * Math.PI * k / 3)));
+      }
+      for (let k = 0; k < 3; k++) faces.push([first + k, first + (k + 1) % 3, first + 3 + (k + 1) % 3, first + 3 + k]);
+    }
+    const normals = faces.map((f) => unit(cross(add(corners[f[1]], corners[f[0]], -1), add(corners[f[2]], corners[f[0]], -1))));
+    return { body: -1, joint: false, corners, faces, normals, colour: "#8a94a0" };
   });
 }
 

@@ -41,7 +41,7 @@ function drawStage() {
   g.fillRect(0, 0, w, h);
   const bends = REPLAY_BENT ? bentAt(now.t) : [], poses = scaled(D.replay.bodies.map((_, i) => poseAt(i, now.t)), bends);
   if (following) eye.target = add(poses[0].p, offset);
-  const camera = projector(w, h), all = [...MESHES, ...rods(poses), ...beamMeshes(poses, bends)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
+  const camera = projector(w, h), all = [...MESHES, ...rods(poses), ...beamMeshes(poses, bends), ...skinMeshes(poses, bends)], world = all.map((m) => (m.body < 0 ? m.corners : m.corners.map((x) => placed(poses[m.body], x))));
   const high = dot(camera.at, UP) > 0;
   drawGrid(g, camera);
   if (high) drawShadow(g, camera, all, world);

@@ -23,7 +23,7 @@ MOST = 4096  # rows of a grid that a file may ask for
 
 
 @dataclass(frozen=True)
-class Terrain:
+class DugGround:
     """cell: m between heights, which are (rows, rows) by y and x around the middle, in m above `level`.
 
     Change k, at t[k], sets heights.flat[cells[k]] to heights[k]; times do not decrease.
@@ -66,7 +66,9 @@ class Terrain:
         }
 
 
-def terrain(level: float, cell: float, first: Array, changes: Sequence[tuple[float, Mapping[int, float]]]) -> Terrain:
+def dug_ground(
+    level: float, cell: float, first: Array, changes: Sequence[tuple[float, Mapping[int, float]]]
+) -> DugGround:
     """changes: a time, and the heights by cell from then on; in the order of time."""
     told: dict[float, dict[int, float]] = {}
     for t, cells in changes:
@@ -75,10 +77,10 @@ def terrain(level: float, cell: float, first: Array, changes: Sequence[tuple[flo
         told.setdefault(at, {}).update(cells)
     rows = [(t, cell_, height) for t, cells in told.items() for cell_, height in cells.items()]
     when, where, heights = (np.array(x, float) for x in zip(*rows, strict=True)) if rows else (np.empty(0),) * 3
-    return Terrain(level, cell, np.array(first, float), when, where.astype(np.int64), heights)
+    return DugGround(level, cell, np.array(first, float), when, where.astype(np.int64), heights)
 
 
-def read_terrain(data: Any) -> Terrain:
+def read_ground(data: Any) -> DugGround:
     """From a provenance; a ReadError where that is no ground."""
     try:
         n, k = int(data["rows"]), int(data["changes"])
@@ -98,4 +100,4 @@ def read_terrain(data: Any) -> Terrain:
             "the ground in this record is damaged: expected a grid of heights and its changes, as a drive saves them "
             "(level, cell, rows, changes, heights). Save the record again, or take `ground` out of its provenance."
         ) from error
-    return Terrain(level, cell, UNIT * first.reshape(n, n), t, cells, UNIT * heights)
+    return DugGround(level, cell, UNIT * first.reshape(n, n), t, cells, UNIT * heights)

@@ -1,0 +1,142 @@
+"""What every function of C has in common: its arrays, names that nobody else has, numbers, spellings, and a header."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bellcrank.graph import Graph, Node
+from bellcrank.nodes.ops import COMPARISONS
+from bellcrank.quoting import comment, identifier
+from bellcrank.version import __version__
+
+# Spelling of each operation; {0}, {1}, {2} are the arguments, {f} the suffix of libm's functions.
+SPELL = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "neg": "-{0}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "where": "{0} ? {1} : {2}",
+    "minimum": "({0} < {1} || isnan({0})) ? {0} : {1}",  # a NaN on either side stays one, which fmin would hide
+    "maximum": "({0} > {1} || isnan({0})) ? {0} : {1}",
+    "abs": "fabs{f}({0})",
+    "floor": "floor{f}({0})",
+    "atan2": "atan2{f}({0}, {1})",
+    **{name: f"{name}{{f}}({{0}})" for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")},
+}
+REALS = {"float64": ("double", ""), "float32": ("float", "f")}  # type, suffix of constants and functions
+TWINS = {"sin": "cos", "cos": "sin"}  # of one angle: written together, so that a compiler may compute them together
+LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
+LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
+
+LOOPS = "loops of fixed length"
+MEMORY = {"no loops": "no static data", LOOPS: "no data but constants"}  # by what there is of loops
+
+HEADER = """/* {title}
+ *
+{table}
+ *
+ * {total} operations: {count}. Do not edit: make it anew.
+ * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
+ * Re-entrant and fit for real time: {memory}, no allocation, {loops}, no calls but libm's. Its stack, libm's
+ * aside, stays below {NAME}_STACK_BYTES even where a compiler optimises nothing. */
+#ifndef {NAME}_H
+#define {NAME}_H\n
+{sizes}
+#define {NAME}_OPERATIONS {total}
+#define {NAME}_STACK_BYTES {stack}\n
+#ifdef __cplusplus
+extern "C" void {name}({plain});
+#else
+void {name}({restrict});
+#endif\n
+#endif
+"""
+
+
+def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
+    """The word if no one has it, or the word with its next number."""
+    name = word
+    while numbered or name in taken:
+        taken[word] = taken.get(word, 0) + 1
+        name, numbered = f"{word}_{taken[word]}", False
+    taken[name] = 0
+    return name
+
+
+class Routine:
+    """One graph as a function. known: those that it calls; outside: names that no variable may hide."""
+
+    loops = "no loops"
+
+    def __init__(
+        self,
+        graph: Graph,
+        dtype: str,
+        name: str,
+        known: Mapping[int, Routine],
+        outside: Mapping[str, int],
+        static: bool = False,
+    ) -> None:
+        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, dtype, name, REALS[dtype]
+        self.known, self.kind = known, "static void" if static else "void"
+        self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
+        self.taken = {**outside, name: 0}
+        self.names = dict[int, str]()
+        self.inputs = {key: fresh(identifier(key), self.taken) for key in graph.inputs}
+        words = ["out"] if len(graph.shapes) == 1 else map(identifier, graph.shapes)
+        self.outputs = {key: fresh(word, self.taken) for key, word in zip(graph.shapes, words, strict=True)}
+        self.arrays = [*self.inputs.values(), *self.outputs.values()]
+
+    def code(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def stack(self) -> int:
+        """Bytes that it takes at most, with all that it calls, libm aside."""
+        raise NotImplementedError
+
+    def statement(self, n: Node) -> str:
+        """An operation as a constant of its own."""
+        arguments = [self.value(a, condition=n.op == "where" and i == 0) for i, a in enumerate(n.args)]
+        kind = "int" if n.op in COMPARISONS else self.real
+        return f"const {kind} {self.names[n.serial]} = {SPELL[n.op].format(*arguments, f=self.suffix)};"
+
+    def function(self, head: str, arrays: Sequence[str], body: Sequence[str], numbers: Sequence[str] = ()) -> list[str]:
+        words = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", " ".join(body))))
+        idle = [f"(void){p};" for p in (*numbers, *arrays) if p not in words]
+        given = ", ".join([*(f"int {p}" for p in numbers), self.parameters(arrays)])
+        return [f"{head}({given})", "{", *(f"    {line}" for line in (*idle, *body)), "}\n"]
+
+    def parameters(self, arrays: Sequence[str], restrict: str = "restrict ") -> str:
+        kinds = ("const " * (p in self.inputs.values()) + self.real for p in arrays)
+        return ", ".join(f"{kind} *{restrict}{p}" for kind, p in zip(kinds, arrays, strict=True)) or "void"
+
+    def value(self, x: Node | float, condition: bool = False) -> str:
+        """A name (a comparison among numbers is 0 or 1), or the shortest text that reads back as the same number."""
+        if isinstance(x, Node):
+            return f"({self.real})" * (x.op in COMPARISONS and not condition) + self.names[x.serial]
+        with np.errstate(over="ignore"):
+            text = str(np.dtype(self.dtype).type(x))
+        return {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}.get(text, text + self.suffix)
+
+    def header(self, columns: Mapping[str, Sequence[str]]) -> str:
+        NAME, count = self.name.upper().rstrip("_"), self.graph.count().by_kind
+        taken, table, sizes = dict[str, int](), list[str](), list[str]()
+        shapes = [*self.graph.inputs.items(), *self.graph.shapes.items()]
+        for p, (key, shape) in zip(self.arrays, shapes, strict=True):
+            text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
+            table += textwrap.wrap(comment(text), 116, initial_indent=" *   ", subsequent_indent=" *" + 18 * " ")
+            sizes += [f"#define {NAME}_SIZE_{fresh(p.upper(), taken)} {int(np.prod(shape))}"]
+        return HEADER.format(
+            title=self.title, table="\n".join(table), NAME=NAME, name=self.name, sizes="\n".join(sizes),
+            count=", ".join(f"{n} {kind}" for kind, n in count.items() if n) or "none", total=sum(count.values()),
+            stack=self.stack, memory=MEMORY[self.loops], loops=self.loops,
+            plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),
+        )  # fmt: skip

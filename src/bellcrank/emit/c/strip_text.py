@@ -1,0 +1,112 @@
+"""Strips of a graph (graph/strips.py) in C: a function with a function for each of its loops, as emit/cpu/strip_code.py
+has them in LLVM IR. What waits between loops, and what calls are given and give, lies in one array on the stack.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import accumulate
+
+from bellcrank.emit.c.routine import LOOPS, SPELL, Routine, fresh
+from bellcrank.emit.order import order
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.strips import At, Call, Loop, Strips, Turn
+
+
+class StripText(Routine):
+    loops = LOOPS
+
+    def __init__(
+        self,
+        graph: Graph,
+        made: Strips,
+        dtype: str,
+        name: str,
+        known: Mapping[int, Routine],
+        outside: Mapping[str, int],
+        static: bool = False,
+    ) -> None:
+        super().__init__(graph, dtype, name, known, outside, static)
+        self.made, self.workspace, self.i = made, fresh("w", self.taken), fresh("i", self.taken)
+        self.table = fresh(f"{name}_table", self.taken)
+        ends = list(accumulate(made.sizes.values(), initial=0))
+        self.starts, self.size = dict(zip(made.sizes, ends, strict=False)), max(1, ends[-1])
+        loops = [k for k, step in enumerate(made.steps) if isinstance(step, Loop)]
+        self.functions = {k: fresh(f"{name}_strip", self.taken, numbered=True) for k in loops}
+        self.bodies = {k: self.loop(step) for k, step in enumerate(made.steps) if isinstance(step, Loop)}
+
+    @property
+    def stack(self) -> int:
+        longest = max((len(body) for body in self.bodies.values()), default=0)
+        deepest = max((self.known[id(g)].stack for g in self.graph.calls), default=0)
+        return (self.size + longest) * 8 + 32 * len(self.arrays) + 512 + deepest
+
+    def code(self) -> str:
+        arrays, lines, driver = [self.workspace, *self.arrays], list[str](), list[str]()
+        if self.made.table.size:
+            numbers = ", ".join(self.value(float(x)) for x in self.made.table)
+            lines.append(f"static const {self.real} {self.table}[] = {{{numbers}}};\n")
+        for k, step in enumerate(self.made.steps):
+            if isinstance(step, Loop):
+                lines += self.function(f"static void {self.functions[k]}", arrays, self.bodies[k])
+                driver.append(f"{self.functions[k]}({', '.join(arrays)});")
+            else:
+                driver += self.call(step) if isinstance(step, Call) else self.turn(step)
+        room = f"{self.real} {self.workspace}[{self.size}];"
+        return "\n".join([*lines, *self.function(f"{self.kind} {self.name}", self.arrays, [room, *driver])])
+
+    def call(self, step: Call) -> list[str]:
+        given = accumulate(map(math.prod, step.graph.inputs.values()), initial=self.starts["given", step.number])
+        got = accumulate(map(math.prod, step.graph.shapes.values()), initial=self.starts["got", step.number])
+        places = [*zip(given, step.graph.inputs, strict=False), *zip(got, step.graph.shapes, strict=False)]
+        call = f"{self.known[id(step.graph)].name}({', '.join(f'{self.workspace} + {at}' for at, _ in places)});"
+        if not step.graph.only:
+            return [call]
+        sign = self.starts["given", step.number] + step.graph.elements.index((step.graph.only, 0))
+        first, count = self.starts["got", step.number], self.made.sizes["got", step.number]
+        nothing = f"{self.workspace}[{first} + {self.i}] = {self.value(0.0)};"
+        none = [self.head(count), f"    {nothing}", "}"]
+        return [f"if ({self.workspace}[{sign}] > {self.value(0.0)}) {{", f"    {call}", "} else {", *none, "}"]
+
+    def turn(self, step: Turn) -> list[str]:
+        """Sines, and behind them cosines."""
+        w, i, f = self.workspace, self.i, self.suffix
+        given, got = self.starts["given", step.number], self.starts["got", step.number]
+        return [
+            self.head(step.angles),
+            f"    {w}[{got} + {i}] = sin{f}({w}[{given} + {i}]);",
+            f"    {w}[{got + step.angles} + {i}] = cos{f}({w}[{given} + {i}]);",
+            "}",
+        ]
+
+    def head(self, count: int) -> str:
+        return f"for (int {self.i} = 0; {self.i} < {count}; ++{self.i}) {{"
+
+    def loop(self, loop: Loop) -> list[str]:
+        taken = dict.fromkeys(self.taken, 0)
+        self.names, inside = {}, list[str]()
+        for n in order(loop.graph):
+            self.names[n.serial] = fresh("t", taken, numbered=True)
+            if n.op == "input":
+                inside.append(f"const {self.real} {self.names[n.serial]} = {self.place(loop.reads[n.args[1]])};")
+            else:
+                inside.append(self.statement(n))
+        values = [self.value(x) if isinstance(x, Node) else self.value(float(x)) for x in loop.graph.outputs["y"]]
+        inside += [f"{self.place(at)} = {value};" for at, value in zip(loop.writes, values, strict=False)]
+        rounds = [fresh("c", taken, numbered=True) for _ in loop.folds]
+        before, after = list[str](), list[str]()
+        for fold, c in zip(loop.folds, rounds, strict=True):
+            first = self.value(fold.first) if isinstance(fold.first, float) else self.place(fold.first)
+            before.append(f"{self.real} {c} = {first};")
+            inside.append(f"{c} = {SPELL[fold.op].format(c, values[fold.element], f=self.suffix)};")
+            after.append(f"{self.place(fold.to)} = {c};")
+        return [*before, self.head(loop.count), *(f"    {line}" for line in inside), "}", *after]
+
+    def place(self, at: At) -> str:
+        kind, which = at.array
+        names = {"in": self.inputs, "out": self.outputs}.get(kind)
+        array = names[which] if names is not None else self.table if kind == "table" else self.workspace
+        start = at.start + (self.starts[at.array] if array == self.workspace else 0)
+        step = "" if not at.stride else self.i if at.stride == 1 else f"{at.stride} * {self.i}"
+        return f"{array}[{' + '.join(x for x in (str(start) if start or not step else '', step) if x)}]"

@@ -1,0 +1,100 @@
+"""A kernel of the GPU as XLA calls it: the handler of emit/cpu/xla.py, whose work is to launch it on XLA's stream.
+
+Buffers are dense, states one behind the other, so the kernel reads and writes whole rows, through tiles where it can.
+The launch is the driver's own function, and nothing waits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from math import prod
+
+from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.xla import buffers, handler, load
+from bellcrank.emit.cuda.device import Function, driver_launch
+from bellcrank.emit.cuda.kernel import CudaKernel
+from bellcrank.emit.target import Shape
+
+API = {"error": 48, "stream": 80}  # offsets in XLA_FFI_Api of the functions that make an error and tell the stream
+INTERNAL = 13  # XLA_FFI_Error_Code
+REFUSED = "the GPU's driver refused to launch a kernel of bellcrank"
+
+
+def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[Function]) -> str:
+    """The module: @handler; @launch, where the address of cuLaunchKernel belongs; and @part0, ... for its functions."""
+    arrays = buffers(inputs, outputs)
+    numbers = "".join(
+        f"""  %{which}{k}.row = alloca i32
+  store i32 {prod(shape)}, ptr %{which}{k}.row
+  %{which}{k}.place = alloca ptr
+  store ptr %{which}{k}.data, ptr %{which}{k}.place
+"""
+        for which, k, shape in arrays
+    )
+    given = ["%rows", *(x for w, k, _ in arrays for x in (f"%{w}{k}.place", f"%{w}{k}.row", "%column"))]
+    list_ = "".join(
+        f"  %given{i} = getelementptr ptr, ptr %given, i64 {i}\n  store ptr {x}, ptr %given{i}\n"
+        for i, x in enumerate(given)
+    )
+    work = f"""  %rows = alloca i64
+  store i64 %n, ptr %rows
+  %column = alloca i32
+  store i32 1, ptr %column
+{numbers}  %given = alloca [{len(given)} x ptr]
+{list_}  %told = alloca {{ i64, ptr, ptr, ptr }}
+  store {{ i64, ptr, ptr, ptr }} {{ i64 32, ptr null, ptr null, ptr null }}, ptr %told
+  %told.context = getelementptr i8, ptr %told, i64 16
+  store ptr %context, ptr %told.context
+{load("tell.stream", "ptr", "%api", API["stream"])}  %unknown = call ptr %tell.stream(ptr %told)
+  %known = icmp eq ptr %unknown, null
+  br i1 %known, label %start, label %stop
+stop:
+  ret ptr %unknown
+start:
+{load("stream", "ptr", "%told", 24)}  %launch = load ptr, ptr @launch
+  br label %launch0
+{"".join(_launch(k, part, len(parts)) for k, part in enumerate(parts))}refused:
+  %why = alloca {{ i64, ptr, ptr, i32 }}
+  store {{ i64, ptr, ptr, i32 }} {{ i64 28, ptr null, ptr @why, i32 {INTERNAL} }}, ptr %why
+{load("make.error", "ptr", "%api", API["error"])}  %error = call ptr %make.error(ptr %why)
+  ret ptr %error
+"""
+    slots = "".join(f"@part{k} = global ptr null\n" for k in range(len(parts)))
+    text = f'@why = private constant [{len(REFUSED) + 1} x i8] c"{REFUSED}\\00"\n'
+    return f"@launch = global ptr null\n{slots}{text}{handler(inputs, outputs, work)}"
+
+
+def _launch(k: int, part: Function, count: int) -> str:
+    """One part, and then the next."""
+    after = f"launch{k + 1}" if k + 1 < count else "nothing"
+    return f"""launch{k}:
+  %part{k} = load ptr, ptr @part{k}
+  %up{k} = add i64 %n, {part.states - 1}
+  %blocks{k}.wide = udiv i64 %up{k}, {part.states}
+  %blocks{k} = trunc i64 %blocks{k}.wide to i32
+  %code{k} = call i32 %launch(ptr %part{k}, i32 %blocks{k}, i32 1, i32 1, i32 {part.threads}, i32 1, i32 1, \
+i32 {part.shared}, ptr %stream, ptr %given, ptr null)
+  %good{k} = icmp eq i32 %code{k}, 0
+  br i1 %good{k}, label %{after}, label %refused
+"""
+
+
+class GpuHandler:
+    """The handler of a kernel of the GPU, as long as this object lives."""
+
+    def __init__(self, kernel: CudaKernel) -> None:
+        shapes = list(kernel.signature.inputs.values()), list(kernel.signature.outputs.values())
+        self.parts = kernel.in_rows
+        self.library = Library(compiled(source(*shapes, self.parts))[0])
+        self._put("launch", ctypes.cast(driver_launch(), ctypes.c_void_p).value)
+        for k, part in enumerate(self.parts):
+            self._put(f"part{k}", part.address)
+
+    def _put(self, name: str, address: int | None) -> None:
+        ctypes.c_void_p.from_address(self.library.address(name)).value = address
+
+    @property
+    def function(self) -> object:
+        """What jax.ffi.pycapsule takes."""
+        return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self.library.address("handler"))

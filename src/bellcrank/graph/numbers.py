@@ -1,0 +1,91 @@
+"""Graphs run on numpy's arrays, one node after the other: what every target must agree with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.nodes.node import Node
+from bellcrank.nodes.ops import OPS
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+def results(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs, by name, for checked inputs of any leading batch shape."""
+    known = _known(nodes, outputs, arrays)
+    batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())) if arrays else ()
+    dtype = np.result_type(np.float32, *(a.dtype for a in arrays.values())) if arrays else np.dtype(np.float64)
+    found = {}
+    for name, array in outputs.items():
+        out = np.empty((*batch, array.size), dtype=dtype)
+        for flat, x in enumerate(array.flat):
+            out[..., flat] = known[x.serial] if isinstance(x, Node) else x
+        found[name] = out.reshape((*batch, *array.shape))
+    return found
+
+
+def _known(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[int, Any]:
+    """The value of every node that an output is."""
+    known: dict[int, Any] = {}
+    uses: dict[int, int] = {}
+    for node in nodes:
+        for a in node.operands:
+            uses[a.serial] = uses.get(a.serial, 0) + 1
+    kept = {x.serial for array in outputs.values() for x in array.flat if isinstance(x, Node)}
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            if node.op == "input":
+                name, flat = node.args
+                known[node.serial] = arrays[name][..., flat]
+                continue
+            args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
+            if node.op == "call":
+                known[node.serial] = args[0].flat(args[1:])
+            elif node.op == "result":
+                known[node.serial] = args[0][args[1]]
+            else:
+                known[node.serial] = OPS[node.op].value(*args)
+            for a in node.operands:  # a batch of a large graph must not hold every intermediate
+                uses[a.serial] -= 1
+                if not uses[a.serial] and a.serial not in kept:
+                    del known[a.serial]
+    return known
+
+
+def checked(graph: str, inputs: Mapping[str, Shape], values: Mapping[str, Any]) -> dict[str, Array]:
+    """Inputs as float arrays of shape (..., size)."""
+    for name in values:
+        if name not in inputs:
+            raise InputError(unknown("input", name, inputs))
+    arrays = {}
+    for name, shape in inputs.items():
+        if name not in values:
+            raise InputError(f'{graph}: input "{name}" is missing; expected {", ".join(inputs)}.')
+        array = _numbers(graph, name, values[name])
+        if array.shape[array.ndim - len(shape) :] != shape or array.ndim < len(shape):
+            raise InputError(
+                f'{graph}: input "{name}" has shape {array.shape}; expected (..., {", ".join(map(str, shape))}).'
+            )
+        arrays[name] = array.reshape((*array.shape[: array.ndim - len(shape)], math.prod(shape)))
+    return arrays
+
+
+def _numbers(graph: str, name: str, value: Any) -> Array:
+    """As floats; what is no number is an error, and not NaN."""
+    try:
+        array = np.asarray(value)
+        if array.dtype in (np.float32, np.float64):
+            return array
+        if array.dtype.kind not in "fiubO" or any(x is None for x in (array.flat if array.dtype == object else ())):
+            raise TypeError
+        return array.astype(np.float64)
+    except BellcrankError:
+        raise
+    except (TypeError, ValueError):
+        raise InputError(f'{graph}: input "{name}" is {value!r:.200}; expected real numbers.') from None

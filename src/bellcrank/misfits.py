@@ -1,0 +1,183 @@
+"""Errors that nobody wrote, explained: where a call fails with an error of Python or numpy, its arguments are held
+against their annotations, and the one that does not fit is named in an InputError.
+
+Nothing is looked at while calls succeed, so this costs nothing, and refuses nothing that works. What an argument must
+be besides (finite, above zero, a name that there is) its function says itself. Annotations that are aliases, or names
+that are only known to type checkers, are believed.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bellcrank.errors import BellcrankError, InputError, brief
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
+LISTS = ("Sequence", "Iterable", "tuple", "list")
+LARGEST = 10**300  # beyond, an integer is no float
+
+
+def explained(function: Function) -> Function:
+    """The function, whose arguments are looked at where it fails."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except BellcrankError:
+            raise
+        except Exception as error:
+            if (why := misfit(function, args, named)) is not None:
+                raise InputError(why) from error
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def explained_class(*names: str) -> Callable[[Class], Class]:
+    """A class whose methods of these names are explained."""
+
+    def made(kind: Class) -> Class:
+        for name in names:
+            found = inspect.getattr_static(kind, name)
+            inner = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+            wrapped = explained(inner)
+            setattr(kind, name, type(found)(wrapped) if inner is not found else wrapped)
+        return kind
+
+    return made
+
+
+def misfit(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> str | None:
+    """What is wrong with the first argument that does not fit, in words."""
+    try:
+        given = inspect.signature(function).bind(*args, **named)
+    except TypeError:
+        return None  # Python's own words say what is missing or too much
+    called = function.__qualname__.removesuffix(".__init__")
+    for p in given.signature.parameters.values():
+        if p.name not in given.arguments or p.name == "self" or not isinstance(p.annotation, str):
+            continue
+        value, kind = given.arguments[p.name], ast.parse(p.annotation, mode="eval").body
+        several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        for x in (value.values() if isinstance(value, dict) else value) if several else (value,):
+            if x is not p.default and not _fits(x, kind, function.__globals__):
+                return f"{called}: {p.name} is {brief(x)}; expected {' or '.join(_words(kind))}."
+    return None
+
+
+def _fits(x: Any, kind: ast.expr, known: Mapping[str, Any]) -> bool:
+    if isinstance(kind, ast.BinOp):
+        return _fits(x, kind.left, known) or _fits(x, kind.right, known)
+    if isinstance(kind, ast.Constant):
+        return x is None if kind.value is None else True
+    name, inner = _name(kind), _inner(kind)
+    if name in KINDS:
+        if not KINDS[name][0](x):
+            return False
+        inside = _inside(x, name, inner)
+        return all(_fits(one, part, known) for one, part in inside)
+    found = known.get(name)
+    return isinstance(x, found) if isinstance(found, type) else True
+
+
+def _inside(x: Any, name: str, inner: list[ast.expr]) -> list[tuple[Any, ast.expr]]:
+    """Names inside of mappings and lists, which must be texts; numbers there may be arrays, and are not looked at."""
+    if name in ("Mapping", "dict") and inner and _name(inner[0]) == "str":
+        return [(key, inner[0]) for key in x]
+    if name == "tuple" and len(inner) != 2:
+        return []  # of several kinds
+    if name in LISTS and inner and _name(inner[0]) not in ("float", "Scalar", "Array"):
+        return [(one, inner[0]) for one in (x if isinstance(x, tuple | list | np.ndarray) else ())]
+    return []
+
+
+def _name(kind: ast.expr) -> str:
+    if isinstance(kind, ast.Subscript):
+        return _name(kind.value)
+    if isinstance(kind, ast.Attribute):
+        return kind.attr
+    return kind.id if isinstance(kind, ast.Name) else ""
+
+
+def _inner(kind: ast.expr) -> list[ast.expr]:
+    if not isinstance(kind, ast.Subscript):
+        return []
+    return kind.slice.elts if isinstance(kind.slice, ast.Tuple) else [kind.slice]
+
+
+def _words(kind: ast.expr) -> list[str]:
+    if isinstance(kind, ast.BinOp):
+        return [*_words(kind.left), *(w for w in _words(kind.right) if w not in _words(kind.left))]
+    if isinstance(kind, ast.Constant):
+        return [repr(kind.value)]
+    name = _name(kind)
+    return [KINDS[name][1] if name in KINDS else f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"]
+
+
+def _number(x: Any) -> bool:
+    if isinstance(x, Integral):
+        return not _truth(x) and abs(int(x)) < LARGEST
+    return isinstance(x, Real) or getattr(x, "ndim", None) == 0
+
+
+def _truth(x: Any) -> bool:
+    return isinstance(x, bool | np.bool_)
+
+
+def _whole(x: Any) -> bool:
+    return isinstance(x, Integral) and not _truth(x) and abs(int(x)) < LARGEST
+
+
+def _array(x: Any) -> bool:
+    try:
+        return np.asarray(x).dtype.kind in "fiub" and np.size(x) > 0
+    except Exception:  # whatever it is, it makes no array
+        return False
+
+
+def _scalar(x: Any) -> bool:
+    return _number(x) if isinstance(x, Real) else hasattr(x, "__mul__") and not isinstance(x, Sequence | Mapping)
+
+
+def _path(x: Any) -> bool:
+    return isinstance(x, str | os.PathLike) and "\0" not in os.fspath(x)
+
+
+def _list(x: Any) -> bool:
+    return (isinstance(x, Sequence) and not isinstance(x, str | bytes)) or getattr(x, "ndim", 0) > 0
+
+
+def _some(x: Any) -> bool:
+    return isinstance(x, Iterable) and not isinstance(x, str | bytes)
+
+
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "str": (lambda x: isinstance(x, str) and "\0" not in x, "a text (str) without NUL"),
+    "float": (_number, "a number"),
+    "int": (_whole, "a whole number"),
+    "bool": (_truth, "True or False"),
+    "Mapping": (lambda x: isinstance(x, Mapping), "a mapping, {name: ...}"),
+    "dict": (lambda x: isinstance(x, Mapping), "a mapping, {name: ...}"),
+    "Sequence": (_list, "a list"),
+    "tuple": (_list, "a tuple"),
+    "list": (_list, "a list"),
+    "Iterable": (_some, "a list"),
+    "Callable": (callable, "a function"),
+    "Array": (_array, "an array of numbers"),
+    "ArrayLike": (_array, "an array of numbers"),
+    "Scalar": (_scalar, "a number"),
+    "Path": (_path, "the path of a file"),
+    "PathLike": (_path, "the path of a file"),
+    "Any": (lambda x: True, "anything"),
+    "object": (lambda x: True, "anything"),
+}

@@ -1,0 +1,64 @@
+"""Nodes computed again: on floats, on arrays, or on the nodes of another trace."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bellcrank.nodes.node import Node
+from bellcrank.scalar import (
+    Scalar,
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    fabs,
+    floor,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    where,
+)
+
+COMPUTED: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
+    "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
+    "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
+    "tanh": tanh, "abs": fabs, "floor": floor, "minimum": minimum, "maximum": maximum,
+    "atan2": atan2, "where": where,
+}  # fmt: skip
+
+
+def ordered(*nodes: Node, known: Mapping[Node, Any] | None = None) -> list[Node]:
+    """They and all they are made of, arguments before users, each once; less what is known already."""
+    out: dict[Node, None] = {}
+    stack = list(reversed(nodes))
+    while stack:
+        x = stack[-1]
+        missing = [a for a in x.operands if a not in out and (known is None or a not in known)]
+        if x in out or (known is not None and x in known) or not missing:
+            stack.pop()
+            if known is None or x not in known:
+                out[x] = None
+        else:
+            stack.extend(reversed(missing))
+    return list(out)
+
+
+def evaluated(x: Node, leaf: Callable[[Node], Scalar], known: dict[Node, Scalar] | None = None) -> Scalar:
+    """A free number computed again, on floats, arrays or the nodes of a trace, with leaf(parameter) for each parameter.
+    `known` keeps what is done.
+    """
+    known = {} if known is None else known
+    for e in ordered(x, known=known):
+        if e.op == "parameter":
+            known[e] = leaf(e)
+        else:
+            known[e] = COMPUTED[e.op](*(known[a] if isinstance(a, Node) else a for a in e.args))
+    return known[x]

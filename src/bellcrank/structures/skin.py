@@ -1,0 +1,70 @@
+"""What a structure of nodes looks like: lines between nodes that belong together, or the triangles of its surface.
+
+Matrices say which nodes push each other, and not which of them an element's edges join. Of all such pairs those are
+drawn between which no third node lies: nearer to both than they are to each other. Source: G. T. Toussaint, The
+relative neighbourhood graph of a finite planar set, Pattern Recognition 12 (4), 261-268, 1980.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellcrank.structures.beam import Array
+
+MOST = 300  # nodes that are drawn
+SAME = 1e-9  # relative: a difference of lengths that is rounding
+
+
+def pairs(grid: Array, joined: tuple[Array, Array] | None = None) -> Array:
+    """Lines to draw, (k, 2) numbers of nodes. joined: nodes that push each other, the one and the other; by default
+    any two.
+    """
+    kept, home = few(grid)
+    n = len(kept)
+    near = np.full((n, n), joined is None)
+    if joined is not None:
+        near[home[joined[0]], home[joined[1]]] = True
+    near &= ~np.eye(n, dtype=bool)
+    away = np.linalg.norm(grid[kept][:, None] - grid[kept][None], axis=-1)
+    lines = []
+    for i, j in np.argwhere(np.triu(near)):
+        between = np.maximum(away[i], away[j]) < (1 - SAME) * away[i, j]
+        if not np.any(between & near[i] & near[j]):
+            lines.append((kept[i], kept[j]))
+    return np.array(lines, dtype=int).reshape(-1, 2)
+
+
+def triangles(grid: Array, faces: Any) -> Array:
+    """The faces of a surface, (k, 3) numbers of nodes, with few enough of these."""
+    faces = np.asarray(faces, dtype=int)
+    used = np.unique(faces)
+    kept, home = few(grid[used])
+    place = np.full(len(grid), -1)
+    place[used] = used[kept][home]
+    found = place[faces]
+    a, b, c = found.T
+    found = found[(a != b) & (b != c) & (c != a)]
+    _, first = np.unique(np.sort(found, axis=1), axis=0, return_index=True)
+    return np.asarray(found[np.sort(first)])
+
+
+def few(grid: Array) -> tuple[Array, Array]:
+    """At most MOST of the nodes, one for each cell of a grid, and of each node which of them stands for it."""
+    low, size = grid.min(axis=0), max(float(np.ptp(grid, axis=0).max()), 1e-300)
+    if len(grid) <= MOST:
+        return np.arange(len(grid)), np.arange(len(grid))
+    cells = 256
+    while True:
+        at = np.minimum((grid - low) / size * cells, cells - 1).astype(int)
+        _, first, home = np.unique(at, axis=0, return_index=True, return_inverse=True)
+        if len(first) <= MOST:
+            return first, home.ravel()
+        cells = int(cells * 0.8)
+
+
+def joined(K: Any, each: int) -> tuple[Array, Array]:
+    """Nodes that push each other, by a stiffness matrix with so many displacements a node."""
+    rows, columns = K.nonzero() if hasattr(K, "tocsc") else np.nonzero(K)
+    return rows // each, columns // each

@@ -1,0 +1,103 @@
+"""Alike parts as loops in C: the numbers of the recursion and of the strips, and no code that grows with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bellcrank import zoo
+from bellcrank.build import graphs
+from bellcrank.emit.c import c99
+from bellcrank.emit.cpu.rolled import MOST_CALLS
+from bellcrank.exporting.things import driven
+from bellcrank.graph import Recursion, strips, trace
+from bellcrank.scalar import cos, sin
+from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
+from laws.test_strips import N, stepped
+from targets.test_c99 import CC, agree, compiled, macro, needs_cc, run, write
+from targets.test_export_c import agree as same_steps
+
+pytestmark = needs_cc
+
+
+@pytest.mark.parametrize("name", ["alternate", "one body", "mixed", "bush", "floating", "random"])
+def test_recursions_agree(name: str, tmp_path: Path) -> None:
+    mechanism = MECHANISMS[name]()
+    for method, quantity in METHODS[:2]:
+        r, given = made(mechanism, method, quantity), arguments(mechanism, quantity)
+        found = compiled(r, tmp_path / quantity)(**given)
+        close(found[quantity], r.evaluate(**given)[quantity], 1e-12)
+
+
+def test_single_precision(tmp_path: Path) -> None:
+    mechanism = zoo.chain(12, twist="general")
+    r = made(mechanism, "rnea", "inverse_dynamics")
+    given = arguments(mechanism, "inverse_dynamics")
+    found = compiled(r, tmp_path, "float32")(**given)
+    close(found["inverse_dynamics"], r.evaluate(**given)["inverse_dynamics"], 1e-4)
+
+
+def test_many_runs_are_gone_through_by_a_table(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    mechanism = zoo.chain(200, joints=list(rng.choice(["revolute", "prismatic"], 200)))
+    r = made(mechanism, "aba", "forward_dynamics")
+    assert len(r.tree.runs) > MOST_CALLS
+    given = arguments(mechanism, "forward_dynamics")
+    close(compiled(r, tmp_path)(**given)["forward_dynamics"], r.evaluate(**given)["forward_dynamics"])
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any graph becomes strips."""
+    for name, value in (("FEWEST", 1), ("LONG", 1), ("SHARE", 0.0)):
+        monkeypatch.setattr(strips, name, value)
+
+
+def test_strips_agree(eager: None, tmp_path: Path) -> None:
+    graph = trace("step", stepped, {"x": (N,), "h": ()})
+    rng = np.random.default_rng(1)
+    assert "for (int" in c99.source(graph)["step.c"]
+    for k, dtype in enumerate(("float64", "float32")):
+        agree(graph, tmp_path / dtype, {"x": rng.normal(size=N) * 3**k, "h": np.array(0.01)}, dtype)
+
+
+def test_strips_with_angles_and_clashing_names(eager: None, tmp_path: Path) -> None:
+    def turned(i: Any, w: Any) -> dict[str, Any]:
+        return {"c_1": [sin(a) * cos(b) + 0.5 * k for k, (a, b) in enumerate(zip(i, w, strict=True))]}
+
+    rng = np.random.default_rng(2)
+    graph = trace("turned", turned, {"i": (21,), "w": (21,)})
+    agree(graph, tmp_path, {"i": rng.normal(size=21), "w": rng.normal(size=21)})
+
+
+def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
+    """Its code is that of a third of it but for the tables, and its steps are those of bc.simulate."""
+    sizes = {}
+    for n in (100, 300):
+        graph = graphs.graph(zoo.chain(n), "forward_dynamics", method="aba")
+        text = next(t for name, t in c99.source(graph).items() if name.endswith(".c"))
+        sizes[n] = len([line for line in text.splitlines() if not line.startswith("static const")])
+    assert isinstance(graph, Recursion)
+    assert sizes[300] == sizes[100] < 1500
+    s = driven(zoo.chain(100))
+    same_steps(s, tmp_path, 0.05, dict.fromkeys(s.inputs, 0.1), step=1e-3, integrator="rk4")
+    assert len((tmp_path / "chain100.c").read_text()) < 150_000
+    assert "loops of fixed length" in (tmp_path / "chain100.h").read_text()
+
+
+def test_the_stack_stays_below_what_the_header_says(eager: None, tmp_path: Path) -> None:
+    assert CC is not None
+    if "gcc" not in Path(CC).name:
+        pytest.skip("only gcc writes down the stack of each function")
+    step = trace("step", stepped, {"x": (N,), "h": ()})
+    for graph, deep in ((made(zoo.chain(40, twist="general"), "aba", "forward_dynamics"), 1), (step, 2)):
+        name = write(tmp_path, c99.source(graph))
+        run(tmp_path, CC, "-std=c99", "-O0", "-fstack-usage", "-c", f"{name}.c")
+        rows = [line.split("\t") for line in (tmp_path / f"{name}.su").read_text().splitlines()]
+        frames = {row[0].rpartition(":")[2]: int(row[1]) for row in rows}
+        own = frames.pop(name)
+        bound = int(macro(c99.source(graph)[f"{name}.h"], "STACK_BYTES"))
+        assert own + sum(sorted(frames.values())[-deep:]) + 16 <= bound < 2 * own + 8192

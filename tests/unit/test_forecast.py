@@ -1,0 +1,112 @@
+"""How large something would be is said before it begins; what is interrupted leaves nothing half behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bellcrank as bc
+from bellcrank import patience, room
+from bellcrank.build import forecast, graphs
+from bellcrank.emit import cache
+from bellcrank.errors import InputError
+
+DYNAMICS = graphs.Request("forward_dynamics")
+
+
+def test_what_is_shared_grows_with_the_bodies_and_what_is_not_with_the_operations() -> None:
+    chain = bc.zoo.chain(200)
+    rolled = graphs.expected(chain, DYNAMICS, calls=True)
+    straight = graphs.expected(chain, DYNAMICS, calls=False)
+    assert rolled.seconds < 2.0 < straight.seconds
+    assert straight.bytes > 50 * rolled.bytes
+    assert straight.bytes == forecast.OPERATION * straight.operations
+
+
+def test_the_forecast_of_written_out_code_is_about_right() -> None:
+    """Its operations, which seconds and bytes are made of: of machines, which are special, there are fewer."""
+    for name in ("puma600", "chain:20", "tree:15", "stewart", "n_four_bar:8"):
+        m = bc.zoo.load(name)
+        found = graphs.expected(m, DYNAMICS, calls=False)
+        assert 0.5 < found.operations / graphs.graph(m, "forward_dynamics").count().arithmetic < 6.0, name
+
+
+def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    monkeypatch.setattr(forecast, "free_memory", lambda: 1e5)
+    monkeypatch.setattr(graphs, "traced", lambda *_: pytest.fail("it was begun"))
+    what = r"forward_dynamics of chain70: about [\d,]+ operations, .* 0.0 GB are free"
+    with pytest.raises(InputError, match=what):
+        bc.kernel(bc.zoo.chain(70), "forward_dynamics")
+
+
+def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    monkeypatch.setattr(forecast, "PATIENCE", 1e-3)
+    with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
+        bc.kernel(bc.zoo.chain(3), "bias")
+    graph = graphs.graph(bc.zoo.chain(3), "bias")
+    with pytest.warns(RuntimeWarning, match="chain3.bias: about"):
+        bc.compile(graph)
+
+
+def test_a_million_bodies_are_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"n is 1000000; so many bodies would take about [\d.]+ minutes and 6 GB"):
+        bc.zoo.load("chain:1000000")
+
+
+def test_derivatives_of_a_long_chain_are_a_sentence() -> None:
+    chain, began = bc.zoo.chain(1000), time.process_time()
+    with pytest.raises(InputError, match=r"[\d,]+ operations, some [\d,]+ minutes to compile and \d+ GB, and"):
+        bc.kernel(chain, "forward_dynamics_derivatives")
+    assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize("at", ["compile", "save"])
+def test_an_interrupted_compilation_leaves_a_clean_cache(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path / "cache"))
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as m:
+        if at == "compile":
+            m.setattr("bellcrank.emit.cpu.library.compile_text", interrupted)
+        else:
+            m.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bc.kernel(bc.zoo.chain(2), "forward_dynamics")
+    assert not list(cache.kept())
+    kernel = bc.kernel(bc.zoo.chain(2), "forward_dynamics")
+    assert not kernel.from_cache
+    assert kernel([0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).shape == (2,)
+
+
+def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slow inside of something slow is one line, and of a terminal nothing is left."""
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(patience, "PATIENCE", 0.02)
+    bc.kernel(bc.zoo.chain(6), "forward_dynamics", method="aba")
+    told = screen.getvalue()
+    assert "\rcompiling chain6.forward_dynamics ... 0 s\x1b[K" in told
+    assert told.endswith("\r\x1b[K")
+    screen.truncate(0)
+    with patience.said("all of it"):
+        bc.kernel(bc.zoo.chain(7), "forward_dynamics", method="aba")
+    assert "compiling" not in screen.getvalue()
+
+
+def test_memory_is_asked_of_the_system() -> None:
+    assert room.free_memory() > 1e6
+    with pytest.raises(InputError, match=r"needs .* GB and .* GB are free; take less"):
+        room.check_room("it", 1e18, "take less")

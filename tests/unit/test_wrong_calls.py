@@ -1,0 +1,66 @@
+"""Wrong calls of everything public end in a sentence: no error from deep inside, no hang, no crash (wrong_calls.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import InputError
+from bellcrank.misfits import explained, misfit
+from bellcrank.model import Mechanism
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def wrong(first: int, count: int, word: str = "") -> list[Any]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, str(ROOT / "wrong_calls.py"), str(first), str(count), word]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *found, counts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sum(counts.values()) == count
+    assert counts["refused"] > 0.5 * count  # it does try wrong things
+    assert counts["made"] > 0.1 * count  # and not only such as nobody gets past the first argument
+    return found
+
+
+def test_a_few() -> None:
+    assert wrong(0, 400, "forces|actuators|control|builder|section") == []  # those that need no run
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(8))
+def test_many(part: int) -> None:
+    assert wrong(10_000 * (part + 1), 2000) == []
+
+
+@explained
+def _told(m: Mechanism, count: int, names: list[str], weights: Any = None, path: str | None = None) -> Any:
+    return [m.nv * count, *(len(n) for n in names), 1.0 / weights if weights is not None else 0.0]
+
+
+def test_the_argument_that_does_not_fit_is_named() -> None:
+    m = bc.zoo.chain(2)
+    assert _told(m, 2, ["a"]) == [4, 1, 0.0]
+    for args, words in (
+        ((None, 2, []), "_told: m is None; expected a Mechanism."),
+        ((m, "x", 3), "_told: count is 'x'; expected a whole number."),
+        ((m, 2, 7), "_told: names is 7; expected a list."),
+        ((m, 2, [3]), r"_told: names is \[3\]; expected a list."),
+    ):
+        with pytest.raises(InputError, match=words) as said:
+            _told(*args)
+        assert said.value.__cause__ is not None  # what went wrong inside is not lost
+    with pytest.raises(ZeroDivisionError):
+        _told(m, 2, [], 0)  # where all fit, an error stays what it is
+    with pytest.raises(TypeError, match="missing"):
+        _told(m)
+    assert misfit(_told, (m, np.int64(2), ("a",)), {"path": None}) is None
