@@ -118,6 +118,17 @@ def test_two_cores_share_a_state() -> None:
     assert "2 cores" in k.source
 
 
+def test_a_bush_has_nothing_to_cut() -> None:
+    """Branches on branches and none of them long: then it is written out."""
+    m = zoo.tree(70, branching=8)
+    assert segmented("bush", m.tree, inputs(m)) is None
+    found = graph(m, "forward_dynamics", "dca")
+    assert not isinstance(found, Recursion)
+    q, v, tau = m.random(0)
+    a, b = found.evaluate(q=q, v=v, tau=tau)["forward_dynamics"], by_aba(m, q, v, tau)
+    assert np.abs(a - b).max() < 1e-10 * np.abs(b).max()
+
+
 def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
     """And the longest path grows by a constant for each doubling, however large it is."""
     spans = [graph(zoo.chain(n), "forward_dynamics", "dca").span() for n in (66, 130, 258)]

@@ -160,8 +160,8 @@ def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return asked and rolls(mechanism, request, METHODS["aba"])
 
 
-def assembled(mechanism: Mechanism, request: Request) -> Graph:
-    """Divide and conquer with segments whose code is shared."""
+def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
+    """Divide and conquer with segments whose code is shared; None where no branch is long enough for any."""
     inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
     return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
 
@@ -198,8 +198,8 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
         return rolled(name, mechanism.tree, by.name, q.name, inputs)
-    if divides(mechanism, request, by):
-        return assembled(mechanism, request)
+    if divides(mechanism, request, by) and (cut := assembled(mechanism, request)) is not None:
+        return cut
     fits(mechanism, q.name, by)
     form = tree(mechanism, q.name, by)
     if q.differentiates and q.name not in by.solves:
