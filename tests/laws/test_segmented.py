@@ -101,8 +101,9 @@ def test_waves_wait_for_nobody_in_them() -> None:
 
 
 def test_two_cores_share_a_state() -> None:
-    m = zoo.chain(1100)
-    k = bc.kernel(m, "forward_dynamics", method="dca", machine="threads", processors=2)
+    m = zoo.chain(2100)
+    k = bc.kernel(m, "forward_dynamics", machine="threads", processors=2)
+    assert k.method == "dca"
     one = bc.kernel(m, "forward_dynamics", method="aba")
     if k.crew is None:
         pytest.skip("this computer has one core")
@@ -140,7 +141,7 @@ def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
 
 
 def test_the_schedule_of_two_cores_can_be_followed() -> None:
-    found = bc.schedule(zoo.chain(3000), machine="threads:2", method="dca")
+    found = bc.schedule(zoo.chain(3000), machine="threads:2")  # nobody has to know that it is by dca
     found.check()
     assert found.used == 2
     assert 1.3 < found.speedup <= 2.0
