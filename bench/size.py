@@ -50,6 +50,34 @@ print(json.dumps({"first": first, "memory": memory, "ns": 1e9 * best, "bytes": k
 """
 
 
+TWO_CORES = """
+import json, time
+import numpy as np
+import bellcrank as bc
+m = bc.zoo.load("chain:10000")
+state = m.random(0)
+one = bc.kernel(m, "forward_dynamics", method="aba")
+two = bc.kernel(m, "forward_dynamics", method="dca", machine="threads", processors=2)
+best = {}
+for _ in range(10):  # in turns: what else the computer does hurts both
+    for k in (one, two):
+        for _ in range(50):
+            start = time.perf_counter()
+            k(*state)
+            best[k] = min(best.get(k, np.inf), time.perf_counter() - start)
+off = float(np.abs(one(*state) - two(*state)).max() / np.abs(one(*state)).max())
+print(json.dumps({"one": 1e9 * best[one], "two": 1e9 * best[two], "together": two.counts[0], "off": off}))
+"""
+
+
+def two_cores() -> dict[str, Any]:
+    """One state of a long chain by aba on one core, and by dca on two."""
+    done = subprocess.run([sys.executable, "-c", TWO_CORES], capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["off"] < 1e-10
+    return found
+
+
 def measured(name: str) -> dict[str, Any]:
     """In a process of its own, with a cache of its own."""
     with tempfile.TemporaryDirectory() as cache:
@@ -90,6 +118,8 @@ def rows() -> Iterator[Row]:
     each = {name: seen[name]["ns"] / seen[name]["bodies"] for name in seen}
     growth = each["chain:10000"] / each["chain:1024"]
     yield Row("time per body, 10,000 against 1,024", growth, None, "x", 1.4, 1.1)
+    both = two_cores()
+    yield Row("one state, chain:10000, two cores against one", both["two"], both["one"], "ns", 1.3, 1.6)
     if baseline.available():
         theirs = baseline.flavours_ns("chain:512", "aba", False, core=CORE)
         usual, fastest = theirs[0].ns_min, min(t.ns_min for t in theirs)

@@ -101,12 +101,15 @@ def test_waves_wait_for_nobody_in_them() -> None:
 
 
 def test_two_cores_share_a_state() -> None:
-    m = zoo.chain(1100)
-    k = bc.kernel(m, "forward_dynamics", method="dca", machine="threads", processors=2)
+    m = zoo.chain(2100)
+    k = bc.kernel(m, "forward_dynamics", machine="threads", processors=2)
+    assert k.method == "dca"
     one = bc.kernel(m, "forward_dynamics", method="aba")
     if k.crew is None:
         pytest.skip("this computer has one core")
     k.crew.on([1], 1_000_000)
+    assert k.predicted > 0.0
+    assert k.speedup > 1.2
     for seed in range(20):
         q, v, tau = m.random(seed)
         a, b = k(q, v, tau), one(q, v, tau)
@@ -114,6 +117,17 @@ def test_two_cores_share_a_state() -> None:
     together, alone = k.counts
     assert together + alone == 20
     assert "2 cores" in k.source
+
+
+def test_a_bush_has_nothing_to_cut() -> None:
+    """Branches on branches and none of them long: then it is written out."""
+    m = zoo.tree(70, branching=8)
+    assert segmented("bush", m.tree, inputs(m)) is None
+    found = graph(m, "forward_dynamics", "dca")
+    assert not isinstance(found, Recursion)
+    q, v, tau = m.random(0)
+    a, b = found.evaluate(q=q, v=v, tau=tau)["forward_dynamics"], by_aba(m, q, v, tau)
+    assert np.abs(a - b).max() < 1e-10 * np.abs(b).max()
 
 
 def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
@@ -124,3 +138,17 @@ def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
     assert isinstance(fine, Recursion)
     assert fine.recut is not None
     assert 2 * fine.recut(4, 128).count().arithmetic < fine.count().arithmetic
+
+
+def test_the_schedule_of_two_cores_can_be_followed() -> None:
+    found = bc.schedule(zoo.chain(3000), machine="threads:2")  # nobody has to know that it is by dca
+    found.check()
+    assert found.used == 2
+    assert 1.3 < found.speedup <= 2.0
+    assert found.span < found.bound <= found.makespan
+    assert found.work == pytest.approx(sum(found.busy))
+    shared = [task.name for task, p in zip(found.tasks, found.where, strict=True) if p == 1]
+    assert len(shared) == 5  # angles and four channels, of the segments alone
+    assert all("x revolute" in name for name in shared)
+    assert "x revolute as link" in found.html()
+    assert "operations" in found.svg()

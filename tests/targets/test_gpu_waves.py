@@ -17,6 +17,8 @@ from bellcrank.emit.cpu.library import Library
 from bellcrank.emit.cuda import wave_kernel, waves
 from bellcrank.emit.cuda.waves import THREADS, ThreadWaves, waved
 from bellcrank.errors import InputError
+from bellcrank.graph.slim import passes, slim
+from bellcrank.graph.waves import waves as waves_of
 from emulated import machine_code, played
 
 
@@ -120,9 +122,22 @@ def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
     np.testing.assert_array_equal(again.plan, made.plan)
 
 
+def test_who_only_passes_on_is_looked_past() -> None:
+    """Ports: what hangs on a join finds there what was meant for it, and the way to the ground is shorter."""
+    r = cut(200, 4)
+    thin = slim(r)
+    ports = [k for k, cell in enumerate(r.cells) if cell.graph.name in ("near", "far")]
+    assert [k for k, cell in enumerate(r.cells) if passes(cell) is not None] == ports
+    assert not any(run.cells[0] in ports for run in thin.r.tree.runs)
+    assert max(w.depth for w in waves_of(thin.r)) < 0.7 * max(w.depth for w in waves_of(r))
+    for run in r.tree.runs:
+        if run.cells[0] == ports[1]:  # far: beyond the three of w, and beyond a and g
+            assert thin.further[r.tree.children[run.begin, 0]].tolist() == [0, 3, 0, 12]
+
+
 def test_launches_grow_with_the_logarithm() -> None:
     few, many = (ThreadWaves(cut(n, 4)) for n in (1200, 2400))
-    assert len(many.launches()) - len(few.launches()) <= 4 * 3  # a join and two ports more, in each channel
+    assert len(many.launches()) - len(few.launches()) <= 4 * 2  # a join more, in each channel
     for made in (few, many):
         rows, _ = made.plan()
         assert [first for first, _, _ in made.launches()][1:] == [last for _, last, _ in made.launches()][:-1]

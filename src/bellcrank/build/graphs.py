@@ -154,6 +154,17 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     return work > 10 * MOST_STRAIGHT or ALIKE * len(classes(tree)) <= len(tree.links)
 
 
+def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
+    """By "auto" on several cores: divide and conquer, where aba would be loops along a branch that only one can walk,
+    and segments are long enough to be worth the others.
+    """
+    by = METHODS["dca"]
+    asked = request.method == "auto" and by.applies(mechanism.tree, request.quantity)
+    if not asked or not divides(mechanism, request, by) or (found := assembled(mechanism, request)) is None:
+        return None
+    return (by, found) if worth(found) else None
+
+
 def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether it is divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
     asked = by.name == "dca" and request.quantity == "forward_dynamics"
@@ -161,7 +172,7 @@ def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
 
 
 def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
-    """Divide and conquer with segments whose code is shared, where there are any."""
+    """Divide and conquer with segments whose code is shared; None where no branch is long enough for any."""
     inputs = {name: shape_of(name, mechanism.tree) for name in quantity(request.quantity).inputs}
     return divided(f"{mechanism.name}.{request.quantity}", mechanism.tree, inputs)
 

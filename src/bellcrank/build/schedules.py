@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.build import graphs
+from bellcrank.build.stages import fitted, shared_out
+from bellcrank.dynamics import Method
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
@@ -144,16 +146,28 @@ def laid(
     if isinstance(what, Graph):
         by, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:
-        found, graph = graphs.chosen(what, request, _target(own).choose)
+        found, graph = _chosen(what, request, own, numbers, kind)
         by, freedoms = found.name, what.nv
     if own == "gpu":
         return Laid(by, _gpu(graph, numbers, kind))
     on = _made(machine or "complete", kind, freedoms)
     if on.name.startswith("threads("):
-        from bellcrank.emit.cores import kernel as threads
+        from bellcrank.emit.cores.target import Cores
 
-        return Laid(by, threads.planned(graph, on, "float64"))
+        target = Cores(on)
+        return Laid(by, target.schedule(fitted(by, graph, target)[1]))
     return Laid(by, listing.schedule(graph, on, level or "auto"))
+
+
+def _chosen(what: Mechanism, request: graphs.Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
+    """As a kernel would be made; on several cores long branches are cut."""
+    if own == "threads":
+        from bellcrank.emit.cores.target import Cores
+
+        on = Cores(_threads(numbers, kind))
+        if wide := graphs.side_by_side(what, request, lambda g: shared_out(g, on)):
+            return wide
+    return graphs.chosen(what, request, _target(own).choose)
 
 
 def _target(machine: str) -> Target:

@@ -75,6 +75,12 @@ def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
     return method, graph
 
 
+def shared_out(graph: Graph, on: Target) -> bool:
+    """Whether several cores would share the work on one state of it."""
+    used = getattr(on, "used", None)
+    return used is not None and used(fitted("", graph, on)[1]) > 1
+
+
 def _recalled(index: str, on: Target) -> tuple[dict[str, Any] | None, Any, bool]:
     """What an earlier process made for the same request, code and computer."""
     found = store.load(f"{index}.json")

@@ -32,6 +32,10 @@ class Task:
         label = self.nodes[0].label if self.nodes else ""
         return step_of(label if label and self.name.endswith(label) else self.name)
 
+    @property
+    def operations(self) -> int:
+        return len(self.nodes)
+
     def work(self, cost: Mapping[str, float]) -> float:
         return sum(cost[node.op] for node in self.nodes)
 

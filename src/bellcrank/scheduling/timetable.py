@@ -238,7 +238,7 @@ class Schedule:
                 "processor": p,
                 "start": a,
                 "finish": b,
-                "operations": len(t.nodes),
+                "operations": t.operations,
                 "needs": list(t.needs),
                 "words": t.gives,
             }

@@ -94,7 +94,7 @@ class _Picture:
         for task, p, a, b in zip(s.tasks, s.where, s.start, s.finish, strict=True):
             x, width = self.x(a), (b - a) * self.scale
             hot = task.index in critical
-            hint = f"{task.name}, processor {p}, {a:.6g} to {b:.6g} {s.machine.unit}, {len(task.nodes)} operations"
+            hint = f"{task.name}, processor {p}, {a:.6g} to {b:.6g} {s.machine.unit}, {task.operations} operations"
             corner = min(3.0, width / 3)
             yield (
                 f'<rect class="s{self.steps[task.step]} {"critical" if hot else "box"}" x="{x:.2f}" '

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.protocol import LINE, at, messages_start
 from bellcrank.emit.cpu import llvm, rolled_module, sincos
+from bellcrank.emit.cpu.rolled_loop import ANGLES
 from bellcrank.emit.cpu.waves import Phase, Waves
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import comment
+from bellcrank.scheduling import Machine
+from bellcrank.scheduling.loads import Load, LoadSchedule, laid
 
 WORTH = 64  # places of a run in a wave that is shared out: a message costs as much as some ten
 
@@ -81,6 +84,49 @@ class Sharing:
                 "}",
             ]
         )
+
+    def schedule(self, machine: Machine) -> LoadSchedule:
+        """Who does what when: a load for each share of a wave, which waits for all of the phase before."""
+        loads, where, before = list[Load](), list[int](), list[int]()
+        for phase in self.waves.phases():
+            now = []
+            for i, wave in enumerate(phase.waves):
+                bundles = (wave.last - wave.first) // self.waves.lanes
+                p = self.processors if self._shared(phase, i) else 1
+                for k in range(p):
+                    times = bundles * (k + 1) // p - bundles * k // p
+                    name = f"{self._direction(phase.channel)}[{self._label(wave.shape)}]"
+                    needs = dict.fromkeys(before, 1)
+                    now.append(len(loads))
+                    loads.append(Load(len(loads), name, (), needs, 1, self._each(phase.channel, wave.shape), times))
+                    where.append(k)
+            before = now
+        return laid(self.waves.r.name, loads, where, machine)
+
+    def _direction(self, channel: int) -> str:
+        return "angles" if channel == ANGLES else f"{'out' if self.waves.r.outwards[channel] else 'in'} {channel}"
+
+    def _label(self, shape: int) -> str:
+        mine = self.waves.shapes[shape]
+        names = " ".join(self.waves.r.cells[c].graph.name for c in mine.cells)
+        return f"{mine.repeats} x {names}" if mine.repeats > 1 else names
+
+    def _each(self, channel: int, shape: int) -> dict[str, int]:
+        """Operations of one bundle: as many as of one run."""
+        mine, found = self.waves.shapes[shape], dict[str, int]()
+        for c in mine.cells:
+            cut = self.waves.r.cuts[c]
+            for node in (cut.angles if channel == ANGLES else cut.bodies[channel]).graph.nodes:
+                if node.op != "input":
+                    found[node.op] = found.get(node.op, 0) + mine.repeats
+            if channel == ANGLES and cut.count:
+                for op in ("sin", "cos"):
+                    found[op] = found.get(op, 0) + mine.repeats * cut.count
+        return found
+
+
+def scheduled(r: Recursion, machine: Machine, width: int, dtype: str) -> LoadSchedule:
+    return Sharing(Waves(r, width, dtype, "single"), machine.processors).schedule(machine)
 
 
 def shares(r: Recursion, processors: int, width: int, dtype: str) -> bool:

@@ -43,6 +43,10 @@ def machine(asked: str | Machine, processors: Any, dtype: str) -> Machine:
 
 def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
     """Who does what. On the cores of this computer, where latency counts, it must be worth the other cores."""
+    if isinstance(g, Recursion) and g.abreast:
+        from bellcrank.emit.cores.abreast import scheduled
+
+        return scheduled(g, m, host().lanes(dtype), dtype)
     stays = streams.stays(g, dtype)
     found = divided(g, m, stays)
     if found.used == 1 or not m.name.startswith("threads("):
@@ -52,6 +56,8 @@ def planned(g: Graph, m: Machine, dtype: str) -> Schedule:
 
 def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
     """Against one core, when latency and memory count."""
+    if isinstance(g, Recursion) and g.abreast:
+        return schedule.speedup
     stays = streams.stays(g, dtype)
     one = alone(g, schedule.machine, stays)
     return forecast(g, one, stays, rates(dtype)) / forecast(g, schedule, stays, rates(dtype))

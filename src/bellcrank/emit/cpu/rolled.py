@@ -7,7 +7,7 @@ to the next one stays in registers (it is a phi of the loop), and is only writte
 ends of a run, and where several hang on one. What later loops need lies in the workspace, all of a place together:
 
     angles, sines, cosines       of all places, each in one piece, so that one call makes them
-    handed on                    (place, element of all channels)
+    handed on                    (place, element of all channels); along branches the ends of runs alone
     kept                         (place, field)
 """
 
@@ -54,9 +54,22 @@ class Workspace:
             for e in np.flatnonzero(w).tolist():
                 self.field[k, e] = len(self.field)
         self.kept = max(cut.kept for cut in self.r.cuts)
+        self.slot = self._slots()
         self.handed_at = 3 * self.room
-        self.kept_at = self.handed_at + self.places * len(self.field)
+        self.kept_at = self.handed_at + (int(self.slot.max(initial=-1)) + 1) * len(self.field)
         self.size = self.kept_at + self.places * self.kept
+
+    def _slots(self) -> Array:
+        """Where a place has what it hands on. Along a branch that stays in registers but at the ends of runs: room for
+        all would be several times what the loops touch, and given back to the system after each call.
+        """
+        if not self.r.tree.chained:
+            return np.arange(self.places)
+        parent = self.r.tree.parent
+        ends = np.unique([x for run in self.r.tree.runs for x in (run.begin, run.end - 1, parent[run.begin])])
+        found = np.full(self.places, -1)
+        found[ends[ends >= 0]] = np.arange(int((ends >= 0).sum()))
+        return found
 
     @property
     def places(self) -> int:

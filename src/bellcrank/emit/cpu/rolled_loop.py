@@ -232,7 +232,12 @@ class Loop:
 
     def _handed(self, place: str, channel: int, e: int) -> str:
         width = len(self.at.field) * self.w.align
-        base = self._based("handed", place, lambda: self._row_of(self.at.handed_at, place, width))
+
+        def made() -> str:
+            at = self._lookup("slot", self.at.slot, place) if self.r.tree.chained else place
+            return self._row_of(self.at.handed_at, at, width)
+
+        base = self._based("handed", place, made)
         return self.w.at(base, self.at.field[channel, e] * self.w.align)
 
     def _kept(self, place: str, f: int) -> str:

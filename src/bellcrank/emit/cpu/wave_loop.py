@@ -107,8 +107,12 @@ class WaveLoop:
         ends = self.begins
         if not self.forwards:
             ends = [self._plus(x, self.shape.places - 1) for x in self.begins]
-        slots = [self._number("parent" if self.forwards else "child0", x) for x in ends]
+        slots = [self._number(self._before(), x) for x in ends]
         return {e: self._gathered([self._handed(slot, e) for slot in slots]) for e in carried}
+
+    def _before(self) -> str:
+        """The table of where what the first of a run is handed lies."""
+        return "parent" if self.forwards else "child0"
 
     def _finish(self, way: int) -> None:
         """What the last of each run hands on."""

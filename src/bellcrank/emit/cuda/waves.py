@@ -26,6 +26,7 @@ from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.errors import InputError
 from bellcrank.graph import Node
 from bellcrank.graph.recursion import Recursion
+from bellcrank.graph.slim import slim
 from bellcrank.quoting import comment
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +62,9 @@ class ThreadLoop(WaveLoop):
         start = self.at.handed_at + self.at.field[self.channel, element] * self.at.slots
         return w.let(f"getelementptr {w.element}, ptr %ws, i64 {w.let(f'add i64 {slot}, {start}')}", "p")
 
+    def _before(self) -> str:
+        return f"parent{self.channel}" if self.forwards else "child0"
+
     def _turn(self, value: str, element: int) -> None:
         """Its sine and cosine at once."""
         w = self.w
@@ -81,12 +85,17 @@ class ThreadWaves(Waves):
     """The text, the tables, and which phases there are."""
 
     def __init__(self, r: Recursion, dtype: str = "float64") -> None:
+        thin = slim(r)
+        r = thin.r
         super().__init__(r, 1, dtype, "run")
         used = {n.op for cell in r.cells for n in cell.graph.nodes} & set(LIBRARY)
         if used:
             raise InputError(f"{r.name} needs {', '.join(sorted(used))} of its parts, which loops on a GPU have not.")
         self.parameters = ", ".join(f"ptr %{n}" for n in ("ws", "whole", "numbers", *self.names))
         self.known = dict(self._relations())
+        for k, outwards in enumerate(r.outwards):
+            if outwards:
+                self.known[f"parent{k}"] = self.known["parent"] + self._further(k, thin.further[:, k])
         self.known |= {f"begins{i}": shape.begins for i, shape in enumerate(self.shapes)}
         for i, shape in enumerate(self.shapes):
             self.known |= {f"rows{i}_{j}": shape.rows(j) for j in range(len(shape.cells))}
@@ -96,6 +105,17 @@ class ThreadWaves(Waves):
         self.loops = [
             (k, i) for k in (ANGLES, *range(len(r.outwards))) for i in range(len(self.shapes)) if self.busy(k, i)
         ]
+
+    def _further(self, channel: int, steps: Array) -> Array:
+        """In the workspace: fields that are equally far apart for all that is wanted."""
+        field = {e: f for (k, e), f in self.at.field.items() if k == channel}
+        apart = {0: 0}
+        for step in np.unique(steps[steps > 0]).tolist():
+            ways = {field[e + step] - f for e, f in field.items() if e + step in field}
+            if len(ways) != 1:
+                raise InputError(f"{self.r.name}: what parts hand on is not alike for all; a GPU cannot share it out.")
+            apart[step] = ways.pop()
+        return self.at.slots * np.array([apart[step] for step in steps.tolist()])
 
     def place(self, table: str) -> int:
         """Where a table begins among all whole numbers; only those that are asked for are there."""
