@@ -65,7 +65,8 @@ export class View {
     this.root.traverse((o) => { if (o instanceof THREE.Mesh && !o.material.transparent) { o.castShadow = true; o.receiveShadow = true; } });
     this.trace = new Trace(this.root);
     const around = world(this.size, height, this.look !== null);
-    if (!w.scene.follow) this.scene.add(...around.objects); // what floats falls, and meets nothing
+    const flies = w.scene.follow && !this.look; // what floats falls, and meets nothing; a machine stands on its tracks
+    if (!flies) this.scene.add(...around.objects);
     this.scene.add(this.root, ...this.lights(height));
     if (this.look && w.tool) {
       this.earth = new Earth(height, around.soil);
@@ -74,7 +75,7 @@ export class View {
     this.scene.environmentIntensity = 0.28;
     this.scene.background = new THREE.Color(SKY);
     this.scene.fog = new THREE.Fog(SKY, 7 * this.size, 26 * this.size);
-    this.eye = new Eye(canvas, this.home.clone(), this.size, w.scene.follow ? null : height, this.look);
+    this.eye = new Eye(canvas, this.home.clone(), this.size, flies ? null : height, this.look);
     new ResizeObserver(() => this.resize()).observe(canvas);
     const plainer = FORCED === "low" || (FORCED !== "high" && software(this.renderer));
     this.quality = new Quality(plainer ? LEVELS.length - 2 : 0, LEVELS.length - 1);

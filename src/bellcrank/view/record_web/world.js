@@ -12,7 +12,7 @@ function openWorld() {
   if (!fits || !document.createElement("canvas").getContext("webgl2")) return;
   canvas.hidden = false;
   try {
-    const scene = { ...D.replay, joints: W.joints, follow: D.replay.follow && !W.look };
+    const scene = { ...D.replay, joints: W.joints };
     world = new BellcrankReport.Stage(canvas, { scene, look: W.look, ground: D.ground ? D.ground.level : W.ground, digs: Boolean(W.look) });
   } catch (error) { // a card that cannot
     canvas.hidden = true;
