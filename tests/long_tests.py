@@ -104,6 +104,7 @@ LONG = (
     "test_cuda.py::test_a_team_assembles[[]float32]",
     "test_experiment_figures.py::test_there_is_a_page_with_all_plots_and_no_others[[]nikravesh-7]",
     "test_pinocchio_robots.py::test_robot_compiled[[]talos_data*-floating]",
+    "test_pinocchio_robots.py::test_derivatives_in_loops_over_columns*",
     "test_pinocchio_robots.py::test_robot_compiled[[]anymal_b*-floating]",
     "test_pinocchio_motion.py::test_robot_compiled[[]anymal_b*-floating]",
     "test_threads.py::test_random_trees[[][23]-[234]]",

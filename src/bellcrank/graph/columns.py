@@ -110,7 +110,7 @@ def _constants(values: Sequence[Value]) -> list[Value]:
 
 def condensed(graph: Graph, fewest: int = 0) -> Graph:
     """With calls of Columns where that leaves out so many operations; else the graph as it is."""
-    parts = _parts(graph)
+    parts = _parts(graph) if graph.tape.alike and graph.size > fewest else []
     if not parts:
         return graph
     known = _Condensed(graph, parts)

@@ -94,7 +94,14 @@ class Speller:
         return max(products, key=lambda n: n.serial, default=None)
 
     def _fused(self) -> set[int]:
-        return {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
+        products = {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
+        return products | {n.operands[0].serial for n in self.graph.nodes if self.negates(n)}
+
+    def negates(self, node: Node) -> bool:
+        """Whether it is minus a fused multiply-add that nobody else wants: processors have that in one, too."""
+        return (
+            node.op == "neg" and self.uses[node.operands[0].serial] == 1 and self.product(node.operands[0]) is not None
+        )
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
@@ -275,20 +282,25 @@ done:
         product = self.product(node)
         if product is not None:
             return self._multiply_add(node, product)
+        if self.negates(node):
+            inner = node.operands[0]
+            product = self.product(inner)
+            assert product is not None
+            return self._multiply_add(inner, product, minus=True)
         args = [self._value(a) for a in node.args]
         if node.op in LIBRARY:
             return self._library(node.op, args)
         return self.w.let(SPELL[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
 
-    def _multiply_add(self, node: Node, product: Node) -> str:
-        """x y + z, x y - z or z - x y, rounded once."""
+    def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
+        """x y + z, x y - z or z - x y, rounded once; or minus that."""
         a, b = node.args
         x, y = (self._value(p) for p in product.args)
         z = self._value(b if a is product else a)
         t = self.w.type
-        if node.op == "sub" and a is product:
+        if (node.op == "sub" and a is product) is not minus:
             z = self.w.let(f"fneg {t} {z}")
-        elif node.op == "sub":
+        if (node.op == "sub" and a is not product) is not minus:
             y = self.w.let(f"fneg {t} {y}")
         return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
 
