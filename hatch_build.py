@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PAGE = ("cockpit.js", "cockpit.css", "index.html")
+PAGE = ("cockpit.js", "cockpit.css", "index.html", "report.js")
 
 
 class Page(BuildHookInterface):  # type: ignore[type-arg]

@@ -73,19 +73,25 @@ def inputs(m: bc.Mechanism, kernel: bc.Kernel, batch: tuple[int, ...]) -> list[A
 RESULTS = 2**22  # bytes of results: what is compared is computing, and peers write none of theirs to memory
 
 
+def fitting(kernel: bc.Kernel, rows: int) -> int:
+    """Of so many rows those whose results fit: a core would wait for the memory that the others are written to."""
+    one = 8 * sum(math.prod(shape) for shape in kernel.signature.outputs.values())
+    return min(rows, max(64, RESULTS // one))
+
+
 def batch_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 4096, seconds: float = 0.2) -> float:
     """ns per state of one call from Python with row-major arrays, into an array that is there already. Fewer rows where
-    results are large (three matrices of Talos are 35 kB): a core would wait for the memory that they are written to.
+    results are large: three matrices of Talos are 35 kB.
     """
-    one = 8 * sum(math.prod(shape) for shape in kernel.graph.shapes.values())
-    rows = min(rows, max(64, RESULTS // one))
+    rows = fitting(kernel, rows)
     arrays = inputs(m, kernel, (rows,))
     out = np.empty_like(kernel(*arrays))
     return best(lambda: kernel(*arrays, out=out), seconds) / rows
 
 
 def native_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 1024, seconds: float = 0.2) -> float:
-    """ns per state of a native loop over single states."""
+    """ns per state of a native loop over single states, as many as in a batch at most."""
+    rows = fitting(kernel, rows)
     arrays = inputs(m, kernel, (rows,))
     arrays.append(np.empty_like(kernel(*arrays)))
     _, call = loop(tuple(a[0].size for a in arrays))

@@ -20,7 +20,15 @@ from bench.row import CORE, Row
 
 FIRST = {"chain:256": (1.5, 0.5), "chain:1024": (3.0, 1.0), "chain:10000": (10.0, 3.0)}  # seconds: promised, aimed at
 MEMORY = 1000.0  # MB, of any of them
-SIZES = (10, 30, 64, 100, 256, 512, 1024, 3000, 10_000)
+SIZES = (1, 3, 10, 30, 64, 100, 256, 1024, 3000, 10_000, 30_000, 100_000)
+# Loops: what a step takes must grow with the bodies alone.
+LOOPS: dict[str, tuple[str, ...]] = {
+    "a ring, one loop": tuple(f"ring:{n}" for n in (100, 200, 300, 400)),
+    "a track, one loop": tuple(f"track:{n}" for n in (90, 180, 270, 360)),
+    "a scissor lift, a loop for each stage": tuple(f"scissor:{n}" for n in (20, 30, 40, 50)),
+    "four-bars side by side": tuple(f"four_bars:{n}" for n in (10, 20, 30, 40)),
+    "a tree with 32 loops": tuple(f"tied_tree:{n}:32" for n in (511, 1023, 2047, 4095)),
+}
 MEASURE = """
 import json, resource, sys, time
 import numpy as np
@@ -33,10 +41,11 @@ first = time.process_time() - start
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 k = bc.kernel(m, "forward_dynamics")
 best = np.inf
+clock = time.perf_counter if m.nv < 10_000 else time.thread_time  # milliseconds are never left alone
 for _ in range(200):
-    start = time.perf_counter()
+    start = clock()
     k(q, v, tau, out=a)
-    best = min(best, time.perf_counter() - start)
+    best = min(best, clock() - start)
 print(json.dumps({"first": first, "memory": memory, "ns": 1e9 * best, "bytes": k.code_size, "bodies": m.nv}))
 """
 
@@ -79,7 +88,28 @@ def measured(name: str) -> dict[str, Any]:
     return found
 
 
+def step_work(name: str) -> tuple[int, int]:
+    """Bodies, and the operations of a step by rk4: four rates, and what brings it back onto the loops."""
+    import bellcrank as bc
+    from bellcrank.sim.looped_dynamics import LoopedDynamics
+    from bellcrank.sim.simulator import Simulator
+
+    m = bc.zoo.load(name)
+    by = Simulator(m, "rk4").dynamics
+    assert isinstance(by, LoopedDynamics)
+    return len(m.bodies), 4 * by.f.count().arithmetic + by.correction.count().arithmetic
+
+
+def loop_rows() -> Iterator[Row]:
+    for what, names in LOOPS.items():
+        seen = [step_work(name) for name in names]
+        (n, first), (m, last) = seen[0], seen[-1]
+        each = ", ".join(f"{work / bodies:,.0f}" for bodies, work in seen)
+        yield Row(f"{what}: operations of a step for a body ({each})", (last / m) / (first / n), None, "x", 1.1, 1.02)
+
+
 def rows() -> Iterator[Row]:
+    yield from loop_rows()
     seen = {name: measured(name) for name in ("chain:512", *FIRST)}
     for name, (must, aim) in FIRST.items():
         yield Row(f"first call, {name}", seen[name]["first"], None, "s", must, aim)
@@ -96,22 +126,75 @@ def rows() -> Iterator[Row]:
         yield Row("one state, chain:512, Pinocchio", seen["chain:512"]["ns"], usual, "ns", 8.0, 12.0, fastest)
 
 
+# One call of a peer, in a process of its own: what runs out of memory or refuses ends there.
+PEERS = {
+    "Pinocchio": """
+import pinocchio
+from bench.peers import pinocchio_model
+model = pinocchio_model(m)
+data = model.createData()
+call = lambda: pinocchio.aba(model, data, q, v, tau)
+""",
+    "MuJoCo": """
+import mujoco
+from bench.peers import mjcf
+model = mujoco.MjModel.from_xml_string(mjcf(m, 1e-3))
+data = mujoco.MjData(model)
+data.qpos, data.qvel, data.qfrc_applied = q, v, tau
+call = lambda: mujoco.mj_forward(model, data)
+""",
+}
+PEER = """
+import json, resource, sys, time
+import bellcrank as bc
+sys.setrecursionlimit(100_000)
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+m = bc.zoo.load(sys.argv[1])
+q, v, tau = m.random(0)
+{made}
+call()
+times = []
+for _ in range(30):
+    start = time.perf_counter()
+    call()
+    times.append(time.perf_counter() - start)
+print(json.dumps({{"ns": 1e9 * min(times), "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}}))
+"""
+
+
+def peer(name: str, mechanism: str, patience: float = 60.0) -> dict[str, float] | None:
+    """None where it does not get so far."""
+    command = [sys.executable, "-c", PEER.format(made=PEERS[name]), mechanism]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=patience)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        return None
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
 def main(picture: str = "") -> None:
-    seen = []
-    print("| bodies | first call | memory | code | one state | of a body |")
-    print("|---|---|---|---|---|---|")
+    seen, theirs = [], {name: dict[int, float]() for name in PEERS}
+    print(f"| bodies | first call | memory | code | one state | of a body | {' | '.join(PEERS)} |")
+    print("|---" * (6 + len(PEERS)) + "|")
     for n in SIZES:
         x = measured(f"chain:{n}")
         first, memory, code, state = x["first"], x["memory"], x["bytes"] / 1e3, x["ns"] / 1e3
-        cells = (f"{n:,}", f"{first:.2f} s", f"{memory:.0f} MB", f"{code:.0f} kB", f"{state:.1f} us")
-        print(f"| {' | '.join(cells)} | {x['ns'] / n:.0f} ns |", flush=True)
+        cells = [f"{n:,}", f"{first:.2f} s", f"{memory:.0f} MB", f"{code:.0f} kB", f"{state:.1f} us"]
+        cells.append(f"{x['ns'] / n:.0f} ns")
+        for name, times in theirs.items():
+            found = peer(name, f"chain:{n}") if n == 1 or (times and max(times) == seen[-1][0]) else None
+            if found is not None:
+                times[n] = found["ns"] / 1e3
+            cells.append(f"{times[n]:.1f} us" if n in times else "")
+        print(f"| {' | '.join(cells)} |", flush=True)
         seen.append((n, first, memory, code, state))
     if picture:
-        plot(seen, picture)
+        plot(seen, theirs, picture)
 
 
-def plot(seen: list[tuple[float, ...]], path: str) -> None:
-    """Four curves over the number of bodies; all axes are logarithmic."""
+def plot(seen: list[tuple[float, ...]], theirs: dict[str, dict[int, float]], path: str) -> None:
+    """Four curves over the number of bodies, and the peers as far as they go; all axes are logarithmic."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.5))
@@ -119,9 +202,11 @@ def plot(seen: list[tuple[float, ...]], path: str) -> None:
     n, *curves = zip(*seen, strict=True)
     for values, label in zip(curves, ("first call, s", "memory, MB", "machine code, kB", "one state, us"), strict=True):
         axes.loglog(n, values, marker="o", markersize=3, label=label)
+    for name, times in theirs.items():
+        axes.loglog(list(times), list(times.values()), "--", marker="x", markersize=4, label=f"one state, us: {name}")
     axes.set_xlabel("bodies of a chain")
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend()
+    axes.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(path)
 

@@ -1,17 +1,20 @@
-"""A policy for the swing-up of a pole, trained with plain PyTorch by gradients through the rollouts.
+"""A policy for the swing-up of a pole, trained with plain PyTorch by gradients through short rollouts.
 
     python examples/swing_up.py [--rounds 300] [--plot progress.png]
 
 The cart-pole is bellcrank.gym's; an action of it is one kernel (stepper.transition), and PyTorch gets its gradients
-from our vjp. What was learned is then tried in the stepper, from starts that the training has not seen. It is a
-beginning, and no solution: the cost falls to a third, and about a fifth of new runs stand after 5 s. Needs PyTorch, and
-matplotlib for the plot.
+from our vjp. A rollout is a second long: through a longer one gradients of a falling pole say nothing any more. What
+comes after it is the word of a critic, a second network, which learns it from the rewards on the way; runs go on from
+where the round before left them (as in J. Xu et al., Accelerated policy learning with parallel differentiable
+simulation, 2022). What was learned is then tried in the stepper, from starts that the training has not seen: about six
+of ten stand after 5 s, after half a minute of one core. Needs PyTorch, and matplotlib for the plot.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,31 +24,28 @@ import bellcrank as bc
 from bellcrank.gym import TASKS
 from bellcrank.torch import wrap
 
-EVERY, STEP, HORIZON, RUNS = 0.04, 0.02, 70, 64
+EVERY, STEP, HORIZON, RUNS = 0.04, 0.02, 24, 96
+OLDEST = 100  # actions, after which a run begins anew; so does one that is too far off or too fast
+GAMMA, LAMBDA = 0.98, 0.95  # what the next action counts, and how far a critic trusts the rewards it saw
+CRITIC_STEPS, CRITIC_BATCH = 8, 512
 TASK = TASKS["cart_pole_swing_up"]()
 
 
-def seen(y: Any, lib: Any = torch) -> Any:
-    """What the policy sees of a state: a turn more is the same state."""
-    x, angle, dx, turning = (y[..., k] for k in range(4))
-    return lib.stack([x, lib.sin(angle), lib.cos(angle), dx, 0.2 * turning], -1)
+def seen(y: torch.Tensor) -> torch.Tensor:
+    """What the networks see of a state: a turn more is the same state."""
+    x, angle, dx, turning = y.unbind(-1)
+    return torch.stack([x, 3.0 * torch.sin(angle), 2.0 * torch.cos(angle), dx, 0.5 * turning], -1)
 
 
-def policy() -> torch.nn.Module:
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(5, 32), torch.nn.Tanh(), torch.nn.Linear(32, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)]
-    return torch.nn.Sequential(*layers, torch.nn.Tanh()).double()
+def network(*last: torch.nn.Module) -> torch.nn.Module:
+    layers = [torch.nn.Linear(5, 48), torch.nn.ELU(), torch.nn.Linear(48, 48), torch.nn.ELU(), torch.nn.Linear(48, 1)]
+    return torch.nn.Sequential(*layers, *last).double()
 
 
-def cost(step: Any, decide: torch.nn.Module, y: torch.Tensor) -> torch.Tensor:
-    """Of rollouts from these states: far from upright, far from the middle, fast."""
-    total = torch.zeros(())
-    for k in range(HORIZON):
-        y = step(y, decide(seen(y)))
-        late = 1.0 + 2.0 * k / HORIZON
-        rates = 0.01 * y[:, 2] ** 2 + 0.003 * y[:, 3] ** 2
-        total = total + late * (1.0 - torch.cos(y[:, 1]) + 0.1 * y[:, 0] ** 2 + rates).mean()
-    return total / HORIZON
+def reward(y: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """Upright, in the middle, slow, without much force."""
+    slow = 0.005 * y[:, 2] ** 2 + 0.003 * y[:, 3] ** 2
+    return torch.cos(y[:, 1]) - 0.1 * y[:, 0] ** 2 - slow - 0.005 * u[:, 0] ** 2
 
 
 def anywhere(random: Any) -> dict[str, Any]:
@@ -56,23 +56,80 @@ def anywhere(random: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@dataclass
+class Rollout:
+    """states: (actions + 1, runs, 5), as networks see them; rewards: (actions, runs); last: the states themselves."""
+
+    states: torch.Tensor
+    rewards: torch.Tensor
+    last: torch.Tensor
+
+
+def rolled_out(step: Any, decide: torch.nn.Module, y: torch.Tensor) -> Rollout:
+    states, rewards = [seen(y)], []
+    for _ in range(HORIZON):
+        u = decide(states[-1])
+        y = step(y, u)
+        states.append(seen(y))
+        rewards.append(reward(y, u))
+    return Rollout(torch.stack(states), torch.stack(rewards), y)
+
+
+def improve(by: torch.optim.Optimizer, loss: torch.Tensor, network: torch.nn.Module) -> None:
+    by.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    by.step()
+
+
+def judged(critic: torch.nn.Module, found: Rollout) -> torch.Tensor:
+    """What each state was worth: the rewards after it, and sooner or later the critic's word."""
+    with torch.no_grad():
+        values, worth = critic(found.states.detach())[..., 0], []
+        value = values[-1]
+        for t in reversed(range(HORIZON)):
+            value = found.rewards[t] + GAMMA * ((1.0 - LAMBDA) * values[t + 1] + LAMBDA * value)
+            worth.append(value)
+        return torch.stack(worth[::-1])
+
+
+class Runs:
+    """States that go on from round to round; those that are old or lost begin anew."""
+
+    def __init__(self, seed: int) -> None:
+        self.env = bc.stepper(TASK.plant, RUNS, EVERY, step=STEP, start=anywhere, seed=seed, outputs=["slide.q"])
+        self.y = torch.from_numpy(self.env.state.copy())
+        self.age = np.random.default_rng(seed).integers(0, OLDEST, RUNS)
+
+    def go_on(self, y: torch.Tensor) -> None:
+        self.age += HORIZON
+        over = torch.from_numpy(self.age > OLDEST) | (y[:, 0].abs() > 3.0) | (y[:, 3].abs() > 25.0)
+        self.env.reset()  # other starts
+        self.y = torch.where(over[:, None], torch.from_numpy(self.env.state.copy()), y.detach())
+        self.age[over.numpy()] = 0
+
+
 def train(rounds: int = 300, seed: int = 0) -> tuple[torch.nn.Module, list[float]]:
-    """The policy, and the cost of every round."""
-    env = bc.stepper(TASK.plant, RUNS, EVERY, step=STEP, start=anywhere, seed=seed, outputs=["slide.q"])
-    step, decide = wrap(env.transition), policy()
-    by = torch.optim.Adam(decide.parameters(), 1e-2)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(by, rounds)
+    """The policy, and the cost of every round: what was missing to the best reward."""
+    torch.manual_seed(seed)
     torch.set_num_threads(1)  # the tensors are small, and threads would wait for each other
-    costs = []
+    runs, decide, critic = Runs(seed), network(torch.nn.Tanh()), network()
+    step = wrap(runs.env.transition)
+    by, of = torch.optim.Adam(decide.parameters(), 5e-3, betas=(0.7, 0.95)), torch.optim.Adam(critic.parameters(), 5e-3)
+    falling = [torch.optim.lr_scheduler.LinearLR(x, 1.0, end, rounds) for x, end in ((by, 0.1), (of, 0.2))]
+    discounts, costs = GAMMA ** torch.arange(HORIZON)[:, None], []
     for _ in range(rounds):
-        env.reset()  # other starts
-        by.zero_grad()
-        found = cost(step, decide, torch.from_numpy(env.state))
-        found.backward()
-        torch.nn.utils.clip_grad_norm_(decide.parameters(), 1.0)
-        by.step()
-        falling.step()
-        costs.append(float(found.detach()))
+        found = rolled_out(step, decide, runs.y)
+        total = (discounts * found.rewards).sum(0) + GAMMA**HORIZON * critic(found.states[-1])[:, 0]
+        improve(by, -total.mean() / HORIZON, decide)
+        worth, states = judged(critic, found).reshape(-1), found.states[:-1].detach().reshape(-1, 5)
+        for _ in range(CRITIC_STEPS):
+            some = torch.randint(0, len(worth), (CRITIC_BATCH,))
+            improve(of, ((critic(states[some])[:, 0] - worth[some]) ** 2).mean(), critic)
+        for x in falling:
+            x.step()
+        runs.go_on(found.last)
+        costs.append(1.0 - float(found.rewards.detach().mean()))
     return decide, costs
 
 

@@ -140,7 +140,7 @@ def _whole(x: Any) -> bool:
 
 def _array(x: Any) -> bool:
     try:
-        return np.asarray(x).dtype.kind in "fiub" and np.size(x) > 0
+        return np.asarray(x).dtype.kind in "fiub" and np.size(x) > 0 and np.ndim(x) > 0
     except Exception:  # whatever it is, it makes no array
         return False
 

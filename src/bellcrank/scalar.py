@@ -137,6 +137,23 @@ def where(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
 _where_each = np.frompyfunc(where, 3, 1)
 
 
+def columnwise(
+    body: Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]],
+    shared: Sequence[Scalar],
+    columns: Sequence[Sequence[Scalar]],
+) -> list[list[Scalar]]:
+    """[body(shared, c) for c in columns], and a hint that it is the same for all of them: a compiler may make a loop of
+    it, and compute several columns side by side. The body uses nothing but what it is given, and numbers.
+    """
+    found = [body(shared, c) for c in columns]
+    for x in (*shared, *(x for c in columns for x in c)):
+        own = getattr(x, "_alike_", None)
+        if own is not None:
+            own(body, shared, columns, found)
+            break
+    return found
+
+
 def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     """x, but not below low and not above high."""
     return minimum(maximum(x, low), high)

@@ -264,3 +264,23 @@ def test_a_stiffness_that_a_step_cannot_follow() -> None:
     q0[2] = 1.0
     with pytest.warns(RuntimeWarning, match="1592 Hz"):
         bc.simulate(bc.system(m, elements=[hard]), 0.1, q0, step=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Sphere(math.inf), "Sphere: radius is inf"),
+        (lambda: Sphere("a"), "Sphere: radius is 'a'"),  # type: ignore[arg-type]
+        (lambda: Sphere(None), "Sphere: radius is None"),  # type: ignore[arg-type]
+        (lambda: Capsule(0.1, -1.0), "Capsule: length is -1"),
+        (lambda: Box((1.0, 2.0)), "Box: size is .*three lengths"),  # type: ignore[arg-type]
+        (lambda: Box(3.0), "Box: size is 3"),  # type: ignore[arg-type]
+        (lambda: Box((1.0, math.nan, 1.0)), "Box: size is"),
+        (lambda: Terrain(3.0), "Terrain: height is 3.0; expected a function"),  # type: ignore[arg-type]
+        (lambda: Contact("floor", "ground", "b", Plane(), Sphere(0.1), "x"), "Contact \"floor\": stiffness is 'x'"),  # type: ignore[arg-type]
+        (lambda: Contact("floor", "ground", "b", Plane(), Sphere(0.1), 1e4, friction=None), "friction is None"),  # type: ignore[arg-type]
+    ],
+)
+def test_sizes_and_numbers_that_cannot_be(make: Any, words: str) -> None:
+    with pytest.raises(bc.InputError, match=words):
+        make()

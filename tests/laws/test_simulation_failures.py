@@ -19,7 +19,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import patience
 from bellcrank.scalar import sqrt, where
-from bellcrank.sim import Interrupted
+from bellcrank.sim.outcome import Interrupted
 from trees import random_tree
 
 
@@ -116,7 +116,7 @@ def test_ctrl_c_hands_over_the_record(threads: int) -> None:
         import os, signal, sys
         import numpy as np
         import bellcrank as bc
-        from bellcrank.sim import Interrupted
+        from bellcrank.sim.outcome import Interrupted
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         told = []
         def progress(share):

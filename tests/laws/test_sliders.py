@@ -81,3 +81,17 @@ def test_there_and_back(name: str) -> None:
     speeds = [abs(lever.high - lever.low) for lever in machine.levers]
     moving = [machine.mechanism.columns[1].index(lever.name) for lever in machine.levers]
     assert np.abs(found.v[..., moving]).max() < 2.0 * max(speeds)
+
+
+@pytest.mark.parametrize("name", ["slider_fourbar", "puma600", "excavator_linkage", "delta", "stewart"])
+def test_all_at_once_and_back(name: str) -> None:
+    """All sliders thrown about at the same time, to their ends and between: nothing stops, nothing turns over."""
+    machine = driven(name)[0]
+    first, rng = np.array(machine.first()), np.random.default_rng(5)
+    low, high = (np.array([getattr(lever, end) for lever in machine.levers]) for end in ("low", "high"))
+    share = rng.random((4, len(first), 14))
+    targets = low[:, None] + (high - low)[:, None] * np.where(rng.random(share.shape) < 0.6, share.round(), share)
+    targets[..., 5:] = first[:, None]
+    found = run(name, 7.0, targets)
+    assert {s.reason for s in found.stops} == {"end"}
+    np.testing.assert_allclose(found.q[:, -1], np.tile(machine.start, (4, 1)), atol=0.02)

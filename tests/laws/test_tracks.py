@@ -109,6 +109,47 @@ def test_it_travels_and_turns(parked: Parked) -> None:
     assert math.hypot(q["carriage.x"], q["carriage.y"]) < 0.5
 
 
+def cut(parked: Parked, hardness: float, **levers: float) -> Any:
+    """Teeth half a metre in the ground, then levers pulled for two seconds: how far the carriage and the teeth went,
+    and the gauge of slipping with where the carriage was, every 20 ms. hardness: of the usual soil's forces.
+    """
+    m, plant = parked.machine.mechanism, parked.plant
+    parked(1.0)
+    before = np.asarray(plant.state).reshape(-1)[: m.nq].copy()
+    soil = {name: hardness * parked.machine.system.parameters[name] for name in ("ground.linear", "ground.square")}
+    plant.tune({"ground.height": float(m.pose(before, "tip")[2, 3]) + 0.5} | soil)
+    u = np.array(parked.machine.first(), float)
+    u[1], u[2] = levers["boom"], levers["stick"]
+    seen = []
+    for _ in range(100):
+        out = np.asarray(plant.step(u)).reshape(-1)
+        seen.append((out[list(plant.outputs).index("slipping")], float(np.asarray(plant.state).reshape(-1)[0])))
+    after = np.asarray(plant.state).reshape(-1)[: m.nq].copy()
+    plant.tune({name: parked.machine.system.parameters[name] for name in soil})
+    way = m.pose(after, "tip")[:2, 3] - m.pose(before, "tip")[:2, 3]
+    return after[0] - before[0], float(np.hypot(*way)), np.array(seen) - [0.0, before[0]]
+
+
+def test_it_is_pulled_by_a_hard_cut_and_says_so(parked: Parked) -> None:
+    """Rock, twenty times as hard as the soil: with the boom pressing down the stick pulls the machine to the bucket.
+    The gauge is over its mark before it has gone far, and stays there while it slides.
+    """
+    went, _, seen = cut(parked, 20.0, boom=-1.0, stick=-1.0)
+    assert went > 0.2
+    mark = next(g.warn for g in parked.machine.gauges if g.column == "slipping") / 100.0
+    assert seen[seen[:, 1] < 0.02, 0].max() > mark
+    assert np.median(seen[seen[:, 1] > 0.05, 0]) > mark
+
+
+def test_it_stays_where_the_soil_gives_way_and_rock_stalls_the_arm(parked: Parked) -> None:
+    went, cut_away, _ = cut(parked, 1.0, boom=0.0, stick=-1.0)
+    assert abs(went) < 0.01
+    assert cut_away > 1.5
+    held, stalled, _ = cut(parked, 20.0, boom=0.0, stick=-1.0)
+    assert abs(held) < 0.05
+    assert stalled < 0.2 * cut_away
+
+
 def test_a_belt_balances_its_power_and_ends_at_its_friction() -> None:
     """Power on the machine = what the drive gives - what is lost - what is stored; friction is mu N at most."""
     e = Belt("b", "ground", "b", Plane(), Sphere(0.3), 900.0, 0.3, 0.5, speed=0.8)

@@ -22,7 +22,7 @@ from trees import ALL, random_tree
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with launched("--disable-gpu") as made:
+    with launched("--disable-gpu", "--disable-3d-apis") as made:  # machines, too, are drawn by the page itself
         yield made
 
 

@@ -72,6 +72,12 @@ class Peer:
         dq, dv, _ = pin.computeRNEADerivatives(self.model, self.data, self.q, self.v, self.G @ a)
         return [self.G.T @ np.asarray(D) @ self.G for D in (dq, dv)]
 
+    def forward_dynamics_derivatives(self, tau: Array) -> list[Array]:
+        """Of the accelerations: along the velocities for dq, dv, and dtau; where no joint follows another."""
+        dq, dv, dtau = pin.computeABADerivatives(self.model, self.data, self.q, self.v, self.G @ tau)
+        whole = np.triu(dtau) + np.triu(dtau, 1).T  # theirs may be the upper triangle alone
+        return [self.G.T @ np.asarray(D) @ self.G for D in (dq, dv, whole)]
+
     def reactions(self, a: Array, wrenches: Mapping[str, Array] | None = None) -> Array:
         """[force, moment] of every joint, from the forces that its inverse dynamics passes through them."""
         pushed = pin.StdVec_Force([pin.Force.Zero() for _ in self.model.joints])

@@ -147,6 +147,21 @@ def test_robot_compiled(path: str, base: str) -> None:
     near(m.forward_dynamics(q[3], v[3], tau[3]), got["forward_dynamics"][3], 1e-10)
 
 
+@pytest.mark.parametrize("path", ["hyq_description/robots/hyq_no_sensors.urdf", "talos_data/robots/talos_reduced.urdf"])
+def test_derivatives_in_loops_over_columns(path: str) -> None:
+    """Of the first a state alone is computed in loops over columns, of the second a block of states as well."""
+    m, peer = pair(path, "floating")
+    q, v, tau = m.random(3, (6,))
+    got = m.forward_dynamics_derivatives(q, v, tau)
+    alone = m.forward_dynamics_derivatives(q[0], v[0], tau[0])
+    for i in (0, 5):
+        peer.at(q[i], v[i])
+        for x, y, expected in zip(got, alone, peer.forward_dynamics_derivatives(tau[i]), strict=True):
+            near(x[i], expected)
+            if i == 0:
+                near(y, expected)
+
+
 def test_there_are_enough_of_them() -> None:
     """All that Pinocchio reads."""
     assert len(ONCE) == 75

@@ -16,8 +16,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cuda.device import DeviceError
 from bellcrank.errors import InputError
-from bellcrank.sim import Interrupted
 from bellcrank.sim.gpu import GpuProgram
+from bellcrank.sim.outcome import Interrupted
 from emulated import Function, OutOfMemoryError, emulated
 
 __all__ = ["emulated"]  # a fixture

@@ -107,7 +107,7 @@ def test_runs_that_are_interrupted_at_any_moment() -> None:
         import random, signal
         import numpy as np
         import bellcrank as bc
-        from bellcrank.sim import Interrupted
+        from bellcrank.sim.outcome import Interrupted
 
         simulator, rng, came = bc.Simulator(bc.zoo.chain(2), "rk4"), random.Random(2), 0
         q0 = np.full((64, 2), 0.1)

@@ -28,6 +28,7 @@ NEUTRAL = {
         "nodes",
         "parameters",
         "patience",
+        "plain_file",
         "plugins",
         "quoting",
         "room",
@@ -68,7 +69,7 @@ BELOW: dict[str, set[str]] = {
     "sim": {"actuators", "build", "forces", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"formats", "graph", "meshes", "record", "scheduling", *MECHANICS},
     # many runs, and what can be learned from them
-    "studies": {"graph", "model", "record", "sim", "view"},
+    "studies": {"emit.cuda.device", "graph", "model", "record", "sim", "view"},  # whether a worker has a GPU
     "identify": {"record", "sim", "studies", *MECHANICS},
     # models for other programs
     "exporting": {"build", "cockpit", "ground", "record", "sim", *MECHANICS, *COMPILER},

@@ -12,7 +12,9 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cpu.words import BINS, bin_edges
 from bellcrank.errors import InputError
-from bellcrank.sim import Clock, Drive, urgency
+from bellcrank.sim import urgency
+from bellcrank.sim.exchange import Clock
+from bellcrank.sim.realtime import Drive
 from bellcrank.sim.row_store import Kept
 
 MS = 1_000_000  # nanoseconds

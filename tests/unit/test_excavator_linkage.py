@@ -16,7 +16,8 @@ from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS, LinkageControl
 from bellcrank.parameters import nominal
-from bellcrank.sim import Clock, Drive
+from bellcrank.sim.exchange import Clock
+from bellcrank.sim.realtime import Drive
 
 Array = np.ndarray[Any, Any]
 LINKAGE = Linkage.of_zoo()

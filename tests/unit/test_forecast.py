@@ -63,7 +63,7 @@ def test_a_million_bodies_are_a_sentence() -> None:
 def test_derivatives_of_a_long_chain_are_a_sentence() -> None:
     chain, began = bc.zoo.chain(1000), time.process_time()
     with pytest.raises(InputError, match=r"[\d,]+ operations, some [\d,]+ minutes to compile and \d+ GB, and"):
-        bc.kernel(chain, "forward_dynamics_derivatives")
+        bc.kernel(chain, "forward_dynamics_derivatives")  # as an attribute they come column by column
     assert time.process_time() - began < 5.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from bellcrank.record.mechanism_json import mechanism, to_plain
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.skin import MOST, pairs, triangles
 from bellcrank.view.scene import poses, scene
+from bellcrank.view.still import STEEL, svg
 
 BAR = Beam(1.0, bc.Section.circle(0.02), bc.Material.steel(), elements=8)
 
@@ -119,3 +121,19 @@ def test_skins_that_cannot_be(change: Any) -> None:
     outline = m.outlines[0]
     with pytest.raises(ModelError, match="its skin names"):
         replace(m, outlines=(replace(outline, skin=replace(outline.skin, **change)),))
+
+
+def test_pictures_show_what_bends() -> None:
+    """A line for each two nodes, and for each two sections of a beam; and they move."""
+    b = bc.Builder("both")
+    b.flexible("rod", structure())
+    b.joint("swing", "revolute", "ground", "rod", axis=(0, 1, 0))
+    b.beam("boom", length=2.0, section=bc.Section.circle(0.05), material=bc.Material.steel(), elements=6, modes=1)
+    b.joint("luff", "revolute", "ground", "boom", axis=(0, 1, 0))
+    m = b.build()
+    q = m.neutral()
+    straight = svg(m, q)
+    assert straight.count(STEEL) == 8 + 6
+    q[[m.columns[0].index("rod.eye.mode1"), m.columns[0].index("boom.end.mode1")]] = 0.1
+    both = [set(re.findall(f"<polygon.*{STEEL}.*/>", x)) for x in (straight, svg(m, q))]
+    assert len(both[1] - both[0]) > 8

@@ -26,4 +26,4 @@ export function choice(into: HTMLElement, names: string[], chosen: (name: string
 
 // A colour of the style sheet, for what is drawn on a canvas; and 1 where the page is dark.
 export const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-export const dark = (): number => Number(document.documentElement.dataset.theme === "dark");
+export const dark = (): number => Number((document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "")) === "dark");

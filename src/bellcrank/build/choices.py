@@ -12,6 +12,8 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
 from bellcrank.model import Mechanism
 
+_known: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
+
 
 def method_for(mechanism: Mechanism, request: Request) -> Method:
     """The method that graphs.chosen takes on this computer."""
@@ -32,8 +34,10 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     h, asked = host(), json.dumps(asdict(request))
     here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *shipped.key())
     name = store.key("method", mechanism.fingerprint, asked, *here)
-    if (found := store.load(f"{name}.json")) is not None:
-        return METHODS[json.loads(found)]
-    by = chosen(mechanism, request)[0]
-    store.save(f"{name}.json", json.dumps(by.name).encode())
-    return by
+    if name not in _known:
+        if (found := store.load(f"{name}.json")) is not None:
+            _known[name] = str(json.loads(found))
+        else:
+            _known[name] = chosen(mechanism, request)[0].name
+            store.save(f"{name}.json", json.dumps(_known[name]).encode())
+    return METHODS[_known[name]]

@@ -88,9 +88,10 @@ def of_graph(
 ) -> Kernel:
     """A Kernel of a graph. parameters: what its input `p` is."""
     called = name or graph.name.rpartition(".")[2]
-    if not graph.opaque:
+    shared = where.target == "cpu" and not where.machine and all(g.opaque for g in graph.calls)
+    if not graph.opaque and not (graph.calls and shared):
         forecast.of_graph(graph).announced(graph.name)
-    flat = inlined(graph) if graph.calls else graph  # the targets of kernels know no calls
+    flat = inlined(graph) if graph.calls and not shared else graph  # other targets of kernels know no calls
     job = Job(called, lambda: ("", flat), doc=doc, parameters=parameters, recipe=recipe)
     return built(job, target_of(where, called))
 

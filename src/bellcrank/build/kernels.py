@@ -14,7 +14,7 @@ from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.build import shipped
+from bellcrank.build import by_tangents, shipped
 from bellcrank.build.graphs import Request, check, chosen, expected, side_by_side
 from bellcrank.build.stages import Job, built, shared_out
 from bellcrank.build.targets import Where
@@ -113,6 +113,8 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(_of_frame(mechanism, q), mechanism, q)
     if q.driven and mechanism.loops:
         return _taught(_of_actuated(mechanism, q), mechanism, q)
+    if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
+        return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
     if q.result:
         return _taught(_in_parts(kernel(mechanism, name).function, q), mechanism, q)
     return kernel(mechanism, name).function

@@ -44,10 +44,14 @@ def as_shipped(tree: Tree) -> bool:
 
 def rolled(name: str, tree: Tree, method: str, quantity: str, inputs: dict[str, Shape]) -> Recursion:
     """The graph of a quantity, with a cell for each class of bodies."""
+    return rolled_by(name, tree, BODIES[method, quantity], quantity, inputs)
+
+
+def rolled_by(name: str, tree: Tree, body: Callable[..., Any], quantity: str, inputs: dict[str, Shape]) -> Recursion:
+    """The same of anything that is said for one body."""
     groups = classes(tree)
     arrangement = arranged(tree, groups)
     places = _places(tree, groups, arrangement, list(inputs))
-    body = BODIES[method, quantity]
     parts = [part(g, list(inputs), partial(body, g.link, tree.gravity)) for g in groups]
     tables = [g.table for g in _sorted(groups, arrangement.order)]
     return Recursion(name, inputs, (quantity, tree.nv), traced(parts, places, list(inputs)), tables, places)

@@ -84,7 +84,7 @@ def drive(
 
 def maker() -> Any:
     """What makes a running drive of a system."""
-    from bellcrank.sim import Drive
+    from bellcrank.sim.realtime import Drive
 
     def made(system: Any, rate: float, integrator: str, method: str) -> Any:
         every = max(1, round(rate / ROWS))

@@ -17,7 +17,7 @@ from bellcrank.record import Record
 from bellcrank.record.column import COMPONENTS
 
 if TYPE_CHECKING:
-    from bellcrank.sim import System
+    from bellcrank.sim.systems import System
 
 
 @app.command()
@@ -66,7 +66,8 @@ def simulate(
     """
     from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
-    from bellcrank.sim import Interrupted, Simulator
+    from bellcrank.sim.outcome import Interrupted
+    from bellcrank.sim.simulator import Simulator
 
     case, how = scenario_of(scenario), integrator_of(integrator)
     for path, what in ((out, "--out"), (plot, "--plot"), (report, "--report")):

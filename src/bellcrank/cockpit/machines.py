@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit.plant import Snapshot
-from bellcrank.cockpit.servos import Servos, gains, met, movable, reach
+from bellcrank.cockpit.servos import Servos, gains, met, movable, sliders
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.contact import Array, GroundContact
@@ -152,10 +152,9 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
         levers = [_forced(m, name, measured[name], k) for name, k in zip(moved, np.diag(inertia), strict=True)]
         control = _passed_on
     else:
-        ways = reach(m, start, moved, _ends(m, start, moved, sizes))
-        pairs = [(float(ways[-1, 2 * k, i]), float(ways[-1, 2 * k + 1, i])) for k, i in enumerate(_places(m, moved))]
-        levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, pairs, strict=True)]
-        control = _servos(m, start, moved, ways, tuple(x / 2.0 for x in sizes), hold)
+        found = sliders(m, start, moved, _ends(m, start, moved, sizes))
+        levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, found.ends, strict=True)]
+        control = _servos(m, start, moved, found.ways, tuple(x / 2.0 for x in sizes), hold)
     actuators = [IdealTorque(name) for name in moved]
     made = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import pi
 from typing import Any
 
@@ -34,6 +35,7 @@ FASTEST = 2400.0  # 1/s; rk4 is stable up to 2785 with a step of 1 ms
 NUDGE = 1e-5  # rad or m, to see where a mechanism falls
 STEPS = 24  # from the start to where a slider ends
 SHARE = 0.25  # of the loops' least singular value at the start: nearer to a dead point no slider goes
+CORNERS = 64  # of all sliders together that are tried
 LEAP = 8.0  # times its last step: a dependent coordinate that moves further has changed to another branch
 
 Array = np.ndarray[Any, Any]
@@ -111,26 +113,57 @@ def closed(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
     return found, np.abs(residual).max(axis=-1) < CLOSED
 
 
-def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> Array:
-    """The way of each coordinate to its low and its high end, the other moved ones at rest: (steps, 2 moved, nq).
+@dataclass(frozen=True, eq=False)
+class Sliders:
+    ends: list[tuple[float, float]]  # of each
+    ways: Array  # (steps, ways, nq), from the start to the ends of some of them and of all together
 
-    As far as `ends`, or as the loops let it go: they stay closed, on their branch and away from dead points.
+
+def sliders(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> Sliders:
+    """How far sliders go: each alone as far as `ends`, or as the loops let it go; then all of them by the same share of
+    that, such that they may stand anywhere at the same time.
     """
-    at = np.repeat([m.columns[0].index(name) for name in moved], 2)
-    lanes = np.arange(len(at))
-    places = np.tile(q, (len(at), 1))
-    steps = np.linspace(q[at], np.ravel(ends), STEPS + 1)[1:]
-    going = np.ones(len(at), bool)
+    at = [m.columns[0].index(name) for name in moved]
+    home, n = q[at], len(moved)
+    alone = np.tile(home, (2 * n, 1))
+    alone[np.arange(2 * n), np.repeat(np.arange(n), 2)] = np.ravel(ends)
+    ways, _ = reach(m, q, moved, alone)
+    box = np.array([[ways[-1, 2 * k, i], ways[-1, 2 * k + 1, i]] for k, i in enumerate(at)])
+    if m.loops and n > 1:
+        more, share = reach(m, q, moved, _corners(home, box))
+        kept = max(1, int(np.ceil(share.min() * STEPS)))
+        box, ways = home[:, None] + share.min() * (box - home[:, None]), np.concatenate([ways, more], axis=1)[:kept]
+    return Sliders([(float(low), float(high)) for low, high in box], ways)
+
+
+def _corners(home: Array, box: Array) -> Array:
+    """Corners of the box around home, and places on its sides: all of the corners where they are few."""
+    n, rng = len(home), np.random.default_rng(0)
+    signs = np.array(list(product((-1.0, 1.0), repeat=n))) if 2**n <= CORNERS else rng.choice([-1.0, 1.0], (CORNERS, n))
+    sides = rng.uniform(-1.0, 1.0, (CORNERS, n))
+    sides /= np.abs(sides).max(axis=-1, keepdims=True)
+    ways = np.concatenate([signs, sides])
+    return np.asarray(home + np.where(ways < 0.0, -ways * (box[:, 0] - home), ways * (box[:, 1] - home)))
+
+
+def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Array, Array]:
+    """Straight ways of the moved coordinates to each of `ends` (ways, moved): (steps, ways, nq), and the share of each
+    that the loops let it go. They stay closed, on their branch and away from dead points.
+    """
+    at = [m.columns[0].index(name) for name in moved]
+    places = np.tile(q, (len(ends), 1))
+    going, gone = np.ones(len(ends), bool), np.zeros(len(ends))
     least, way = SHARE * _freedom(m, places, moved), []
-    for step in steps:
+    for share in np.linspace(0.0, 1.0, STEPS + 1)[1:]:
         guess = places.copy()
-        guess[lanes, at] = step
+        guess[:, at] = q[at] + share * (ends - q[at])
         then, good = closed(m, guess, moved)
-        near = np.abs(then - places).max(axis=-1) <= LEAP * np.abs(step - places[lanes, at])
+        far = np.abs(guess[:, at] - places[:, at]).max(axis=-1)
+        near = np.abs(then - places).max(axis=-1) <= LEAP * far
         going &= good & near & (_freedom(m, then, moved) >= least)
-        places[going] = then[going]
+        places[going], gone[going] = then[going], share
         way.append(places.copy())
-    return np.array(way)
+    return np.array(way), gone
 
 
 def _freedom(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:

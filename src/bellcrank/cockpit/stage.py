@@ -13,6 +13,7 @@ from bellcrank.graph import trace
 from bellcrank.model import Frame, Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.view import scene
+from bellcrank.view.machine_looks import joints
 
 Array = np.ndarray[Any, Any]
 
@@ -25,12 +26,7 @@ def described(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
     """Shapes, names, pins, which way is up, and how much room it takes: at q alone, or wherever it may go."""
     m = m.at() if m.parameters else m
     others = [] if alone else [m.random(seed)[0] for seed in range(POSES)]
-    index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
-    joints = [
-        {"name": j.name, "parent": index[j.parent], "body": index[j.child], "point": [float(x) for x in j.point]}
-        for j in m.joints
-    ]
-    return scene.scene(m, np.stack([q, *others]), TRIANGLES) | {"joints": joints}
+    return scene.scene(m, np.stack([q, *others]), TRIANGLES) | {"joints": joints(m)}
 
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:

@@ -15,7 +15,7 @@ tree: R. H. Lathrop, Parallelism in manipulator dynamics, Int. J. Robotics Resea
 
 Departs: a segment is given the acceleration of its inner end and the force at its outer one, where Featherstone takes
 both forces. So a body is reduced as in aba.py, nothing is inverted that may be singular, and what is added to IA cannot
-be negative; his Phi_21 is K^T here. Bodies must be as they are, not emptied (model/regroup.py): an inertia that no body
+be negative; his Phi_21 is K^T here. Bodies must be as they are, not emptied (model/tree.py): an inertia that no body
 can have is not positive.
 """
 

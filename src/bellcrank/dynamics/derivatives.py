@@ -73,9 +73,9 @@ def forward_dynamics_derivatives(
 ) -> list[Rows]:
     """-M^-1 times those of inverse dynamics at the accelerations that tau gives, and M^-1."""
     a = accelerations(tree, q, v, tau, frames, wrench)
-    inverse = inverse_dynamics_derivatives(tree, q, v, a, frames, wrench)
     M1 = MassInverse(composite(tree, q), coordinate_names(tree))
-    dq, dv = ([[-x for x in row] for row in M1.times(D)] for D in inverse[:2])
+    inverse = inverse_dynamics_derivatives(tree, q, v, a, frames, wrench)
+    dq, dv = M1.minus_times(*inverse[:2])
     if not frames:
         _afloat(tree, q, v, dq, dv)
     return [dq, dv, M1.square]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from bellcrank.dynamics.springs import passive_torque
 from bellcrank.dynamics.sweep import Vector, Wrenches, external
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.scalar import Scalar, columnwise, is_zero, step
 from bellcrank.spatial.motion import Force
 
 Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero columns j <= i
@@ -117,22 +117,54 @@ class MassInverse:
         self.W = [{**row, k: 1.0} for k, row in enumerate(W)]
         self.scaled = [{i: w * inverse_D[i] for i, w in row.items()} for row in self.W]  # W D^-1
 
-    def times(self, matrix: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
-        """M^-1 times a matrix, column by column in whichever way takes fewer products."""
+    def minus_times(self, *matrices: Sequence[Sequence[Scalar]]) -> list[list[list[Scalar]]]:
+        """-M^-1 times each of some matrices. Columns that reach the same coordinates are alike."""
         step("M^-1 D")
-        columns = [self._column({i: x for i, x in enumerate(c) if not is_zero(x)}) for c in zip(*matrix, strict=True)]
-        return [list(row) for row in zip(*columns, strict=True)]
+        columns = [c for matrix in matrices for c in zip(*matrix, strict=True)]
+        groups: dict[frozenset[int], list[int]] = {}
+        for k, c in enumerate(columns):
+            reached = frozenset(a for i, x in enumerate(c) if not is_zero(x) for a in self.W[i])
+            groups.setdefault(reached, []).append(k)
+        found: dict[int, list[Scalar]] = {}
+        for reached, mine in groups.items():
+            found |= zip(mine, self._columns(reached, [columns[k] for k in mine]), strict=True)
+        n = len(self.W)
+        return [
+            [list(row) for row in zip(*(found[k] for k in range(at, at + n)), strict=True)]
+            for at in range(0, len(columns), n)
+        ]
 
-    def _column(self, c: dict[int, Scalar]) -> list[Scalar]:
-        """By the factors, where branches have little in common: W^T c reaches only what carries c, and of that every
-        row of W D^-1 takes what carries itself.
+    def _columns(self, reached: frozenset[int], columns: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+        """In whichever way takes fewer products. By the factors, where branches have little in common: W^T c reaches
+        only what carries c, and of that every row of W D^-1 takes what carries itself.
         """
-        reached = {a for i in c for a in self.W[i]}
-        by_factors = sum(len(self.W[i]) for i in c) + sum(len(reached & row.keys()) for row in self.scaled)
-        if by_factors >= len(c) * len(self.W):
-            return [_sum(row[i] * x for i, x in c.items()) for row in self.square]
-        y = {a: _sum(self.W[i][a] * x for i, x in c.items() if a in self.W[i]) for a in sorted(reached)}
-        return [_sum(w * y[a] for a, w in row.items() if a in y) for row in self.scaled]
+        rows = [i for i in range(len(self.W)) if not all(is_zero(c[i]) for c in columns)]
+        if not rows:
+            return [[0.0] * len(self.W) for _ in columns]
+        carriers = sorted(reached)
+        by_factors = sum(len(self.W[i]) for i in rows) + sum(len(reached & row.keys()) for row in self.scaled)
+        given = [[c[i] for i in rows] for c in columns]
+        if by_factors >= len(rows) * len(self.W):
+            return columnwise(_full, [row[i] for row in self.square for i in rows], given)
+        places = [[(r, a) for r, i in enumerate(rows) if a in self.W[i]] for a in carriers]
+        first = [self.W[rows[r]][a] for terms in places for r, a in terms]
+        taken = [[(carriers.index(a), w) for a, w in row.items() if a in reached] for row in self.scaled]
+        second = [w for terms in taken for _, w in terms]
+        inner = [[r for r, _ in terms] for terms in places]
+        outer = [[a for a, _ in terms] for terms in taken]
+
+        def column(shared: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
+            factor = iter(shared)
+            y = [_sum(next(factor) * c[r] for r in terms) for terms in inner]
+            return [-_sum(next(factor) * y[a] for a in terms) for terms in outer]
+
+        return columnwise(column, [*first, *second], given)
+
+
+def _full(square: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
+    """- the product of a matrix, row by row, with a column."""
+    n = len(c)
+    return [-_sum(m * x for m, x in zip(square[at : at + n], c, strict=True)) for at in range(0, len(square), n)]
 
 
 def _sum(terms: Iterable[Scalar]) -> Scalar:

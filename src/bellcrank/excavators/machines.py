@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bellcrank.cockpit.machines import Machine
+from bellcrank.excavators import rope
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
 
@@ -13,4 +14,5 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "excavator_linkage": linkage.machine,
     "excavator_flexible": linkage.flexible,
     "excavator_tracked": linkage.tracked,
+    "rope": rope.machine,
 }

@@ -34,6 +34,7 @@ from bellcrank.forces.shapes import Terrain
 from bellcrank.jets import Jet, jet
 from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import one_number
+from bellcrank.plain_file import plain_bytes
 from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh, where
 
 
@@ -207,10 +208,8 @@ def magic(x: Scalar, K: Scalar, C: Scalar, D: Scalar, E: Scalar) -> Scalar:
 @explained
 def read_tyre(path: str | Path, name: str, a: str, b: str, **numbers: Any) -> MagicTyre:
     """A MagicTyre from a property file (.tir): lines `NAME = value`, comments behind $ or !."""
-    try:
-        text = Path(path).read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror}.") from None
+    _, _, raw = plain_bytes(path, "tyre file")
+    text = raw.decode("utf-8", errors="replace")
     found: dict[str, float] = {}
     for line in text.splitlines():
         said = re.match(r"\s*([A-Z][A-Z0-9_]*)\s*=\s*([-+0-9.eEdD]+)\s*(?:[$!].*)?$", line)

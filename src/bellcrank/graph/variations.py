@@ -1,8 +1,8 @@
 """Derivatives of a graph as graphs: along directions (jvp), against weights (vjp), and where they are zero.
 
-Along directions, what a graph calls is written out first; against weights, calls remain calls, of the pullback of what
-was called. Both give graphs, and so the second derivatives are those of the first: the vjp of a jvp is a Hessian times
-a vector.
+Along directions, what a graph calls is written out first, and a recursion stays one; against weights, calls remain
+calls, of the pullback of what was called. Both give graphs, and so the second derivatives are those of the first: the
+vjp of a jvp is a Hessian times a vector.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import derivative
+from bellcrank.graph import derivative, recursion_tangent
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.inline import inlined
+from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
@@ -26,6 +27,8 @@ Array = np.ndarray[Any, Any]
 def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """The outputs y and, as d_y, how fast they change when each input x of `wrt` (all, unless told) moves by d_x."""
     names = _names(graph, wrt)
+    if isinstance(graph, Recursion):  # stays one: nothing of it is written out
+        return recursion_tangent.jvp(graph, names)
     g = inlined(graph) if graph.calls else graph
     moves = {x: _new(g, f"d_{x}", g.inputs[x]) for x in names}
     seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}

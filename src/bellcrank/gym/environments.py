@@ -19,7 +19,8 @@ from gymnasium.vector.utils import batch_space
 from bellcrank.errors import InputError
 from bellcrank.graph.layout import FINISHED, HUGE
 from bellcrank.model import Mechanism
-from bellcrank.sim import System, stepper
+from bellcrank.sim.stepping import stepper
+from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
 Plant = Mechanism | System

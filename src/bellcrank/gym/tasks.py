@@ -12,9 +12,9 @@ from bellcrank.excavators.rotary.modes import JOINTS, EitherMode, JointMode
 from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, cos, exp, fabs, maximum, sin
-from bellcrank.sim import System, system
 from bellcrank.sim.chance import Random
 from bellcrank.sim.columns import Columns
+from bellcrank.sim.systems import System, system
 from bellcrank.zoo import puma600
 
 

@@ -17,8 +17,8 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.model_runs import start_names, with_free
 from bellcrank.misfits import explained
-from bellcrank.sim import Simulator
 from bellcrank.sim.arguments import many, positive
+from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Range
 
 Array = np.ndarray[Any, Any]

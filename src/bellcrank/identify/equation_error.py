@@ -11,7 +11,8 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.identify.experiments import Experiment
-from bellcrank.sim import Simulator, System
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
 

@@ -13,8 +13,8 @@ import numpy as np
 from bellcrank.errors import InputError, ReadError, unknown
 from bellcrank.identify.measured import checked_table
 from bellcrank.record import Record, load_record
-from bellcrank.sim import System
 from bellcrank.sim.columns import units
+from bellcrank.sim.systems import System
 from bellcrank.studies.points import read_table
 
 Array = np.ndarray[Any, Any]

@@ -16,7 +16,8 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.identify.experiments import Experiment
-from bellcrank.sim import Simulator, System, system
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System, system
 
 Array = np.ndarray[Any, Any]
 SMALL = 1e-6  # of a number's size, for differences

@@ -17,9 +17,9 @@ from bellcrank.identify.experiments import Experiment, experiments
 from bellcrank.identify.model_runs import Model, start_names, with_free
 from bellcrank.identify.search import FAR, Fit, Problem
 from bellcrank.misfits import explained
-from bellcrank.sim import System
 from bellcrank.sim.arguments import listed, many, positive
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,11 @@ from bellcrank.meshes.gltf import read_gltf
 from bellcrank.meshes.mesh import Mesh
 from bellcrank.meshes.obj import read_obj
 from bellcrank.meshes.stl import read_stl
+from bellcrank.plain_file import BROKEN
 
 LARGEST = 100_000_000  # bytes; what is larger takes minutes and memory for a picture
 READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".gltf": read_gltf, ".glb": read_gltf}
 FAR = 1e6  # m
-# What reading a damaged file ends in. Readers check little: whatever they trip over is said in one place.
-BROKEN = (
-    ValueError, LookupError, TypeError, ArithmeticError, AttributeError, StopIteration, RecursionError, MemoryError,
-    OSError, struct.error,
-)  # fmt: skip
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Mesh:
@@ -42,7 +37,7 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
     try:
         with np.errstate(all="ignore"):  # what is not finite is found below
             made = reader(file)
-    except BROKEN as error:
+    except (*BROKEN, OSError) as error:
         said = f"{type(error).__name__}: {brief(str(error), 200)}"
         raise ReadError(f"{file}: not a mesh that can be read ({said}).") from None
     if not len(made.triangles):

@@ -8,7 +8,8 @@ x*(-y) are one product), x - x is 0, y - x is -(x - y) once x - y exists, consta
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
 
 import numpy as np
 
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = Union["Node", float]
 ABOVE = (np.ndarray, Jet)  # what is made of scalars answers for them
+
+
+class Alike(NamedTuple):
+    """A note on what a trace did for several columns (scalar.columnwise): found[k] is body(shared, columns[k])."""
+
+    body: Callable[..., Any]
+    shared: list[Value]
+    columns: list[list[Value]]
+    found: list[list[Value]]
 
 
 def constant(x: Any) -> float:
@@ -322,6 +332,20 @@ class Node:
         if isinstance(b, Jet):
             return Jet._atan2_(a, b)
         return _call("atan2", *_pair(a, b))
+
+    def _alike_(
+        self,
+        body: Callable[..., Any],
+        shared: Sequence[Any],
+        columns: Sequence[Sequence[Any]],
+        found: Sequence[Sequence[Any]],
+    ) -> None:
+        """Notes on the tape of a trace what was done for several columns."""
+        every = [*shared, *(x for row in (*columns, *found) for x in row)]
+        tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
+        if tape is not None and not any(isinstance(x, ABOVE) for x in every):
+            rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, found)]
+            tape.alike.append(Alike(body, rows[0][0], *rows[1:]))
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bellcrank.errors import TraceError
 from bellcrank.nodes.evaluation import evaluated
-from bellcrank.nodes.node import Node, Value, constant
+from bellcrank.nodes.node import Alike, Node, Value, constant
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import line
 from bellcrank.scalar import current_step, step
@@ -34,6 +34,7 @@ class Tape:
         self.taken_in: dict[Node, Value] = {}
         self.table: Table = defaultdict(dict)
         self.compares = False  # whether any of its nodes is a comparison
+        self.alike: list[Alike] = []
 
     def node(self, op: str, *args: Any) -> Node:
         same = self.table[op]

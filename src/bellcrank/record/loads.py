@@ -167,6 +167,11 @@ def _wrenches(run: Record) -> dict[str, Array]:
     """What acts on bodies at frames: from outside, of elements at both ends, of drives that move a frame."""
     m = run.mechanism
     assert m is not None
+    if run.provenance.get("everywhere"):
+        raise InputError(
+            "loads: in this run a force acted on every body (everywhere=...), and the record does not have them one by "
+            "one. Give it as forces= on frames, or take mechanism.reactions with wrenches of your own."
+        )
     found: dict[str, Array] = {frame: np.array(W) for frame, W in run.wrenches.items()}
 
     def add(frame: str, W: Array) -> None:

@@ -114,6 +114,7 @@ FED = {
     "actuators": "drive_power",
     "control": "drive_power",
     "forces": "external_power",
+    "everywhere": "external_power",
     "elements": "element_power",
     "motions": "motion_power",
 }  # what says so in a provenance

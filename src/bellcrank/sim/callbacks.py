@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.sim.arguments import whole
+from bellcrank.sim.arguments import number, numbers, whole
+from bellcrank.sim.user_code import takes
 
 if TYPE_CHECKING:
     from bellcrank.sim.steppers import Stepper
@@ -44,6 +45,7 @@ def followed(env: Stepper, function: Callable[..., Any], seconds: float) -> Foll
         raise InputError("follow: a function in Python is for one run on the CPU; expected a stepper without batch=.")
     if not callable(function):
         raise InputError(f"follow: {function!r} is no function of (t, y).")
+    takes("follow: the function", function, 2, "(t, y)")
     if not env.inputs:
         raise InputError("follow: this system has no inputs that a controller could give.")
     samples = whole("seconds", seconds, env.every, "every")
@@ -66,7 +68,11 @@ def followed(env: Stepper, function: Callable[..., Any], seconds: float) -> Foll
 def _given(env: Stepper, found: Any) -> Any:
     """The inputs that a function gave: all of them, or by name."""
     if not isinstance(found, dict):
-        return found
+        given = numbers("follow: what the function gave", found)
+        if given.shape not in ((), (1,), (len(env.inputs),)):
+            expected = f"one number for each of {', '.join(env.inputs)}"
+            raise InputError(f"follow: the function gave the shape {given.shape}; expected {expected}.")
+        return given
     if set(found) != set(env.inputs):
         raise InputError(f"follow: the function gave {', '.join(map(str, found))}; expected {', '.join(env.inputs)}.")
-    return [found[name] for name in env.inputs]
+    return [number(f"follow: what the function gave for {name}", found[name]) for name in env.inputs]

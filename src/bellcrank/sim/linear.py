@@ -106,7 +106,10 @@ class Linear:
         self._one("deviation")
         m, at = self.plant.system.mechanism, self.at
         for name, value in (("q", q), ("v", v), ("x", x)):
-            if not hasattr(value, "__len__") or isinstance(value, str | dict) or len(value) != len(at[name]):
+            many = (
+                hasattr(value, "__len__") and getattr(value, "shape", None) != () and not isinstance(value, str | dict)
+            )
+            if not many or len(value) != len(at[name]):
                 raise InputError(f"deviation: {name} is {brief(value)}; expected {len(at[name])} numbers.")
         N = motions(m, at["q"])
         gap = [a - float(b) for a, b in zip(q, at["q"], strict=True)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.graph import Layout
 
 PATIENCE = 1.0  # seconds before anything is shown
@@ -58,8 +58,8 @@ def shown(what: str, progress: Any, standing: Standing) -> Iterator[Callable[[fl
     if callable(progress):
         yield progress
         return
-    if progress not in (None, True, False):
-        raise InputError(f"progress is {progress!r}; expected a function of the share done, True, or False.")
+    if progress is not None and not isinstance(progress, bool):
+        raise InputError(f"progress is {brief(progress)}; expected a function of the share done, True, or False.")
     if progress is False or not sys.stderr.isatty():
         yield None
         return

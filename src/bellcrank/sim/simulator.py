@@ -28,7 +28,6 @@ from bellcrank.sim.arguments import listed
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
-from bellcrank.sim.gpu import Gpu, GpuProgram
 from bellcrank.sim.lanes import Lanes
 from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
 from bellcrank.sim.memory import Memory
@@ -130,9 +129,6 @@ class Simulator:
         """The same as machine code for so many lanes."""
         return self._once((lanes, mode, by, rows), lambda: Compiled(self.program(mode, by, rows), lanes).ready())
 
-    def _on_gpu(self, dtype: str, mode: Mode, by: Dynamics, rows: bool) -> GpuProgram:
-        return self._once((dtype, mode, by, rows), lambda: GpuProgram(self.program(mode, by, rows), dtype))
-
     def _once(self, key: Any, make: Callable[[], Made]) -> Made:
         with self._lock:
             if key not in self._made:
@@ -204,23 +200,30 @@ class Simulator:
 
     def _done(self, plan: Plan, program: Program, runs: Batch, progress: Any) -> Done:
         """The runs, made where the plan says."""
-        name, where, standing = self.system.mechanism.name, plan.where, Standing()
+        standing = Standing()
+        with shown(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
+            watch = Watch(program.layout, plan.seconds, plan.adaptive, tell, standing)
+            if plan.where.target == "cuda":
+                on = self._gpu(plan, program, runs, watch)
+            else:
+                on = self._cores(plan, program, runs, watch, progress)
+            return driven(self.dynamics, program.layout, runs, on)
 
+    def _cores(self, plan: Plan, program: Program, runs: Batch, watch: Watch, progress: Any) -> Backend:
         def code(by: Dynamics) -> Compiled:
-            with said(f"compiling {name}", progress):
+            with said(f"compiling {self.system.mechanism.name}", progress):
                 return self.compiled(self._lanes(runs), plan.mode, by, plan.in_rows)
 
-        def on_gpu(by: Dynamics) -> GpuProgram:
-            return self._on_gpu(where.dtype, plan.mode, by, plan.in_rows)
+        return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
 
-        with shown(f"simulating {name}", progress, standing) as tell:
-            watch = Watch(program.layout, plan.seconds, plan.adaptive, tell, standing)
-            on: Backend = (
-                Gpu(on_gpu, program.layout, runs, self._memory, watch)
-                if where.target == "cuda"
-                else Lanes(code, program.layout, runs, where.threads, self._memory, watch)
-            )
-            return driven(self.dynamics, program.layout, runs, on)
+    def _gpu(self, plan: Plan, program: Program, runs: Batch, watch: Watch) -> Backend:
+        from bellcrank.sim.gpu import Gpu, GpuProgram  # loaded for those who ask
+
+        def code(by: Dynamics) -> GpuProgram:
+            key = plan.where.dtype, plan.mode, by, plan.in_rows
+            return self._once(key, lambda: GpuProgram(self.program(*key[1:]), plan.where.dtype))
+
+        return Gpu(code, program.layout, runs, self._memory, watch)
 
     def __reduce__(self) -> str:
         raise InputError(

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.actuators import Actuator, StateVariable
+from bellcrank.dynamics.field import Field
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
 from bellcrank.misfits import explained
@@ -25,6 +26,8 @@ from bellcrank.record.column import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
 from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.everywhere import checked as checked_field
+from bellcrank.sim.everywhere import everywhere as acting_everywhere
 from bellcrank.sim.given_parts import possible_parts
 from bellcrank.sim.motions import Motion
 from bellcrank.sim.motions import checked as checked_motions
@@ -57,6 +60,7 @@ class System:
     sampled: tuple[Sampled, ...] = ()
     elements: tuple[Element, ...] = ()  # between frames, or between joints
     motions: Mapping[str, Motion] = field(default_factory=dict)  # prescribed, by joint or FRAME.x
+    everywhere: Field | None = None  # what acts on every body alike
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -166,7 +170,11 @@ class System:
         """What acts from outside: on each element of v, and as wrenches on frames."""
         q, v, _ = self.split(y)
         acts = acting(self.mechanism, self.wrenches, t, list(q), list(v))
-        return torques(self.mechanism, acts, list(q)), acts
+        found = torques(self.mechanism, acts, list(q))
+        if self.everywhere is not None:
+            more = acting_everywhere(self.mechanism, self.everywhere, q, v)
+            found = [a + b for a, b in zip(found, more, strict=True)]
+        return found, acts
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -209,7 +217,7 @@ class System:
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
         """Drives, what acts from outside and elements together: the forces that accelerate."""
-        more = [self.outside(t, y)[0]] if self.wrenches else []
+        more = [self.outside(t, y)[0]] if self.wrenches or self.everywhere else []
         more += [self.summed(self.acts(t, y))] if self.elements else []
         total = list(tau)
         for forces in more:
@@ -261,6 +269,7 @@ def system(
     sampled: Sequence[Sampled] = (),
     elements: Sequence[Element] = (),
     motions: Mapping[str, Motion] | None = None,
+    everywhere: Field | None = None,
 ) -> System:
     """Joins a mechanism with what moves and watches it.
 
@@ -275,11 +284,12 @@ def system(
     parameters: those that only a function of the user knows. sampled: controllers that run at times of their own, and
     whose outputs are in x (bellcrank.Sampled); the control itself may be one. elements: springs, cables, stops, gears,
     contacts, tyres between frames or between joints (bellcrank.forces). motions: functions of t by the name of a joint,
-    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive").
+    or of a place of a frame ("tool.x"), which it then follows, whatever force that takes ("NAME.drive"). everywhere: a
+    function of (place, velocity, mass) that gives the force on every body's centre of mass, all in world axes.
     """
     if isinstance(mechanism, System):
         if control is not None or any(
-            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions)
+            (actuators, inputs, outputs, states, parameters, forces, sampled, elements, motions, everywhere)
         ):
             raise InputError(
                 "this is a system already; give the mechanism together with actuators, control and inputs."
@@ -305,7 +315,9 @@ def system(
     seen, outside = dict(outputs or {}), checked_forces(mechanism, forces) if forces else {}
     parts = _actuators(mechanism, actuators), control, names, seen, own, outside, free, defaults, taken
     between_frames = between.checked(mechanism, elements) if elements else ()
-    made = System(mechanism, *parts, between_frames, checked_motions(mechanism, motions) if motions else {})
+    moved = checked_motions(mechanism, motions) if motions else {}
+    law = checked_field(mechanism, everywhere) if everywhere is not None else None
+    made = System(mechanism, *parts, between_frames, moved, law)
     unique("state", [s.name for s in made.states])
     unique("input", made.inputs)
     unique("output", list(made.outputs))

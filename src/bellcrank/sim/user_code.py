@@ -17,12 +17,12 @@ from bellcrank.scalar import Scalar
 
 def called(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
     """function(*args), or an error that says that it was being traced, and at which line of the user's."""
-    _takes(what, function, len(args), expected)
+    takes(what, function, len(args), expected)
     with while_traced(what):
         return function(*args)
 
 
-def _takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
+def takes(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
     """Says so where the function has not as many arguments as it will be given."""
     try:
         signature = inspect.signature(function)

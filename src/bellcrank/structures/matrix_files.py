@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from bellcrank.atomic_file import path_of
 from bellcrank.errors import ReadError
 from bellcrank.misfits import explained
+from bellcrank.plain_file import damaged, plain_bytes
 from bellcrank.structures.abaqus_matrix import abaqus_matrix
 from bellcrank.structures.matrix_market import Array, matrix_market
 from bellcrank.structures.nastran_binary import binary_op4
@@ -21,14 +22,12 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     name: which of the matrices of an OUTPUT4 file; not needed where there is one. Abaqus' nodes are in the order of
     their labels, with three or six displacements each.
     """
-    file = path_of(path, ReadError)
-    where = f'matrix file "{file}"'
-    try:
-        if file.exists() and not file.is_file():  # a pipe may never end
-            raise ReadError(f"{where}: is no plain file; expected one.")
-        raw = file.read_bytes()
-    except OSError as error:
-        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    where, file, raw = plain_bytes(path, "matrix file")
+    with damaged(where):
+        return _read(where, file, raw, name)
+
+
+def _read(where: str, file: Path, raw: bytes, name: str | None) -> Array:
     if file.suffix.lower() == ".op4" and b"\0" in raw:
         return binary_op4(where, raw, name)
     if b"\0" in raw:

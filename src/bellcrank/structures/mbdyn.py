@@ -20,6 +20,7 @@ import numpy as np
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
 from bellcrank.misfits import explained
+from bellcrank.plain_file import damaged, finite, plain_lines
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import of_nodes
 from bellcrank.structures.modes import Moments
@@ -36,11 +37,14 @@ NEEDED = (1, 2, 5, 6, 7, 8, 9, 10, 11)
 @explained
 def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Moments:
     """A body that bends from MBDyn's .fem file; Builder.flexible places it. interfaces: {name: label of a node}."""
-    where = f'fem file "{path}"'
-    try:
-        lines = Path(path).read_text("ascii", errors="replace").splitlines()
-    except OSError as error:
-        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    where, lines = plain_lines(path, "fem file")
+    if not isinstance(interfaces, Mapping):
+        raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: label of a node}}.")
+    with damaged(where):
+        return finite(where, _read(where, lines, interfaces))
+
+
+def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
     groups = _groups(where, lines)
     n, m = _checked(where, groups)
     if not interfaces:

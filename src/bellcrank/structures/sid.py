@@ -22,6 +22,7 @@ from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
 from bellcrank.misfits import explained
 from bellcrank.model.bending import vee
+from bellcrank.plain_file import damaged, finite, plain_lines
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, modes_of
@@ -41,11 +42,12 @@ def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     """A body that bends from a file of standard input data (.SID_FEM); Builder.flexible places it. interfaces: {name:
     number of a node}.
     """
-    where = f'SID file "{path}"'
-    try:
-        lines = Path(path).read_text("ascii", errors="replace").splitlines()
-    except OSError as error:
-        raise ReadError(f"{where}: {error.strerror or error}.") from None
+    where, lines = plain_lines(path, "SID file")
+    with damaged(where):
+        return finite(where, _read(where, lines, interfaces))
+
+
+def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
     modal = blocks(where, lines).find(where, "part").find(where, "modal")
     head = modal.find(where, "refmod")
     mass = number(f"{where}: mass", head.words.get("mass", "nothing"))

@@ -19,7 +19,7 @@ from bellcrank.emit.cuda.device import missing
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.extras import extra
 from bellcrank.record import Record
-from bellcrank.sim import Simulator
+from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.setup import NUMBERS, STARTS, Setup, noises
 from bellcrank.version import __version__

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellcrank.model import Mechanism
 from bellcrank.parameters.walk import nominal
-from bellcrank.sim import Simulator
+from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.chunk import groups, ran
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.setup import Setup

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.sim import Event, Simulator, System, system
 from bellcrank.sim.columns import units
+from bellcrank.sim.events import Event
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System, system
 from bellcrank.studies.points import Points, read_table
 from bellcrank.studies.ranges import Array, Levels, Range
 

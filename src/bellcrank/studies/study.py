@@ -16,8 +16,8 @@ from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.misfits import explained, explained_class
 from bellcrank.record import Record
-from bellcrank.sim import Event
 from bellcrank.sim.arguments import listed, many, positive
+from bellcrank.sim.events import Event
 from bellcrank.stairs import view
 from bellcrank.studies.chunk import is_rows, ran
 from bellcrank.studies.engine import client_of, done_chunks

@@ -64,12 +64,13 @@ def _moments(m: Mechanism, q: Array) -> list[list[str]]:
     if not follows:
         found, moved = scene.scene(m, q), np.zeros_like(moved)
     shapes, out = still.simple(m, found), []
-    for now, way in zip(placed, moved, strict=True):
+    for now, way, row in zip(placed, moved, q, strict=True):
         centre = np.asarray(found["centre"]) + way
         seen, scale = still.eye(found, centre)
         drawn = _ground(found, centre, seen) if follows else []
         for shape in shapes:
             drawn += still.shape(shape, now, seen, scale)
+        drawn += still.bent(m, row, now, seen, scale)
         out.append([element for _, element in sorted(drawn)])
     return out
 

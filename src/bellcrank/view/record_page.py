@@ -22,14 +22,15 @@ from bellcrank.record.measure import conservative, residuals
 from bellcrank.record.plain_data import plain
 from bellcrank.record.summary import shown
 from bellcrank.version import __version__
-from bellcrank.view import palette, scene
+from bellcrank.view import machine_looks, palette, scene
 from bellcrank.view.bent_beams import largest_stress
 
 if TYPE_CHECKING:
+    from bellcrank.model import Mechanism
     from bellcrank.record.record import Record
 
 GENERATOR = "bellcrank report"  # how our files are told from others
-SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "plots.js", "page.js")
+SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "world.js", "plots.js", "page.js")
 ROWS = 2000
 NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
 TITLES = {
@@ -63,12 +64,15 @@ def html(run: Record, lane: int | Sequence[int]) -> str:
         f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
         f":root[data-theme=dark] {{ {dark} }}\n"
     )
-    data = json.dumps(plain(contents(run, lane, name)), allow_nan=False)
+    found = contents(run, lane, name)
+    drawn = found["replay"] and found["replay"]["world"]
+    data = json.dumps(plain(found), allow_nan=False)
     pieces = {
         "TITLE": xml(name),
         "GENERATOR": f"{GENERATOR} {__version__}",
         "STYLE": colours + _file("page.css"),
         "DATA": script(data),
+        "WORLD": machine_looks.script() if drawn else "",
         "SCRIPT": "\n".join(_file(script) for script in SCRIPTS),
     }
     out = []
@@ -109,7 +113,7 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
         good = rows[np.isfinite(q[rows]).all(axis=-1)]
         frames = thinned(good, max(2, min(ROWS, NUMBERS // (7 * places))))
         if frames.size:
-            data["replay"] = scene.scene(m, q[frames]) | {
+            data["replay"] = replay_scene(m, q[frames]) | {
                 "t": packed(run.t[lane][frames], "<f8"),
                 "poses": packed(scene.poses(m, q[frames]), "<f4"),
                 "stress": largest_stress(m, q[frames]),
@@ -117,6 +121,20 @@ def contents(run: Record, asked: int | Sequence[int], name: str) -> dict[str, An
             data["replay"]["bends"] = packed(q[frames][:, data["replay"]["bent"]], "<f4")
             data["warnings"] += data["replay"].pop("notes")
     return data
+
+
+def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
+    """What the replay shows. world: as the cockpit draws it, of machines and of robots with meshes; else None."""
+    look, bundled = machine_looks.look_of(m), bool(machine_looks.script())
+    found = scene.scene(m, q, machine_looks.TRIANGLES if bundled else 6000)
+    meshed = any(s["kind"] == "mesh" for s in found["shapes"])
+    world = {
+        "look": look.name if look else "", "ground": look.level if look else None, "full": look.full if look else 1.0,
+        "joints": machine_looks.joints(m),
+    }  # fmt: skip
+    if look and not bundled:
+        found["notes"] = [*found["notes"], "drawn by simple shapes: the page's scripts are not built (make page)"]
+    return found | {"world": world if bundled and (look or meshed) else None}
 
 
 def lane_of(run: Record, asked: int | Sequence[int]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from bellcrank.view.looks import looks
 
 Shape = dict[str, Any]
 SLENDER = 0.085  # radius of a bar against the typical length of one
+FINEST = 0.06  # typical length against the radius of all: bars of finer parts, as of a rope, would not be seen
 SLIDES = ("prismatic", "cylindrical")
 WIDEST_MOTION = 3.0  # a motion so many times wider than the mechanism is not shown whole: one would see nothing of it
 
@@ -43,6 +44,7 @@ def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
     if not free:  # what flies away is followed
         around, reach = _sphere(spots.reshape(-1, 3), unit)
         centre, radius = (around, reach) if reach < WIDEST_MOTION * radius else (centre, WIDEST_MOTION * radius)
+    unit = max(unit, FINEST * radius)
     return {
         "bodies": [b.name for b in m.bodies],
         "shapes": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from bellcrank.quoting import xml
 from bellcrank.view import palette, scene
 
 WIDTH, HEIGHT, MARGIN = 420.0, 300.0, 14.0
-GREY = "#9aa3ae"
+GREY, STEEL = "#9aa3ae", "#b9c2cc"
 AZIMUTH, ELEVATION = np.radians(-60.0), np.radians(20.0)
 Drawn = tuple[float, str]  # how far away, and the element
 
@@ -28,6 +28,7 @@ def svg(m: Mechanism, q: Array) -> str:
     drawn: list[Drawn] = []
     for each in simple(m, found):
         drawn += shape(each, placed, seen, scale)
+    drawn += bent(m, np.asarray(q, float), placed, seen, scale)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" '
         f'role="img" aria-label="{xml(m.name)}">',
@@ -98,6 +99,29 @@ def shape(shape: dict[str, Any], placed: Array, seen: Any, scale: float) -> list
     x, y, z = seen(_world(pose, shape["at"]))
     radius = max(shape["r"] * scale, 2.5)
     return [(z + radius, f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#fff" stroke="#555"/>')]
+
+
+def bent(m: Mechanism, q: Array, placed: Array, seen: Any, scale: float) -> list[Drawn]:
+    """What bends, as it does at q: a beam as thick as its sections, anything else by the lines or faces of its skin."""
+    index, columns = {b.name: i for i, b in enumerate(m.bodies)}, m.columns[0]
+    drawn: list[Drawn] = []
+
+    def spot(body: str, point: Any, shift: Any, coordinates: Any) -> Array:
+        away = [q[columns.index(x)] for x in coordinates] @ np.array(shift, float).reshape(-1, 3)
+        return np.asarray(seen(_world(placed[index[body]] if body in index else None, np.add(point, away))))
+
+    for o in m.outlines:
+        spots = [spot(s.body, s.point, s.shift, s.coordinates) for s in o.slices]
+        for a, b, s in zip(spots, spots[1:], o.slices, strict=False):
+            drawn.append(_line(a, b, 2 * scale * max(float(np.hypot(*c)) for c in s.corners), STEEL))
+        if o.skin:
+            spots = [
+                spot(o.skin.body, p, shift, o.skin.coordinates)
+                for p, shift in zip(o.skin.points, o.skin.shift, strict=True)
+            ]
+            edges = {tuple(sorted(pair)) for cell in o.skin.cells for pair in combinations(cell, 2)}
+            drawn += [_line(spots[a], spots[b], 1.0, STEEL) for a, b in sorted(edges)]
+    return drawn
 
 
 def _line(a: Array, b: Array, width: float, colour: str) -> Drawn:

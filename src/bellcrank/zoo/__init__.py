@@ -12,7 +12,7 @@ from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
-from bellcrank.zoo.large import four_bars, scissor, tied_tree, track
+from bellcrank.zoo.large import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
     andrews,
     bricard,
@@ -46,6 +46,7 @@ TABLE: dict[str, Callable[..., Mechanism]] = {
         parallel_cranks,
         ring,
         track,
+        rope,
         scissor,
         rod_pendulum,
         andrews,
@@ -85,6 +86,7 @@ __all__ = [
     "random_tree",
     "ring",
     "rod_pendulum",
+    "rope",
     "scissor",
     "slider_fourbar",
     "stanford",

@@ -16,6 +16,8 @@ from bellcrank.model.parts import Array
 from bellcrank.zoo.families import LENGTH, MASS, MOST_LOOPED, WIDTH, whole
 from bellcrank.zoo.loops import DOWN, Z, _rod
 
+TROLLEY = 40.0  # kg
+RUBBING = 2.0  # 1/s, of a link that turns about its end
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 
 
@@ -109,4 +111,27 @@ def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
         first = leaves[4 * (k * four // ties)]
         ends = {"point_a": base[first] + up, "point_b": base[first + 2] + up}
         b.close(f"tie{k}", "distance", f"link{first}", f"link{first + 2}", **ends)
+    return b.build()
+
+
+def rope(n: int = 200, length: float = 20.0, mass: float = 40.0) -> Mechanism:
+    """A rope of n links that hangs between two trolleys on a level rail, on which winches may pull ("left" and "right",
+    both along x). At q = 0 it is an arc, so that all links are alike; let go, it falls to a catenary.
+    """
+    whole(n, "n", least=4, most=MOST_LOOPED)
+    bend = 2.4 / n  # rad, from a link to the next
+    link, weight = length / n, mass / n
+    radius = link / (2 * sin(bend / 2))
+    angles = [(i - n / 2) * bend for i in range(n + 1)]
+    points = [radius * np.array([sin(a), cos(1.2) - cos(a), 0.0]) for a in angles]
+    b = Builder(f"rope{n}", gravity=DOWN)
+    for name, end in (("left", points[0]), ("right", points[n])):
+        b.body(f"{name}_trolley", mass=TROLLEY, com=end, inertia=(0.4, 0.4, 0.4))
+        b.joint(name, "prismatic", "ground", f"{name}_trolley", point=end, axis=tuple(X))
+    for i in range(n):
+        _rod(b, f"link{i}", points[i], points[i + 1], mass=weight, radius=link / 8)
+        before = f"link{i - 1}" if i else "left_trolley"
+        b.joint(f"pin{i}", "revolute", before, f"link{i}", point=points[i], axis=Z, damping=RUBBING * weight * link**2)
+    b.joint("end", "revolute", f"link{n - 1}", "right_trolley", point=points[n], axis=Z)
+    b.frame("middle", f"link{n // 2}", point=points[n // 2])
     return b.build()

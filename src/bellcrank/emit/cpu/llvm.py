@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.plan import MATRIX, Item, ahead, chunks, items
+from bellcrank.emit.cpu import column_code, sincos
+from bellcrank.emit.cpu.column_places import NO_COLUMNS
+from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import WINDOW, order
 from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.columns import condensed
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -25,6 +27,9 @@ FEW = 15  # the same for matrices: there is enough to do at any time, and values
 NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
+# Operations that loops over columns must spare straight-line code to be worth their while: of one state they fill the
+# lanes, a block of states has filled them already and gains only where its code is too large for any cache.
+SPARED, SPARED_ABREAST = 4_000, 20_000
 LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 
@@ -37,12 +42,8 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
 
         if calls or stripped(graph, LARGE) is not None:
             return rolled_module.source(graph, width, dtype)
-    sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW))
-    state = Speller(graph, 1, width, dtype, chunks(sequence, chunk))
-    first: list[Item] = []
-    if _waits(graph) and len(state.pieces) == 1 and width > 1:
-        first, sequence = ahead(items(graph, order(graph, NARROW)))
-    block = Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
+    state = _alone(graph, width, dtype, chunk)
+    block = _abreast(graph, width, dtype, chunk, len(state.pieces) == 1)
     cut = len(block.pieces) > 1
     functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
     loops = groups(graph, block) if cut else [many(graph, block)]
@@ -52,12 +53,33 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         *library(state.w),
         state.function("state"),
         functions,
+        *state.loops,
+        *block.loops,
         one(graph, state),
         *loops,
         block.w.pooled(),
         writable(),
     ]
     return "\n".join(parts)
+
+
+def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> Speller:
+    """Of a state that is computed alone."""
+    graph = condensed(graph, SPARED) if graph.tape.alike else graph
+    calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
+    sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
+    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls)
+
+
+def _abreast(graph: Graph, width: int, dtype: str, chunk: int, small: bool) -> Speller:
+    """Of a block of states."""
+    graph = condensed(graph, SPARED_ABREAST) if graph.tape.alike else graph
+    if small and not graph.calls and _waits(graph) and width > 1:
+        first, sequence = ahead(items(graph, order(graph, NARROW)))
+        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
+    calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
+    sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
+    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls)
 
 
 def writable() -> str:

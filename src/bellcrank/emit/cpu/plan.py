@@ -9,7 +9,7 @@ with its square. The sines and cosines of a block of states can be taken out, to
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bellcrank.graph import Graph, Node
@@ -35,24 +35,28 @@ class Item:
     tile: Tile | None = None
 
 
-def tiles(array: str, size: int, widths: Sequence[int] = (TILE,)) -> list[Tile]:
-    """Tiles that cover an array: fours, then what is left; three that are left reach back over a neighbour instead."""
-    result, start = [], 0
+def tiles(array: str, size: int, widths: Sequence[int] = (TILE,), begin: int = 0) -> list[Tile]:
+    """Tiles that cover an array: fours, then what is left; three that are left reach back over a neighbour instead.
+    begin: of a part of it, which ends before `size`.
+    """
+    result, start = [], begin
     for width in widths:
         while start + width <= size:
             result.append(Tile(array, start, width))
             start += width
     left = size - start
-    if left == 3 and start:
+    if left == 3 and start > begin:
         result.append(Tile(array, size - TILE, TILE))
     elif left:
         result.append(Tile(array, start, left))
     return result
 
 
-def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
-    """Every node of `order` in an executable sequence; loads as late and stores as early as can be."""
-    line = _Line(graph, order)
+def items(graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]] | None = None) -> list[Item]:
+    """Every node of `order` in an executable sequence; loads as late and stores as early as can be. written: elements
+    of outputs that are stored by what is called.
+    """
+    line = _Line(graph, order, written or {})
     for group in trig_groups(order):
         needed = ancestors([n.operands[0] for n in group])
         for node in order:
@@ -67,9 +71,9 @@ def items(graph: Graph, order: Sequence[Node]) -> list[Item]:
 class _Line:
     """The items so far, and what is done and loaded by them."""
 
-    def __init__(self, graph: Graph, order: Sequence[Node]) -> None:
+    def __init__(self, graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]]) -> None:
         self.items: list[Item] = []
-        self.stores = _Stores(graph)
+        self.stores = _Stores(graph, written)
         self.done: set[int] = set()
         self.loaded: set[Tile] = set()
         self.tile_of = {
@@ -131,13 +135,15 @@ def ahead(sequence: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 class _Stores:
     """Output tiles, given out when their last column is known."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, written: Mapping[str, set[int]]) -> None:
         self.waiting: dict[int, list[int]] = {}
         self.items: list[Item] = []
         self.missing: list[set[int]] = []
         for name, array in graph.outputs.items():
             flat = list(array.flat)
-            for tile in tiles(name, len(flat), (2 * TILE, TILE) if len(flat) > MATRIX else (TILE,)):
+            widths = (2 * TILE, TILE) if len(flat) > MATRIX else (TILE,)
+            rest = runs([k for k in range(len(flat)) if k not in written.get(name, ())])
+            for tile in (t for begin, end in rest for t in tiles(name, end, widths, begin)):
                 nodes = [x for x in flat[tile.start : tile.start + tile.width] if isinstance(x, Node)]
                 self.items.append(Item("store", uses=nodes, tile=tile))
                 self.missing.append({n.serial for n in nodes})
@@ -156,6 +162,17 @@ class _Stores:
 
     def constant(self) -> list[Item]:
         return [item for item in self.items if not item.uses]
+
+
+def runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Where rising numbers follow each other one by one: [begin, end) of each."""
+    found: list[tuple[int, int]] = []
+    for k in places:
+        if found and found[-1][1] == k:
+            found[-1] = found[-1][0], k + 1
+        else:
+            found.append((k, k + 1))
+    return found
 
 
 def trig_groups(order: Sequence[Node]) -> list[list[Node]]:

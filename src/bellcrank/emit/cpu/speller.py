@@ -16,9 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from bellcrank.emit.cpu import lanes, sincos
+from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.plan import MATRIX, Item
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.columns import Columns
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
 
@@ -54,14 +56,17 @@ class Speller:
         pieces: Sequence[Sequence[Item]],
         first: Sequence[Item] = (),
         called: Mapping[int, tuple[str, int]] | None = None,
+        columns: ColumnCalls = NO_COLUMNS,
     ) -> None:
         """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
         emit/cpu/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
+        columns: what is called of the loops over columns, which any speller may do.
         """
         self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
         self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
-        self.called = called
+        self.called, self.columns = called, columns
+        self.loops: list[str] = []  # the functions of columns, once they are called
         below = max((size for _, size in called.values()), default=0) if called else 0
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
         self.letters = 0, 0  # where arguments and results of calls lie
@@ -89,7 +94,14 @@ class Speller:
         return max(products, key=lambda n: n.serial, default=None)
 
     def _fused(self) -> set[int]:
-        return {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
+        products = {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
+        return products | {n.operands[0].serial for n in self.graph.nodes if self.negates(n)}
+
+    def negates(self, node: Node) -> bool:
+        """Whether it is minus a fused multiply-add that nobody else wants: processors have that in one, too."""
+        return (
+            node.op == "neg" and self.uses[node.operands[0].serial] == 1 and self.product(node.operands[0]) is not None
+        )
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
@@ -270,20 +282,25 @@ done:
         product = self.product(node)
         if product is not None:
             return self._multiply_add(node, product)
+        if self.negates(node):
+            inner = node.operands[0]
+            product = self.product(inner)
+            assert product is not None
+            return self._multiply_add(inner, product, minus=True)
         args = [self._value(a) for a in node.args]
         if node.op in LIBRARY:
             return self._library(node.op, args)
         return self.w.let(SPELL[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
 
-    def _multiply_add(self, node: Node, product: Node) -> str:
-        """x y + z, x y - z or z - x y, rounded once."""
+    def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
+        """x y + z, x y - z or z - x y, rounded once; or minus that."""
         a, b = node.args
         x, y = (self._value(p) for p in product.args)
         z = self._value(b if a is product else a)
         t = self.w.type
-        if node.op == "sub" and a is product:
+        if (node.op == "sub" and a is product) is not minus:
             z = self.w.let(f"fneg {t} {z}")
-        elif node.op == "sub":
+        if (node.op == "sub" and a is not product) is not minus:
             y = self.w.let(f"fneg {t} {y}")
         return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
 
@@ -306,6 +323,9 @@ done:
         """Arguments to the workspace, results back from there at once, so that all calls use the same place."""
         call, *results = item.defines
         function, *values = call.args
+        if isinstance(function, Columns):
+            self._columns(call, results)
+            return
         assert self.called is not None
         name, _ = self.called[id(function)]
         inputs = [math.prod(shape) for shape in function.inputs.values()]
@@ -321,6 +341,33 @@ done:
         self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
         for n in results:
             self.names[n.serial] = self.w.load(self._slot(start + sum(inputs) + n.args[1]))
+
+    def _columns(self, call: Node, results: Sequence[Node]) -> None:
+        """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
+        where they are put until they are used.
+        """
+        function, *values = call.args
+        code, to = self.columns.codes[call.serial], self.columns.places.get(call.serial)
+        shared, given = (math.prod(shape) for shape in function.inputs.values())
+        self._keep([x for x in values[:shared] if x.serial not in self.slots])
+        self.loops.append(code.text([self.slots[x.serial] for x in values[:shared]]))
+        start, room = self.letters
+        if room < given + self.trig_width:  # a vector may reach beyond the last column
+            start, room = self.size, given + self.trig_width
+            self.letters, self.size = (start, room), self.size + room
+        for i, x in enumerate(values[shared:]):
+            self.w.store(self._value(x), self._slot(start + i))
+        arguments, name = f"ptr %ws, ptr {self._slot(start)}", code.name
+        if to is not None:
+            out = f"out_{symbol(to.array)}"
+            stride = f", i64 %stride_{out}" if self.w.lanes > 1 else ""
+            self.w.do(f"call void @{name}({arguments}, ptr %{out}{stride})")
+            return
+        base = self.size
+        self.size += math.prod(function.shapes["x"])
+        self.w.do(f"call void @{name}({arguments}, ptr {self._slot(base)})")
+        for n in results:
+            self.slots[n.serial] = base + n.args[1]
 
     def _trig(self, item: Item) -> None:
         """Arguments to the workspace, one call for all, results stay there until they are used."""

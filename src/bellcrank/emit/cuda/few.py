@@ -38,11 +38,12 @@ def live(sequence: Sequence[Unit]) -> list[int]:
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for i, unit in enumerate(sequence):
-        for n in unit.uses:
-            first.setdefault(n.serial, i)
-            last[n.serial] = i
-        for n in unit.defines:
-            first[n.serial] = i
+        for serial in unit.reads:
+            if serial not in first:
+                first[serial] = i
+            last[serial] = i
+        for serial in unit.makes:
+            first[serial] = i
     change = [0] * (len(sequence) + 1)
     for serial, end in last.items():
         change[first[serial]] += 1
@@ -115,14 +116,14 @@ def _score(sequence: Sequence[Unit]) -> tuple[int, int]:
 
 def _moved(sequence: Sequence[Unit]) -> list[Unit]:
     """Each unit where it would like to be, or as close to that as its arguments allow."""
-    place = {n.serial: i for i, unit in enumerate(sequence) for n in unit.defines}
+    place = {serial: i for i, unit in enumerate(sequence) for serial in unit.makes}
     result: list[Unit] = []
     done: set[int] = set()
     for first in _wished(sequence, place):
         stack = [first]
         while stack:
             i = stack[-1]
-            before = {place[n.serial] for n in sequence[i].uses if n.op != "input"} - done
+            before = {place[serial] for serial in sequence[i].reads if serial in place} - done
             if i in done or not before:
                 stack.pop()
                 if i not in done:
@@ -137,18 +138,21 @@ def _wished(sequence: Sequence[Unit], place: Mapping[int, int]) -> list[int]:
     """All units in the order in which they would like to be: late if they free nothing, early if they free much."""
     uses: dict[int, list[int]] = {}
     for i, unit in enumerate(sequence):
-        for n in unit.uses:
-            uses.setdefault(n.serial, []).append(i)
+        for serial in unit.reads:
+            if serial in uses:
+                uses[serial].append(i)
+            else:
+                uses[serial] = [i]
     wish: list[tuple[float, int]] = []
     for i, unit in enumerate(sequence):
-        frees = [n for n in unit.uses if uses[n.serial][-1] == i]
-        wanted = [uses[n.serial][0] for n in unit.defines if n.serial in uses]
+        frees = [x for serial in unit.reads if (x := uses[serial])[-1] == i]
+        wanted = [uses[serial][0] for serial in unit.makes if serial in uses]
         at = float(i)
         if not frees and wanted:
             at = min(wanted) - 0.5
-        elif len(frees) > len(unit.defines):
-            ready = max((place[n.serial] for n in unit.uses if n.op != "input"), default=-1)
-            others = max((uses[n.serial][-2] for n in frees if len(uses[n.serial]) > 1), default=-1)
+        elif len(frees) > len(unit.makes):
+            ready = max((place[serial] for serial in unit.reads if serial in place), default=-1)
+            others = max((x[-2] for x in frees if len(x) > 1), default=-1)
             at = min(at, max(ready, others) + 0.5)
         wish.append((at, i))
     return [i for _, i in sorted(wish)]

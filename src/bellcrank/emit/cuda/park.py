@@ -7,7 +7,6 @@ An input is never parked: it is dropped, and read again from where it came. So i
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -38,8 +37,8 @@ def parked(sequence: Sequence[Unit], room: int, elsewhere: Collection[int] = ())
     elsewhere: values that can be read again, as inputs can.
     """
     registers = _Registers(sequence, room, elsewhere)
-    for i, unit in enumerate(sequence):
-        registers.compute(i, unit)
+    for unit in sequence:
+        registers.compute(unit)
     return Parking(registers.steps, registers.slots.count, registers.most)
 
 
@@ -68,40 +67,43 @@ class _Registers:
 
     def __init__(self, sequence: Sequence[Unit], room: int, elsewhere: Collection[int]) -> None:
         self.room, self.elsewhere = room, elsewhere
-        self.uses: dict[int, list[int]] = {}
-        for i, unit in enumerate(sequence):
-            for n in unit.uses:
-                self.uses.setdefault(n.serial, []).append(i)
+        self.uses: dict[int, list[int]] = {}  # of each value those to come, the next one last
+        for i in range(len(sequence) - 1, -1, -1):
+            for serial in sequence[i].reads:
+                self.uses.setdefault(serial, []).append(i)
         self.steps: list[Step] = []
         self.held: dict[int, Node] = {}
         self.slots = _Slots()
         self.most = 0
 
-    def compute(self, i: int, unit: Unit) -> None:
-        """Unit i: what it needs is fetched, what nobody needs after it goes, and then there is room for its own."""
-        needed = {n.serial: n for n in unit.uses}
+    def compute(self, unit: Unit) -> None:
+        """What it needs is fetched, what nobody needs after it goes, and then there is room for its own."""
+        needed = dict(zip(unit.reads, unit.uses, strict=True))
         for serial, n in needed.items():
             if serial not in self.held:
-                self._make_room(i, 1, set(needed))
+                self._make_room(1, needed)
                 if not self._found_again(n):
                     self.steps.append(Step("fetch", node=n, slot=self.slots.taken[serial]))
                 self.held[serial] = n
-        for serial in needed:
-            if self._next_use(serial, i) < 0:
+        for serial in unit.reads:
+            later = self.uses[serial]
+            later.pop()
+            if not later:
                 del self.held[serial]
+                del needed[serial]
                 self.slots.give_back(serial)
         wanted = [n for n in unit.defines if n.serial in self.uses]
-        self._make_room(i, len(wanted), {s for s in needed if s in self.held})
+        self._make_room(len(wanted), needed)
         self.steps.append(Step("compute", unit))
         self.held.update({n.serial: n for n in wanted})
         self.most = max(self.most, len(self.held))
 
-    def _make_room(self, i: int, wanted: int, keep: set[int]) -> None:
+    def _make_room(self, wanted: int, keep: Collection[int]) -> None:
         while len(self.held) + wanted > self.room:
-            candidates = [s for s in self.held if s not in keep]
+            candidates = [(self.uses[serial][-1], serial) for serial in self.held if serial not in keep]
             if not candidates:
                 return
-            serial = max(candidates, key=lambda s: (self._next_use(s, i - 1), s))
+            _, serial = max(candidates)
             node = self.held.pop(serial)
             if self._found_again(node) or serial in self.slots.taken:
                 self.steps.append(Step("drop", node=node))
@@ -111,8 +113,3 @@ class _Registers:
     def _found_again(self, n: Node) -> bool:
         """Whether it can be read from where it came, and needs no slot."""
         return n.op == "input" or n.serial in self.elsewhere
-
-    def _next_use(self, serial: int, i: int) -> int:
-        later = self.uses.get(serial, ())
-        k = bisect_right(later, i)
-        return later[k] if k < len(later) else -1

@@ -135,13 +135,14 @@ def _phases(sequence: Sequence[Unit], home: Mapping[int, int]) -> Iterator[tuple
     for unit in sequence:
         p = home[unit.serial]
         now = met.get(p, 0)
-        for n in unit.uses:
-            if n.op != "input":
-                other, k = made[n.serial]
+        for serial in unit.reads:
+            if serial in made:  # and not an input
+                other, k = made[serial]
                 if other != p and k >= now:
                     now = k + 1
         met[p] = now
-        made.update({n.serial: (p, now) for n in unit.defines})
+        for serial in unit.makes:
+            made[serial] = p, now
         yield unit, p, now
 
 

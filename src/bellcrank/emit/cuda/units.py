@@ -25,6 +25,15 @@ class Unit:
     def serial(self) -> int:
         return self.defines[0].serial
 
+    @cached_property
+    def reads(self) -> tuple[int, ...]:
+        """The serial numbers of what it uses: plans look at nothing else, and very often."""
+        return tuple([n.serial for n in self.uses])
+
+    @cached_property
+    def makes(self) -> tuple[int, ...]:
+        return tuple([n.serial for n in self.defines])
+
 
 @dataclass(frozen=True, eq=False)
 class Units:

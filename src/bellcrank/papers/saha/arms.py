@@ -15,7 +15,7 @@ from bellcrank.model import Mechanism
 from bellcrank.papers.open_loop import Array, growth, leaves, simulator
 from bellcrank.papers.results import Row
 from bellcrank.record import Record
-from bellcrank.sim import Simulator
+from bellcrank.sim.simulator import Simulator
 
 SECONDS, STEP, TOLERANCE = 10.0, 0.01, 1e-6
 VISIBLE, CLEAR = 0.01, 0.1  # rad or m: the width of a line in a plot, and what nobody can overlook

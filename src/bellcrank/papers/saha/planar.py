@@ -14,7 +14,7 @@ from bellcrank.model import Mechanism
 from bellcrank.papers.open_loop import Array, growth, simulator
 from bellcrank.papers.results import Result, Row, below
 from bellcrank.papers.saha import explicit_3r
-from bellcrank.sim import Simulator
+from bellcrank.sim.simulator import Simulator
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import planar3r
 

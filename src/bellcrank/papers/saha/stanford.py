@@ -19,7 +19,7 @@ from bellcrank.papers.results import Result, Row, below
 from bellcrank.papers.saha.arms import SECONDS, Arm
 from bellcrank.papers.saha.figures import figures
 from bellcrank.record import Record
-from bellcrank.sim import Simulator
+from bellcrank.sim.simulator import Simulator
 from bellcrank.zoo import stanford
 
 START = (0.0, pi / 2, 0.0, 0.0, 0.0, 0.0)

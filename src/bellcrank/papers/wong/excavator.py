@@ -17,7 +17,8 @@ from bellcrank.excavators.rotary.modes import JOINTS, SpoolControl
 from bellcrank.papers.results import Result, Row, below
 from bellcrank.record import Record
 from bellcrank.scalar import Scalar
-from bellcrank.sim import Simulator, System, system
+from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.systems import System, system
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import excavator
 

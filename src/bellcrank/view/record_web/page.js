@@ -159,7 +159,7 @@ function row(table, cells, heads) {
   table.append(tr);
 }
 
-function recolour() { readColours(); restage(); redraw(); }
+function recolour() { readColours(); restage(); redraw(); dispatchEvent(new Event("theme")); }
 
 $("theme").onclick = () => {
   document.documentElement.dataset.theme = ink.dark ? "light" : "dark";
@@ -171,4 +171,5 @@ new ResizeObserver(redraw).observe(document.querySelector("main"));
 fill();
 buildPlots();
 if (D.replay) listenStage();
+openWorld();
 recolour();

@@ -35,7 +35,7 @@ function home() {
 }
 
 function drawStage() {
-  if (!D.replay) return;
+  if (!D.replay || drawWorld()) return;
   const [g, w, h] = sized(stage);
   g.fillStyle = ink.paper;
   g.fillRect(0, 0, w, h);

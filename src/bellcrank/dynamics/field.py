@@ -1,0 +1,70 @@
+"""A force on every body: one law for all, at their centres of mass. Wind, buoyancy, a peg that a chain falls over.
+
+    tau = sum of J_i^T f(p_i, v_i, m_i)
+
+One sweep outwards for places and velocities, one inwards for forces, as in rnea.py; so it takes as long as the bodies
+are many, and for mechanisms of many alike bodies (bodies.py) the law is in the code of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bellcrank.dynamics.bodies import Body, FromChildren, FromParent, Hands
+from bellcrank.dynamics.kinematics import poses, velocities
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Link, Tree
+from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Force, Motion
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+# (place, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
+Field = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], Sequence[Scalar]]
+
+
+def forces(tree: Tree, law: Field, q: Vector, v: Vector) -> list[Scalar]:
+    """What the field does to each element of v."""
+    felt = [
+        _felt(link, law, *place, motion)
+        for link, place, motion in zip(tree.links, poses(tree, q), velocities(tree, q, v), strict=True)
+    ]
+    tau: list[Scalar] = [0.0] * tree.nv
+    for i, link in reversed(list(enumerate(tree.links))):
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            tau[k] = tau[k] + s.dot(felt[i])
+        if link.parent >= 0:
+            felt[link.parent] = felt[link.parent] + link.transform(q).force(felt[i])
+    return tau
+
+
+def one_body(tree: Tree, law: Field) -> Callable[..., Body]:
+    """The same for one body."""
+    ground = tree.ground.pose(IDENTITY, ZERO)
+
+    def body(link: Link, gravity: Vec, q: Vector, v: Vector) -> Body:
+        X, S = link.transform(q), link.subspace(q)
+        R, p, V = yield FromParent((*ground, NO_MOTION))
+        R, p = X.pose(R, p)
+        V = X.motion(V)
+        for s, k in zip(S, link.v_index, strict=True):
+            V = V + s * v[k]
+        yield Hands((R, p, V))
+        total = _felt(link, law, R, p, V)
+        parts = yield FromChildren()
+        for part in parts:
+            total = total + part
+        yield Hands(X.force(total))
+        return [s.dot(total) for s in S]
+
+    return body
+
+
+def _felt(link: Link, law: Field, R: Mat, p: Vec, V: Motion) -> Force:
+    step("field", link.name)
+    m = link.inertia.m
+    if is_zero(m):
+        return NO_FORCE
+    c = link.inertia.h * (1.0 / m)
+    place, moving = p + R @ c, R @ (V.lin + V.ang.cross(c))
+    f = R.T @ Vec(*law([*place], [*moving], m))
+    return Force(c.cross(f), f)

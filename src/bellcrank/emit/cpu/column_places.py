@@ -1,0 +1,95 @@
+"""Where the results of Columns go, if they are outputs: then a loop writes them there itself, and nobody moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.columns import Columns
+
+
+@dataclass(frozen=True)
+class Places:
+    """Element (r, c) of the results is element rows[r] + columns[c] of an output."""
+
+    array: str
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    def run(self, starts: list[int], width: int) -> int:
+        """In how large pieces the columns lie side by side, `width` of them from each of some starts on."""
+        return next(
+            n for n in (width, 8, 4, 2, 1) if n <= width and width % n == 0 and self._side_by_side(starts, width, n)
+        )
+
+    def _side_by_side(self, starts: list[int], width: int, n: int) -> bool:
+        begins = [b for start in starts for b in range(start, start + width, n)]
+        return all(self.columns[b + j] == self.columns[b] + j for b in begins for j in range(n))
+
+    @property
+    def taken(self) -> set[int]:
+        return {r + c for r in self.rows for c in self.columns}
+
+
+class Code(Protocol):
+    """The function of a loop: see column_code.py."""
+
+    name: str
+
+    def text(self, slots: Sequence[int]) -> str:
+        """Where the shared numbers lie in the workspace of the caller is known when that has been spelled."""
+
+
+@dataclass(frozen=True)
+class ColumnCalls:
+    """The loops that a graph calls, by the serial numbers of its calls."""
+
+    codes: Mapping[int, Code]
+    places: Mapping[int, Places]  # where they write what they give, if that is an output
+
+    @property
+    def written(self) -> dict[str, set[int]]:
+        """Elements of outputs that are written by loops."""
+        found: dict[str, set[int]] = {}
+        for p in self.places.values():
+            found.setdefault(p.array, set()).update(p.taken)
+        return found
+
+
+NO_COLUMNS = ColumnCalls({}, {})
+
+
+def places(graph: Graph) -> dict[int, Places]:
+    """By the serial number of a call, where all that it gives is an output, and nothing else."""
+    users: dict[int, int] = {}
+    for n in graph.nodes:
+        for a in n.operands:
+            users[a.serial] = users.get(a.serial, 0) + 1
+    at: dict[int, list[tuple[str, int]]] = {}
+    for name, array in graph.outputs.items():
+        for flat, x in enumerate(array.flat):
+            if isinstance(x, Node) and x.op == "result":
+                at.setdefault(x.serial, []).append((name, flat))
+    results: dict[Node, dict[int, Node]] = {}
+    for n in graph.nodes:
+        if n.op == "result" and isinstance(n.args[0].args[0], Columns):
+            results.setdefault(n.args[0], {})[n.args[1]] = n
+    alone = {s: where[0] for s, where in at.items() if len(where) == 1 and not users.get(s)}
+    found = {call.serial: _places(call.args[0], mine, alone) for call, mine in results.items()}
+    return {serial: p for serial, p in found.items() if p is not None}
+
+
+def _places(function: Columns, results: Mapping[int, Node], alone: Mapping[int, tuple[str, int]]) -> Places | None:
+    shape = function.shapes["x"]
+    if len(results) < np.prod(shape) or any(n.serial not in alone for n in results.values()):
+        return None
+    where = [alone[results[k].serial] for k in range(len(results))]
+    flat = np.array([k for _, k in where]).reshape(shape)
+    rows, columns = flat[:, 0] - flat[0, 0], flat[0]
+    if len({name for name, _ in where}) > 1 or (flat != rows[:, None] + columns).any():
+        return None
+    return Places(where[0][0], tuple(rows.tolist()), tuple(columns.tolist()))

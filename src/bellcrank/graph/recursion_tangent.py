@@ -1,0 +1,70 @@
+"""How fast a recursion's result changes along a direction: a recursion over the same tree.
+
+Each cell becomes its own tangent: behind the numbers that a channel carries stand how fast they change, so that the
+derivative of a chain of thousands is traced and compiled once for each class, as the chain itself is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph import derivative
+from bellcrank.graph.cells import RESULT, Cell, handed
+from bellcrank.graph.graph import Graph, Shape, trace
+from bellcrank.graph.recursion import Recursion
+
+
+def jvp(r: Recursion, names: Sequence[str]) -> Graph:
+    """The result y, and as d_y how fast it changes when each input x of names moves by d_x: two calls."""
+    moving = tangent(r, names)
+    y = r.output[0]
+
+    def both(**given: Any) -> dict[str, Any]:
+        own = {x: list(given[x].flat) for x in r.inputs}
+        more = {x: list(array.flat) for x, array in given.items()}
+        return {y: r.call(**own)[y], f"d_{y}": moving.call(**more)[f"d_{y}"]}
+
+    return trace(f"{r.name}.jvp", both, dict(moving.inputs))
+
+
+def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
+    """d_y alone, from the inputs and the d_x of those that move."""
+    inputs = {**r.inputs, **{f"d_{x}": r.inputs[x] for x in names}}
+    elements = {**r.tree.elements, **{f"d_{x}": r.tree.elements[x] for x in names}}
+    widths = [r.cells[0].graph.outputs[handed(k)].size for k in range(len(r.outwards))]
+    cells = [_moved(cell, names, widths) for cell in r.cells]
+    output = f"d_{r.output[0]}", r.output[1]
+    return Recursion(f"{r.name}.tangent", inputs, output, cells, r.tables, replace(r.tree, elements=elements))
+
+
+def _moved(cell: Cell, names: Sequence[str], widths: Sequence[int]) -> Cell:
+    """What a cell hands on is twice as wide: values, and how fast they change."""
+    g = cell.graph
+    wide = {name: widths[k] for k in range(len(widths)) for name in cell.sources(k)}
+    seeds = {}
+    for n in g.nodes:
+        name, element = n.args[:2] if n.op == "input" else ("", 0)
+        if name in wide:
+            seeds[n.serial] = {0: g.tape.node("input", name, wide[name] + element)}
+        elif name in names:
+            seeds[n.serial] = {0: g.tape.node("input", f"d_{name}", element)}
+    rows = [x for array in g.outputs.values() for x in array.flat]
+    rates = iter([row[0] for row in derivative.along(g.nodes, rows, seeds, 1)])
+    outputs = {}
+    for key, array in g.outputs.items():
+        moves = [next(rates) for _ in range(array.size)]
+        outputs[key] = _array(moves if key == RESULT else [*array.flat, *moves], g)
+    inputs: dict[str, Shape] = {x: (2 * wide[x],) if x in wide else shape for x, shape in g.inputs.items()}
+    inputs |= {f"d_{x}": (math.prod(g.inputs[x]),) for x in names if x in g.inputs}
+    return replace(cell, graph=Graph(g.name, inputs, outputs, g.tape))
+
+
+def _array(values: Sequence[Any], g: Graph) -> np.ndarray[Any, Any]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = [g.tape.value(x) for x in values]
+    return found

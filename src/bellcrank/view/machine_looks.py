@@ -1,0 +1,59 @@
+"""Machines that pages draw as they look, by the scripts of the cockpit's page: which they are, and where they stand.
+
+A record knows its mechanism by name; whether that is the machine, and not somebody's own with the same name, its bodies
+say. The scripts are bundled from web/ and are not in git: without them a machine is drawn by simple shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from bellcrank.model import Mechanism
+
+TRIANGLES = 20_000  # of all meshes, where a graphics card draws them
+ARM = ("cab", "boom", "stick", "bucket")
+CYLINDERS = tuple(f"{name}_{part}" for name in ARM[1:] for part in ("barrel", "rod"))
+
+
+@dataclass(frozen=True)
+class Look:
+    """name: as web/src/view.ts knows it. level: m, of the ground. full: kg, of a full bucket."""
+
+    name: str
+    level: float
+    bodies: tuple[str, ...]
+    full: float = 1500.0
+
+
+LINKAGE = Look("linkage", 0.0, (*ARM, "lever", "link", *CYLINDERS))
+LOOKS = {
+    "excavator": Look("excavator", -1.0, ARM),
+    "excavator_linkage": LINKAGE,
+    "excavator_flexible": LINKAGE,
+    "excavator_tracked": LINKAGE,
+}
+
+
+def look_of(m: Mechanism) -> Look | None:
+    found = LOOKS.get(m.name)
+    names = [b.name for b in m.bodies]
+    if found is None or not set(found.bodies) <= set(names):
+        return None
+    return found if found.name != "excavator" or tuple(names[:4]) == ARM else None
+
+
+def joints(m: Mechanism) -> list[dict[str, Any]]:
+    """Where joints stand in the bodies that carry them: -1 is the ground."""
+    index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
+    return [
+        {"name": j.name, "parent": index[j.parent], "body": index[j.child], "point": [float(x) for x in j.point]}
+        for j in m.joints
+    ]
+
+
+def script() -> str:
+    """The scripts that draw it; nothing where they are not bundled."""
+    path = files("bellcrank") / "cockpit" / "static" / "report.js"
+    return path.read_text("utf-8").replace("</script", "<\\/script") if path.is_file() else ""

@@ -1,0 +1,90 @@
+"""Derivatives of large mechanisms along a direction are recursions, too: against written-out ones and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.build.rolling import rolled
+from bellcrank.dynamics import shape_of
+from bellcrank.graph import Recursion
+from bellcrank.graph.recursion_tangent import tangent
+from bellcrank.model import Mechanism
+
+TREES: dict[str, Callable[[], Mechanism]] = {
+    "chain": lambda: bc.zoo.chain(9),
+    "general": lambda: bc.zoo.chain(5, joints=["revolute", "spherical", "prismatic"], twist="general"),
+    "tree": lambda: bc.zoo.tree(15),
+    "random": lambda: bc.zoo.random_tree(7, 10, passive=True),
+}
+
+
+def recursion(m: Mechanism, method: str, quantity: str, names: tuple[str, ...]) -> Recursion:
+    return rolled(f"{m.name}.{quantity}", m.tree, method, quantity, {x: shape_of(x, m.tree) for x in names})
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_it_is_the_derivative_of_written_out_code(name: str) -> None:
+    m = TREES[name]()
+    r = recursion(m, "aba", "forward_dynamics", ("q", "v", "tau"))
+    rng = np.random.default_rng(1)
+    q, v, tau = m.random(3)
+    at = {"q": q, "v": v, "tau": tau}
+    moves = {f"d_{x}": rng.normal(size=len(value)) for x, value in at.items()}
+    found = r.jvp()
+    assert [g.opaque for g in found.calls] == [True, True]
+    got = found.evaluate(**at, **moves)
+    want = r.written.jvp().evaluate(**at, **moves)
+    for key in ("forward_dynamics", "d_forward_dynamics"):
+        assert np.abs(got[key] - want[key]).max() < 1e-9 * np.abs(want[key]).max()
+
+
+def test_only_some_inputs_move_and_machine_code_agrees() -> None:
+    m = bc.zoo.chain(9)
+    r = recursion(m, "rnea", "bias", ("q", "v"))
+    q, v, _ = m.random(0)
+    d_v = np.linspace(-1.0, 1.0, 9)
+    kernel = bc.compile(tangent(r, ["v"]))
+    step = 1e-6
+    ahead, behind = (r.evaluate(q=q, v=v + h * d_v)["bias"] for h in (step, -step))
+    want = (ahead - behind) / (2 * step)
+    assert np.abs(kernel(q, v, d_v) - want).max() < 1e-7 * np.abs(want).max()
+    both = bc.compile(r.jvp(["v"]))
+    assert both.graph.calls
+    y, d_y = (both(q, v, d_v)[key] for key in ("bias", "d_bias"))
+    assert np.abs(d_y - want).max() < 1e-7 * np.abs(want).max()
+    assert np.abs(y - r.evaluate(q=q, v=v)["bias"]).max() < 1e-9 * np.abs(y).max()
+
+
+def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as those that are written out, for a state and for a batch."""
+    for name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+        small, large = bc.zoo.chain(6), bc.zoo.chain(6)
+        given = small.random(3, (2,))
+        want = getattr(small, name)(*given)
+        with monkeypatch.context() as m:
+            m.setattr(graphs, "MOST_STRAIGHT", 1)
+            m.setattr(graphs, "ALIKE", 0)
+            found = getattr(large, name)(*given)
+            assert "differentiated" in getattr(large, name).__code__.co_name
+            with pytest.raises(bc.InputError, match="expected q, v"):
+                getattr(large, name)(given[0])
+        assert found._fields == want._fields
+        for a, b in zip(found, want, strict=True):
+            assert a.shape == b.shape
+            assert np.abs(a - b).max() < 1e-9 * np.abs(b).max()
+
+
+def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
+    """Of each class once: the graph of its derivative has no more parts than that of a hundred."""
+    parts = []
+    for n in (100, 1000):
+        graph = graphs.traced(bc.zoo.chain(n), graphs.Request("forward_dynamics"), bc.dynamics.METHODS["aba"])
+        assert isinstance(graph, Recursion)
+        parts.append(tangent(graph, ["q"]))
+    assert [c.graph.size for c in parts[0].cells] == [c.graph.size for c in parts[1].cells]
+    assert parts[1].count().arithmetic < 10.5 * parts[0].count().arithmetic

@@ -1,0 +1,120 @@
+"""What is done for many columns as a loop over them: the same numbers as node by node, however they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu.column_places import places
+from bellcrank.graph import Graph, trace
+from bellcrank.graph.columns import condensed
+from bellcrank.scalar import columnwise
+
+N = 5
+
+
+def product(columns: int, blocks: int = 1, beside: bool = False, used: bool = False) -> Graph:
+    """-A B with a column of A that is zero and one that is nothing but ones; `blocks`: columns that lie together in the
+    output; beside: with another output of the same array; used: with results that are not only outputs.
+    """
+
+    def column(shared: Sequence[Any], c: Sequence[Any]) -> list[Any]:
+        rows = [shared[i : i + N - 2] for i in range(0, len(shared), N - 2)]
+        return [-(sum(a * x for a, x in zip(row, c[1:-1], strict=True)) + c[0] + 0.0 * c[-1]) for row in rows]
+
+    def body(A: Any, B: Any) -> dict[str, Any]:
+        given = [[B[0, k], *B[1:-1, k], 3.0 if k else 0.0] for k in range(columns)]
+        found = columnwise(column, list(A.flat), given)
+        out = [list(row) for row in zip(*found, strict=True)]
+        if blocks > 1:
+            out = [[row[k] for b in range(blocks) for k in range(b, columns, blocks)] for row in out]
+        if beside:
+            out = [[A[0, 0] * A[0, 1], *row] for row in out]
+        if used:
+            out[0][0] = out[0][0] * out[1][0]
+        return {"C": out}
+
+    return trace("product", body, {"A": (N, N - 2), "B": (N, columns)})
+
+
+def compiled(graph: Graph, monkeypatch: pytest.MonkeyPatch, dtype: str = "float64") -> Any:
+    monkeypatch.setattr(llvm, "SPARED", 0)
+    monkeypatch.setattr(llvm, "SPARED_ABREAST", 0)
+    return bc.compile(graph, dtype=dtype)
+
+
+@pytest.mark.parametrize("columns", [3, 4, 5, 7, 8, 12, 13])
+@pytest.mark.parametrize(
+    ("blocks", "beside", "used"), [(1, False, False), (2, False, False), (1, True, False), (1, False, True)]
+)
+def test_loops_over_columns_give_what_the_graph_does(
+    columns: int, blocks: int, beside: bool, used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = product(columns, blocks, beside, used)
+    short = condensed(graph)
+    assert len(short.calls) == 1
+    assert used or short.count() == graph.count()
+    assert bool(places(short)) is not used
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(11, N, N - 2)), rng.normal(size=(11, N, columns))
+    exact = graph.evaluate(A=A, B=B)["C"]
+    np.testing.assert_array_equal(short.evaluate(A=A, B=B)["C"], exact)
+    f = compiled(graph, monkeypatch)
+    assert "columns0" in f.source
+    np.testing.assert_allclose(f(A, B), exact, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal([f(a, b) for a, b in zip(A, B, strict=True)], f(A, B))
+
+
+def test_single_precision_has_more_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns in (5, 9, 17):
+        graph = product(columns, 2)
+        rng = np.random.default_rng(1)
+        A, B = rng.normal(size=(19, N, N - 2)), rng.normal(size=(19, N, columns))
+        f = compiled(graph, monkeypatch, "float32")
+        exact = graph.evaluate(A=A, B=B)["C"]
+        np.testing.assert_allclose(f(A.astype("float32"), B.astype("float32")), exact, rtol=0, atol=1e-5)
+        found = [f(a, b) for a, b in zip(A.astype("float32"), B.astype("float32"), strict=True)]
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-5)
+
+
+def test_few_columns_and_small_gains_are_no_loops() -> None:
+    assert condensed(product(2)).calls == []
+    graph = product(8)
+    assert condensed(graph, fewest=10_000) is graph
+
+
+def limbs() -> bc.Mechanism:
+    """A body that floats, with two limbs of three joints."""
+    b = bc.Builder("limbs")
+    b.body("trunk", mass=4.0, com=(0.1, 0.0, 0.2), inertia=(0.2, 0.3, 0.4))
+    b.joint("base", "floating", "ground", "trunk")
+    for side, y in (("left", 0.3), ("right", -0.4)):
+        parent = "trunk"
+        for k, axis in enumerate(((1, 0, 0), (0, 1, 0), (0, 0.6, 0.8))):
+            name = f"{side}{k}"
+            b.body(name, mass=1.0 + k, com=(0.1, y, -0.3 * k), inertia=(0.03, 0.02, 0.01))
+            b.joint(f"{name}_joint", "revolute", parent, name, point=(0.05 * k, y, -0.3 * k), axis=axis)
+            parent = name
+    return b.build()
+
+
+def test_derivatives_of_a_branched_mechanism_in_loops_are_those_of_another_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two limbs of several joints each: columns that are alike, and some that stand alone."""
+    m = limbs()
+    graph = graphs.graph(m, "forward_dynamics_derivatives", "derivatives")
+    assert len(condensed(graph).calls) > 1
+    q, v, tau = m.random(0, 7)
+    exact = graphs.graph(m, "forward_dynamics_derivatives", "aba").evaluate(q=q, v=v, tau=tau)
+    f = compiled(graph, monkeypatch)
+    scale = np.abs(exact["forward_dynamics_derivatives"]).max()
+    np.testing.assert_allclose(f(q, v, tau), exact["forward_dynamics_derivatives"], rtol=0, atol=1e-11 * scale)
+    alone = [f(*state) for state in zip(q, v, tau, strict=True)]
+    np.testing.assert_allclose(alone, exact["forward_dynamics_derivatives"], rtol=0, atol=1e-11 * scale)
