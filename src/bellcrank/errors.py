@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from bellcrank.quoting import shown, visible
 
+HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 LONGEST = 500  # of words in a message; a path may be long
 
 
@@ -33,6 +37,14 @@ class InputError(BellcrankError, ValueError):
 
 class TraceError(BellcrankError, TypeError):
     """Python that cannot be traced: a branch on a value that is only known when the kernel runs."""
+
+
+def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
+    """A warning at the line of whoever called us, however deep it was found out."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HOME):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, kind, stacklevel=level)
 
 
 class CompileError(BellcrankError, RuntimeError):

@@ -12,11 +12,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 from bellcrank.stairs import above
 
 GROUP = "bellcrank."
@@ -53,7 +52,7 @@ def _take(kind: str, point: Any) -> None:
         told = f'the package "{package}" offers the {kind} "{point.name}" ({point.value}), which cannot be used'
         how = f"Repair or uninstall {package}; BELLCRANK_WITHOUT_PACKAGES=1 does without all such packages."
         said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        warnings.warn(f"{told}: {said} {how}", stacklevel=2)
+        warn(f"{told}: {said} {how}")
         return
     rows[kind, point.name] = registration.KINDS[kind].table()[point.name]
     if package not in packages:

@@ -6,11 +6,10 @@ a factor of two.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
 from bellcrank.room import free_memory
 
@@ -40,11 +39,9 @@ class Forecast:
                 "quantity whose code alike bodies share (docs/size.md lists them)."
             )
         if self.seconds > PATIENCE:
-            warnings.warn(
+            warn(
                 f"{what}: about {self}, all of it new; a second time it comes from the cache. Code that alike bodies "
-                "share is made in seconds: docs/size.md lists what has it.",
-                RuntimeWarning,
-                stacklevel=2,
+                "share is made in seconds: docs/size.md lists what has it."
             )
         return self
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bellcrank.emit.target import DTYPES, Target
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, unknown, warn
 
 TARGETS = ("cpu", "cuda")
 MOST_THREADS = 1024  # far more than processors: they would be started all the same
@@ -51,7 +50,7 @@ def target(where: Where, what: str) -> Target:
             from bellcrank.emit.cuda.target import Cuda
 
             return Cuda(where.dtype)
-        warnings.warn(f"{why} The CPU computes {what} instead.", RuntimeWarning, stacklevel=4)
+        warn(f"{why} The CPU computes {what} instead.")
     if not isinstance(where.machine, str) or where.machine:
         from bellcrank.emit.cores.kernel import machine
         from bellcrank.emit.cores.target import Cores

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from bellcrank.emit import trust
+from bellcrank.errors import warn
 from bellcrank.quoting import line
 
 MAGIC = b"bellcrank cache 2\n"
@@ -124,11 +124,9 @@ def _say(why: str) -> None:
     """Once for each folder."""
     if str(folder()) not in _said:
         _said.add(str(folder()))
-        warnings.warn(
+        warn(
             f"no compiled code is loaded from the cache: {line(why)}. Take that right away (chmod go-w), or let "
-            "BELLCRANK_CACHE name a folder of your own.",
-            RuntimeWarning,
-            stacklevel=4,
+            "BELLCRANK_CACHE name a folder of your own."
         )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bellcrank.atomic_file import path_of, write_whole
-from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
+from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError, warn
 from bellcrank.misfits import explained
 from bellcrank.record.formats import SUFFIXES, format_of
 
@@ -57,11 +56,10 @@ def load(path: str | Path) -> Record:
     except Exception as error:  # a damaged file can make any of four parsers fail in any way
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
     if not run.sealed:
-        warnings.warn(
+        warn(
             f"{path} has no seal: an older bellcrank or another program wrote it, and damage would not be noticed. "
             "Saving it again seals it.",
             UserWarning,
-            stacklevel=2,
         )
     return run
 

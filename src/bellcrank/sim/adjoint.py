@@ -7,7 +7,6 @@ there are; and it is that of the numbers that the run computes, not of what they
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -19,7 +18,7 @@ from bellcrank.build.compiling import of_graph
 from bellcrank.build.targets import Where
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.pool import shared
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.misfits import explained, explained_class
@@ -226,7 +225,7 @@ class Adjoint:
                     "passes where no one choice of independent coordinates keeps its loops closed: its gradient is NaN"
                 )
                 help_ = 'form="projected" needs no such choice.'
-            warnings.warn(f"{which} {why}. {help_}", RuntimeWarning, stacklevel=4)
+            warn(f"{which} {why}. {help_}")
         m, shape = self.system.mechanism, given.shape
         q, v, x = np.split(found.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
         table = found.u.reshape(*shape, *found.u.shape[1:])

@@ -8,7 +8,6 @@ ball bounces), those that are there come back, and it goes on.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ import numpy as np
 from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free_bytes, out_of_memory
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
+from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program
 from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
 from bellcrank.sim.closure import Group
@@ -223,4 +223,4 @@ def _less(runs: int, error: Exception) -> int:
 
 def _say(runs: int, fit: int) -> None:
     text = f"the rows of {runs} runs do not fit the GPU's memory; they are done {fit} at a time."
-    warnings.warn(text, RuntimeWarning, stacklevel=9)
+    warn(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -12,7 +11,7 @@ import numpy as np
 
 from bellcrank.build.compiling import CPU
 from bellcrank.build.targets import Where
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.extras import extra
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.misfits import explained, explained_class
@@ -308,8 +307,6 @@ def _warn(s: System, bad: Array, found: Slopes) -> None:
         why = (
             "is a singular configuration, where loops do not determine the motion" if bad.any() else "has no derivative"
         )
-        warnings.warn(
-            f'linearize: "{s.mechanism.name}" {why}, at {broken.sum()} of {len(broken)} points ({some}); there is NaN.',
-            RuntimeWarning,
-            stacklevel=3,
+        warn(
+            f'linearize: "{s.mechanism.name}" {why}, at {broken.sum()} of {len(broken)} points ({some}); there is NaN.'
         )

@@ -7,7 +7,6 @@ lagrange    multipliers; drift is held down by Baumgarte's springs
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.dynamics.loops.partition import pivots
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
@@ -308,7 +307,7 @@ def looped_dynamics(
     C = closed(m.tree if not m.parameters else m.at().tree, found.samples[0]).C[list(found.rank.rows)]
     order = tuple(pivots(C, found.pattern, found.rank)[0])
     for doubt in found.doubts:
-        warnings.warn(f'"{m.name}": {doubt}.', RuntimeWarning, stacklevel=5)
+        warn(f'"{m.name}": {doubt}.')
     made = LoopedDynamics(
         system,
         by,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.build.targets import Where
 from bellcrank.emit.cuda.device import missing
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator
 from bellcrank.room import check_room
 from bellcrank.sim.arguments import many, positive, steps_of, whole
@@ -126,7 +125,7 @@ def available(where: Where) -> Where:
     if where.machine:
         raise InputError("where: machine= shares out the work on a state; runs are shared out by threads=.")
     if where.target == "cuda" and (why := missing()):
-        warnings.warn(f"{why} The CPU runs it instead, in float64.", RuntimeWarning, stacklevel=6)
+        warn(f"{why} The CPU runs it instead, in float64.")
         return Where(threads=where.threads)
     if where.target == "cpu" and where.dtype != "float64":
         raise InputError('simulations on the CPU are in float64; dtype="float32" goes with target="cuda".')

@@ -10,7 +10,6 @@ loops are not judged: what holds their bodies together makes them heavier than t
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from bellcrank.dynamics import crba
 from bellcrank.dynamics.ends import ends, row
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 from bellcrank.forces.bushing import Bushing
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
@@ -76,7 +75,7 @@ def check_elements(
         )
         if not isinstance(e, AT_TIMES):
             raise InputError(said)
-        warnings.warn(said, RuntimeWarning, stacklevel=4)
+        warn(said)
 
 
 def _rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator[tuple[float, Array]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from bellcrank.dynamics.loops.assembly import (
 from bellcrank.dynamics.loops.equation_analysis import analysis
 from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.dynamics.loops.rows import names
-from bellcrank.errors import InputError, ModelError, unknown
+from bellcrank.errors import InputError, ModelError, unknown, warn
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.tree import Tree
@@ -78,12 +77,10 @@ def _found(where: str, tree: Tree, guess: Array, free: Array, rough: float) -> t
             return on_branch, closed(tree, on_branch).value, True
     found, residual, good = searched(tree, guess, free, rough)
     if good and not free.all() and _near(tree, guess, rough):
-        warnings.warn(
+        warn(
             f"{where}: the way from the nearest closed configuration to what is fixed could not be followed: it turns "
             "round on the way, or passes a singular configuration. What is returned closes the loops, but may be on "
-            "another branch. Go there in smaller steps, each from the last, and look where they stop.",
-            RuntimeWarning,
-            stacklevel=4,
+            "another branch. Go there in smaller steps, each from the last, and look where they stop."
         )
     return found, residual, good
 

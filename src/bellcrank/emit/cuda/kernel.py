@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -27,7 +26,7 @@ from bellcrank.emit.cuda.device import (
     out_of_memory,
 )
 from bellcrank.emit.target import About, Shape
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 
 LARGEST_STRIDE = 2**32 - 1  # a stride, in elements
 MEMORY_SHARE = 0.9  # of the free memory that one part of a batch may take
@@ -233,11 +232,7 @@ class CudaKernel(Kernel):
                 continue
             start = end
         if part < rows:
-            warnings.warn(
-                f"{s.name}: {rows} states do not fit the GPU's memory; they were done {part} at a time.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            warn(f"{s.name}: {rows} states do not fit the GPU's memory; they were done {part} at a time.")
         if not all(np.isfinite(r).all() for r in results):
             self._explain(arrays)
         if out is not None and results[0] is not out:
