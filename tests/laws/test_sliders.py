@@ -20,6 +20,8 @@ LOOPS = (
     "n_four_bar",
     "parallel_cranks",
     "ring:5",
+    "four_bars:2",
+    "scissor:2",
     "andrews",
     "bricard",
     "double_wishbone",
@@ -46,9 +48,17 @@ def run(name: str, seconds: float, targets: Any, every: float = 0.05) -> bc.Reco
 
 
 def test_every_mechanism_of_the_zoo_is_here() -> None:
-    """But for one that falls, one with a seed, and two with sticks."""
+    """But for one that falls, one with a seed, three with sticks, and two that are there for their size."""
     known = {name.partition(":")[0] for name in (*TREES, *LOOPS, *LARGE)}
-    assert set(bc.zoo.TABLE) - known == {"rod_pendulum", "random_tree", "excavator", "excavator_flexible"}
+    assert set(bc.zoo.TABLE) - known == {
+        "rod_pendulum",
+        "random_tree",
+        "excavator",
+        "excavator_flexible",
+        "rope",
+        "track",
+        "tied_tree",
+    }
 
 
 @pytest.mark.parametrize("name", [*TREES, *LOOPS, *LARGE])

@@ -157,7 +157,7 @@ def test_derivatives_are_ours_and_so_is_their_sparsity(version: int, tmp_path: P
 
 
 @needs_cc
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [n for n in MACHINES if n.startswith("excavator")])
 def test_excavators(name: str, tmp_path: Path) -> None:
     s = MACHINES[name]().system
     path = bc.export(s, tmp_path / "it.fmu", to="fmu3")

@@ -62,7 +62,7 @@ def test_a_machine_takes_the_same_steps(integrator: str, tmp_path: Path) -> None
 
 
 @needs_node
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [n for n in MACHINES if n.startswith("excavator")])
 def test_excavators(name: str, tmp_path: Path) -> None:
     """The levers move a little; 1e-12 of the largest number, as all machines that are exported; and small."""
     s = MACHINES[name]().system

@@ -59,7 +59,7 @@ def test_streams_that_are_closed_full_or_left(line: str, code: int, said: str) -
 
 
 TOO_LARGE = {
-    "show chain:99999999": "so many bodies would take about 13.9 hours and 1e+03 GB only to make. At most",
+    "show chain:99999999": "so many bodies would take about 8.33 hours and 600 GB only to make. At most",
     f"show chain:{'9' * 4000}": "n is an integer of",
     f"show chain:{'9' * 5000}": "cannot be read",
     "show n_four_bar:99999999": "At most 5,000",

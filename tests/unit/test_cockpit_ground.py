@@ -160,7 +160,7 @@ def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
 
 def _tour(m: Machine) -> Any:
     made: Any = m.pilots["dig"]()
-    return made if hasattr(made, "places") else made.__closure__[0].cell_contents
+    return made if hasattr(made, "places") else made.program
 
 
 def test_a_session_digs_and_heals_and_tells_it() -> None:

@@ -154,7 +154,9 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
     else:
         found = sliders(m, start, moved, _ends(m, start, moved, sizes))
         levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, found.ends, strict=True)]
-        control = _servos(m, start, moved, found.ways, tuple(x / 2.0 for x in sizes), hold)
+        # From end to end takes a second at least, however close the loops have brought them together.
+        speeds = (min(size / 2.0, high - low) for size, (low, high) in zip(sizes, found.ends, strict=True))
+        control = _servos(m, start, moved, found.ways, tuple(speeds), hold)
     actuators = [IdealTorque(name) for name in moved]
     made = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))

@@ -31,8 +31,10 @@ def _can_cross(dynamics: Dynamics, places: Layout) -> bool:
 def crossed(dynamics: Dynamics, places: Layout, state: Array, p: Array, run: Step) -> tuple[Array, list[Array]] | None:
     """The state behind it and the rows that were due on the way, or None where it cannot be crossed either."""
     at, y = places.place, places.span("y")
+    if not _can_cross(dynamics, places):
+        return None
     n, h, begin, last = (state[at(name)] for name in ("n", "h", "begin", "last"))
-    if not _can_cross(dynamics, places) or not dynamics.closure.singular_ahead(state[y], p, float(h)):
+    if not dynamics.closure.singular_ahead(state[y], p, float(h)):
         return None
     now, ends = state, []
     for part in PARTS:

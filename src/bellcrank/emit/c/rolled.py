@@ -272,7 +272,8 @@ class CellLoop:
 
     def handed(self, place: str, channel: int, e: int) -> str:
         start = self.at.handed_at - self.at.room + self.at.field[channel, e]
-        return f"{self.whole.workspace}[{start} + {len(self.at.field)} * {place}]"
+        slot = f"{self.whole.index('slot', self.at.slot)}[{place}]" if self.r.tree.chained else place
+        return f"{self.whole.workspace}[{start} + {len(self.at.field)} * {slot}]"
 
     def kept(self, place: str, f: int) -> str:
         return f"{self.whole.workspace}[{self.at.kept_at - self.at.room + f} + {self.at.kept} * {place}]"

@@ -36,6 +36,16 @@ ALIKE: Mapping[str, float] = dict.fromkeys(("div", "sqrt", "sin", "cos"), 1.0)
 Numbers = Iterator[Scalar]
 
 
+def break_even(recursive: Mapping[int, float], direct: Mapping[int, float]) -> int | None:
+    """The least n from which on the recursive form costs less, of those that were tried."""
+    found = None
+    for n in sorted(recursive, reverse=True):
+        if recursive[n] >= direct[n]:
+            break
+        found = n
+    return found
+
+
 def operations(make: Callable[[int], Mechanism], sizes: Sequence[int], method: str) -> dict[int, int]:
     return {n: graphs.graph(make(n), "forward_dynamics", method=method).count().arithmetic for n in sizes}
 
