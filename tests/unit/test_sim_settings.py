@@ -90,7 +90,7 @@ def test_a_program_of_loops_is_stepped_alike(form: str) -> None:
 def test_a_method_is_chosen_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On disk by all that decides it: the second time nothing is traced. With a method of one's own it is."""
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
-    m, request, traces = bc.zoo.chain(5, twist="general"), Request("forward_dynamics"), 0
+    m, request, traces = bc.zoo.chain(9, twist="general"), Request("forward_dynamics"), 0
 
     def counted(frame: FrameType, event: str, _: Any) -> None:
         nonlocal traces
