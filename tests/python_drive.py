@@ -57,7 +57,7 @@ class PythonDrive:
         given = [values[n] for n in self.system.inputs] if isinstance(values, Mapping) else list(values)
         self.u = np.array(given, float)
 
-    def tune(self, values: Mapping[str, float]) -> None:
+    def tune(self, values: Mapping[str, float], *, check: bool = True) -> None:
         self.parameters = {**self.parameters, **values}
 
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:

@@ -86,7 +86,9 @@ class GroundContact:
         below = g.height([heel[0], pin[0]], [heel[1], pin[1]])
         heights = {f"ground.{n}": self.level + float(h) for n, h in zip(("heel", "pin"), below, strict=True)}
         surface = {"ground.height": height, "ground.slope_x": slope * way[0], "ground.slope_y": slope * way[1]}
-        force = {"ground.square": met.square, "ground.linear": met.linear, "ground.constant": met.constant}
+        # Beyond where the equation holds, adhesion on a blade that lies flat would drive it: there nothing resists.
+        parts = {"square": met.square, "linear": met.linear, "constant": met.constant}
+        force = {f"ground.{name}": max(float(x), 0.0) for name, x in parts.items()}
         return surface | force | heights | {"load.mass": g.soil.density * g.load, "load.x": x, "load.y": y, "load.z": z}
 
     def met(
