@@ -49,7 +49,7 @@ export function felt(g, turned, origin, tip, velocity) {
   const rake = bounded(Math.atan2(-teeth[2], teeth[0] * way[0] + teeth[1] * way[1]), ...RAKES), surcharge = soil.unit_weight * load;
   const angle = Math.atan(Math.max(slope, -FALLING * Math.tan(rake)));
   const beta = planeOfFailure(soil, tool.width, rake, angle, Math.max(depth, 0.05), surcharge);
-  const [square, linear, constant] = resistance(soil, tool.width, rake, angle, beta, surcharge), heel = turned(contact.heel).map((x, k) => x + origin[k]);
+  const [square, linear, constant] = resistance(soil, tool.width, rake, angle, beta, surcharge).map((x) => Math.max(x, 0)), heel = turned(contact.heel).map((x, k) => x + origin[k]);
   const share = Math.min(load / tool.capacity, 1), long = Math.hypot(...contact.tip);
   const centre = contact.tip.map((x, k) => 0.52 * x - (1 - 0.45 * share) * tool.deep * long * tool.mouth[k]);
   return {
