@@ -76,7 +76,7 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
     """Of graphs that compute the same the one that will be fastest on this computer: by predicted time; of those
     within the model's own noise, the one with the fewest operations.
 
-    What has no less of anything than another is out before it is asked what things cost here.
+    What is slower than another on any computer is out before it is asked what things cost here.
     """
     from bellcrank.emit.cpu.costs import costs, parts  # what comes from the cache needs no choice
 
