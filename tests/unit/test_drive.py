@@ -76,6 +76,26 @@ def test_a_punctual_loop_is_the_simulation(arm: bc.Mechanism) -> None:
     assert run.realtime["steps"] == 200
 
 
+def test_a_period_is_timed_by_its_threads_own_clock_and_traced(arm: bc.Mechanism) -> None:
+    """Own clocks that stand still, as where others have the core, and go on: 7 us for each period."""
+    clock = Hand({50: late(3 * MS)}, wakes=100)
+    own = iter(range(0, 10**9, 7000))
+    drive = Drive(arm, 1000.0, q0=START, clock=Clock(clock.now, clock.sleep, lambda: next(own)))
+    clock.drive = drive
+    drive.start()
+    drive._thread.join()
+    drive.stop()
+    report = drive.report()
+    assert report["own"]["min"] == report["own"]["max"] == pytest.approx(7e-6)
+    assert "by its own clock" in str(drive.deadlines)
+    trace = drive.shared.trace[: drive.shared.get("traced")]
+    assert len(trace) == 100
+    assert (np.diff(trace[:, 0]) > 0).all()  # in order of when they woke up
+    assert trace[:, 1].max() * 1e-9 == report["jitter"]["max"]
+    assert trace[:, 2].max() * 1e-9 == report["measured"]["max"]
+    assert set(trace[:, 3]) == {7000}
+
+
 def late(by: int) -> Callable[[Hand], None]:
     def act(clock: Hand) -> None:
         clock.t += by

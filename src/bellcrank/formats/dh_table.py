@@ -48,7 +48,7 @@ def read_table(
     links = given.get("link")
     if not isinstance(links, list) or not links or not all(isinstance(row, dict) for row in links):
         raise ReadError(
-            f"{source}: has no [[link]] table; expected one for each joint. bellcrank/read/table.py shows how."
+            f"{source}: has no [[link]] table; expected one for each joint. docs/reading.md shows how."
         )
     angles = given.get("angles", "degrees")
     if angles not in ("degrees", "radians"):
