@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bellcrank.emit.c.turns import LOOP
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
@@ -36,7 +37,7 @@ LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
 LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
 
 LOOPS = "loops of fixed length"
-MEMORY = {"no loops": "no static data", LOOPS: "no data but constants"}  # by what there is of loops
+MEMORY = {"no loops": "no static data", LOOP: "no static data", LOOPS: "no data but constants"}  # by what is of loops
 
 HEADER = """/* {title}
  *
@@ -83,7 +84,9 @@ class Routine:
         known: Mapping[int, Routine],
         outside: Mapping[str, int],
         static: bool = False,
+        turning: str = "turned",
     ) -> None:
+        self.turning, self.turns = turning, False  # the function of sines and cosines, and whether it is called
         self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, dtype, name, REALS[dtype]
         self.known, self.kind = known, "static void" if static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
