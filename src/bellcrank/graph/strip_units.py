@@ -8,6 +8,7 @@ stored one behind the other, and long sums.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,12 +17,13 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
-from bellcrank.nodes.ops import COMPARISONS
+from bellcrank.nodes.ops import COMPARISONS, PLUMBING
 
 WIDE = 16  # angles are turned in vectors of at most so many
 SHORTEST = 8  # elements that are worth a loop
 LONGEST_PERIOD = 24  # of operations with the same operands that come in turn
 LONG_SUM = 16
+ELSEWHERE = frozenset({*PLUMBING, "sin", "cos"})  # what is no operation of a loop
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 ArrayName = tuple[str, Any]
 
@@ -163,6 +165,23 @@ class Units:
                 last = Operand(self.unit("fold", rows[begin + a : begin + b], op, first=last), 0)
             begin = end
         return last
+
+
+def at_most(graph: Graph, length: int) -> float:
+    """No more than this share of a graph can be in units of such a length: a unit is of one level and one operation.
+
+    Known at once, where the units themselves take seconds.
+    """
+    sums = _sums(graph)
+    levels = _levels(graph, sums)
+    alike = Counter(
+        (k, n.op) for k, nodes in enumerate(levels) for n in nodes if n.op not in ELSEWHERE and n.serial not in sums
+    )
+    stored = sum(array.size for array in graph.outputs.values()) + sum(map(len, sums.values()))
+    stored += sum(len(n.args) for n in graph.nodes if n.op == "call")
+    stored += sum(WIDE * -(-sum(n.op in ("sin", "cos") for n in nodes) // WIDE) for nodes in levels)
+    long = sum(count for count in alike.values() if count >= length)
+    return (long + stored) / max(1, sum(alike.values()) + stored)
 
 
 def _shape(n: Node) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.strip_units import ArrayName, Unit, Units
+from bellcrank.graph.strip_units import ArrayName, Unit, Units, at_most
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
 
@@ -90,7 +90,7 @@ def strips(graph: Graph) -> Strips:
 
 def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
     """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < (fewest or FEWEST):
+    if graph.size < (fewest or FEWEST) or at_most(graph, LONG) < SHARE:
         return None
     found = strips(graph)
     return found if found.share(LONG) >= SHARE else None
