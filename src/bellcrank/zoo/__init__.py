@@ -11,6 +11,8 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.patience import told
+from bellcrank.quoting import visible
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.large import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
@@ -104,6 +106,7 @@ def names() -> tuple[str, ...]:
     return tuple(TABLE)
 
 
+@told(lambda spec: f"making {visible(str(spec))}")
 def load(spec: str) -> Mechanism:
     """The mechanism of that name: "puma600", "chain:8", "tree(15, branching=3)", "chain(6, twist='general')"."""
     shape = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", spec, re.DOTALL)
