@@ -105,6 +105,17 @@ def test_equation_error(run: bc.Record) -> None:
     assert abs(found["hinge.damping"] - 0.3) < 3e-3
 
 
+def test_a_search_may_try_what_cannot_be() -> None:
+    """From far off, its first steps go past zero, which no damping can have."""
+    m = bc.Builder("pendulum")
+    m.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    m.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=bc.parameter("d", 50.0))
+    free = bc.simulate(m.build(), 1.0, step=0.01, q0=[0.5], parameters={"d": 0.0})
+    for how in ({"error": "equation"}, {"q0": {"hinge": 0.5}, "step": 0.01}):
+        found = bc.fit(m.build(), free, ["d"], **how)  # type: ignore[arg-type]
+        assert 0.0 <= found["d"] < 1e-3
+
+
 def test_files_and_several_experiments(run: bc.Record, tmp_path: Path) -> None:
     two = [noisy(run, 3), noisy(run, 4)]
     rows = np.column_stack(list(two[0].values()))
@@ -141,6 +152,12 @@ def test_closed_loops_go_by_differences() -> None:
         ({"priors": {"hinge.q": (0.0, 1.0)}}, "no free number"),
         ({"priors": {"bob.mass": (0.0, 0.0)}}, "above zero"),
         ({"starts": 3}, "needs bounds"),
+        ({"noise": {"hinge.q": 0.0}}, "above zero"),
+        ({"noise": {"hinge.q": np.nan}}, "above zero"),
+        ({"noise": {"hinge.p": 1.0}}, "no column"),
+        ({"error": "equation", "starts": 3}, "for runs"),
+        ({"error": "equation", "q0": {"hinge": 0.4}}, "for runs"),
+        ({"error": "equation", "step": -1.0}, "above zero"),
         ({"observe": ["hinge.w"]}, "no column"),
         ({"data": {"t": [0, 1, 2], "torque": [0, 0, 0], "hinge.q": [0, 1]}}, "length"),
         ({"data": {"t": [0, 1, 0.5], "torque": [0, 0, 0], "hinge.q": [0, 1, 2]}}, "backwards"),
