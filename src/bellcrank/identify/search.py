@@ -87,7 +87,7 @@ class Problem:
         for c, x in self.noise.items():
             if c not in columns:
                 raise InputError(f"noise: {unknown('column', c, columns)}")
-            if not isinstance(x, Real) or not 0.0 < x < np.inf:
+            if not isinstance(x, Real) or not 0.0 < float(x) < np.inf:
                 raise InputError(f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero.')
         noise = np.array([self.noise.get(c, np.nan) for c in columns])
         known = np.isfinite(noise)
