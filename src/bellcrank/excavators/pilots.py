@@ -133,7 +133,7 @@ class Experiment:
 
     @property
     def rates(self) -> list[float]:
-        """While it moves."""
+        """Speeds of the four coordinates while it moves."""
         return [(b - a) / wong.MOVING for a, b in zip(wong.FROM, wong.TO, strict=True)]
 
     @property

@@ -20,7 +20,7 @@ from bellcrank.misfits import explained_class
 from bellcrank.model.check import mass, numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
-from bellcrank.model.given import possible
+from bellcrank.model.given_values import possible
 from bellcrank.model.joints import KINDS
 from bellcrank.model.modal import Modal
 from bellcrank.model.outline import Outline, check_outlines

@@ -19,7 +19,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
-from bellcrank.model.given import possible
+from bellcrank.model.given_values import possible
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.column import COMPONENTS, FORCES
