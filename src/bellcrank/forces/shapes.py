@@ -86,7 +86,7 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """Along z."""
+    """A cylinder whose axis is z."""
 
     radius: Scalar
     length: Scalar

@@ -5,7 +5,7 @@
 A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
 the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
 A graph that is called is a static function, once; package.py puts several graphs into one file. Where alike parts are
-many (docs/size.md), they are loops over tables of constants: rolled.py, strip_text.py.
+many (docs/size.md), they are loops over tables of constants: rolled_text.py, strip_text.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from bellcrank import quoting
 from bellcrank.emit.c import turns
-from bellcrank.emit.c.rolled import RolledText
+from bellcrank.emit.c.rolled_text import RolledText
 from bellcrank.emit.c.routine import (
     LONGEST_LABEL,
     LONGEST_NAME,

@@ -67,7 +67,7 @@ class Package:
 
     @property
     def files(self) -> dict[str, str]:
-        """{file name: text}."""
+        """The text of each file, by its name."""
         return {
             f"{self.name}.h": self.header,
             f"{self.name}.c": self.code,

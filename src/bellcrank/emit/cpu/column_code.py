@@ -19,7 +19,7 @@ import numpy as np
 from bellcrank.emit.cpu import lanes
 from bellcrank.emit.cpu.column_places import ColumnCalls, Places, begins, places, written
 from bellcrank.emit.cpu.plan import Tile
-from bellcrank.emit.cpu.rolled import data
+from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node

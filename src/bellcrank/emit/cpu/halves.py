@@ -15,8 +15,8 @@ NOT_YET = 1  # what @many says before the other half is there: the entry hands o
 
 
 def halved(graph: Graph) -> bool:
-    """Whether it is worth while: straight-line code of several chunks."""
-    return not graph.calls and not graph.opaque and graph.size > llvm.CHUNK and not llvm.loops(graph)
+    """Whether a graph of several chunks is straight-line code, of which one half is worth compiling alone."""
+    return not graph.calls and not graph.opaque and not llvm.loops(graph)
 
 
 def state_half(graph: Graph, width: int, dtype: str) -> str:
