@@ -19,7 +19,17 @@ import numpy as np
 
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.rolled import RolledText
-from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, MEMORY, REALS, SPELL, TWINS, Routine, fresh
+from bellcrank.emit.c.routine import (
+    LONGEST_LABEL,
+    LONGEST_NAME,
+    MEMORY,
+    REALS,
+    SPELL,
+    TWINS,
+    Declaration,
+    Routine,
+    fresh,
+)
 from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
@@ -61,29 +71,23 @@ def texts(
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
     known, turning = dict[int, Routine](), fresh("turned", names)
     for key, g in inner.items():
-        known[key] = routine(g, dtype, words[key], known, names, static or key not in public, turning)
+        known[key] = routine(g, Declaration(dtype, words[key], known, names, static or key not in public, turning))
     mine = [
-        known[id(g)] if words.get(id(g)) == name else routine(g, dtype, name, known, names, static, turning)
+        known[id(g)]
+        if words.get(id(g)) == name
+        else routine(g, Declaration(dtype, name, known, names, static, turning))
         for name, g in graphs.items()
     ]
     return [text for key, text in known.items() if key not in public], mine
 
 
-def routine(
-    graph: Graph,
-    dtype: str,
-    name: str,
-    known: Mapping[int, Routine],
-    names: dict[str, int],
-    static: bool,
-    turning: str,
-) -> Routine:
+def routine(graph: Graph, d: Declaration) -> Routine:
     """Loops where alike parts are many, as on a processor of this computer; else straight lines."""
     if isinstance(graph, Recursion):
-        return RolledText(graph, dtype, name, known, names, static, turning)
+        return RolledText(graph, d)
     if (made := stripped(graph)) is not None:
-        return StripText(graph, made, dtype, name, known, names, static, turning)
-    return Text(graph, dtype, name, known, names, static, turning)
+        return StripText(graph, d, made)
+    return Text(graph, d)
 
 
 def pieces(nodes: Sequence[Node], count: int, tied: Set[int]) -> list[Sequence[Node]]:
@@ -122,17 +126,8 @@ class Turned:
 class Text(Routine):
     """One graph as a function of straight lines."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        dtype: str,
-        name: str,
-        known: Mapping[int, Routine],
-        outside: Mapping[str, int],
-        static: bool = False,
-        turning: str = "turned",
-    ) -> None:
-        super().__init__(graph, dtype, name, known, outside, static, turning)
+    def __init__(self, graph: Graph, d: Declaration) -> None:
+        super().__init__(graph, d)
         twins = {(n.op, n.args): n for n in graph.nodes if n.op in TWINS}
         pairs = ((n, twins.get((TWINS.get(n.op, ""), n.args))) for n in graph.nodes if n.op != "input")
         every = list({n.serial: n for pair in pairs for n in pair if n is not None}.values())
@@ -142,7 +137,7 @@ class Text(Routine):
         self.place_of = {n.serial: turn.place(n) for turn in self.turned.values() for n in turn.nodes}
         self.turns = bool(groups)
         self.cut(nodes, max(1, -(-len(nodes) // MOST_STATEMENTS)))
-        self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
+        self.functions = [fresh(f"{self.name}_part", taken, numbered=True) for _ in self.parts]
         self.calls = {n.serial: self.arrays_of(n, taken) for n in nodes if n.op == "call"}
         self.names |= {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
         for n in nodes:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.c import turns
-from bellcrank.emit.c.routine import LOOPS, Routine, fresh
+from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
 from bellcrank.emit.cpu.rolled import MOST_CALLS, Workspace
 from bellcrank.emit.order import order
 from bellcrank.graph import Node
@@ -28,25 +28,16 @@ ANGLES = -1  # the loop before all channels
 class RolledText(Routine):
     loops = LOOPS
 
-    def __init__(
-        self,
-        graph: Recursion,
-        dtype: str,
-        name: str,
-        known: Mapping[int, Routine],
-        outside: Mapping[str, int],
-        static: bool = False,
-        turning: str = "turned",
-    ) -> None:
-        super().__init__(graph, dtype, name, known, outside, static, turning)
+    def __init__(self, graph: Recursion, d: Declaration) -> None:
+        super().__init__(graph, d)
         self.r, self.at, self.workspace = graph, Workspace(graph, 1, 1), fresh("w", self.taken)
         self.turns = self.at.room >= turns.FOUR
         self.own = {x: fresh(x, self.taken) for x in ("begin", "count", "i", "turn", "n", "run")}
-        self.tables = {k: fresh(f"{name}_table", self.taken, numbered=True) for k in range(len(graph.tables))}
+        self.tables = {k: fresh(f"{self.name}_table", self.taken, numbered=True) for k in range(len(graph.tables))}
         self.indices: dict[str, tuple[str, Array]] = {}  # of places that no formula gives: what it is called
         self.patterns = list(dict.fromkeys(run.cells for run in graph.tree.runs))
         self.made = {
-            (k, pattern): CellLoop(self, k, pattern, fresh(f"{name}_loop", self.taken, numbered=True))
+            (k, pattern): CellLoop(self, k, pattern, fresh(f"{self.name}_loop", self.taken, numbered=True))
             for k in (ANGLES, *range(len(graph.outwards)))
             for pattern in self.patterns
         }
