@@ -91,13 +91,14 @@ def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     poses = getattr(stage.pose_kernel(m), "graph")  # noqa: B009 - a kernel, said to be a function
     module = wasm.files(Export(m.name, {"poses": poses}, found.stepper, found.columns))
     made = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
+    welcome = plain(described(machine, simulator, 1.0 / step))
     own = {name: (wasm.SOURCES / name).read_text("utf-8") for name in OWN}
     texts = (
         page_texts()
         | own
         | {
             "line.js": own["line.js"].replace("MACHINE", stem(m.name)),
-            "welcome.json": json.dumps(plain(described(machine, simulator, 1.0 / step)), allow_nan=False),
+            "welcome.json": json.dumps(welcome, allow_nan=False, separators=(",", ":")),
             "README.md": README.format(name=stem(m.name)),
         }
     )
