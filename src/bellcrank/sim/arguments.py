@@ -77,6 +77,10 @@ def number(what: str, value: Any) -> float:
 
 def unique(what: str, names: Sequence[str]) -> None:
     for name in names:
+        if name == "":
+            raise InputError(
+                f"there is {'an' if what[0] in 'aeiou' else 'a'} {what} whose name is empty; expected one by which to find its columns."
+            )
         if why := refused(name):
             raise InputError(f"the {what} {why}.")
     twice = sorted({n for n in names if list(names).count(n) > 1})
