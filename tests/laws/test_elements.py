@@ -249,7 +249,7 @@ def test_lanes_gradients_and_parameters() -> None:
         (lambda: Gear("r", ("one", "one"), 1.0, 1.0), "that differ"),
         (lambda: Gear("r", ("one", "two"), 0.0, 1.0), "ratio is 0.0; expected a number that is not zero"),
         (lambda: Belt("r", ("one", "two"), 0.1, 0, 1.0), "radius_b is 0; expected a number that is not zero"),
-        (lambda: bc.system(flying(), elements=[Cable("", "a", "b", 1.0, 1.0)]), "an element whose name is empty"),
+        (lambda: bc.system(flying(), elements=[Cable("", "a", "b", 1.0, 1.0)]), "name of the element is empty"),
         (lambda: damping_of(0.0, 1.0), "small restitution"),
         (lambda: damping_of(0.5, 0.0), "speed"),
         (lambda: bc.system(flying(), elements=[3]), "no force element"),

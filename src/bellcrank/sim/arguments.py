@@ -79,7 +79,7 @@ def unique(what: str, names: Sequence[str]) -> None:
     for name in names:
         if name == "":
             raise InputError(
-                f"there is {'an' if what[0] in 'aeiou' else 'a'} {what} whose name is empty; expected one by which to find its columns."
+            raise InputError(f"the name of the {what} is empty; expected one by which to find it.")
             )
         if why := refused(name):
             raise InputError(f"the {what} {why}.")
