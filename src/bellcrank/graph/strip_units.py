@@ -8,6 +8,7 @@ stored one behind the other, and long sums.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,12 +17,13 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
-from bellcrank.nodes.ops import COMPARISONS
+from bellcrank.nodes.ops import COMPARISONS, PLUMBING
 
 WIDE = 16  # angles are turned in vectors of at most so many
 SHORTEST = 8  # elements that are worth a loop
 LONGEST_PERIOD = 24  # of operations with the same operands that come in turn
 LONG_SUM = 16
+STORED = {*PLUMBING, "sin", "cos"}  # what is read from arrays, or goes there
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 ArrayName = tuple[str, Any]
 
@@ -64,17 +66,35 @@ class Unit:
         return o is not None and o.kind == "op" and o.count == self.count and a.place == 0 and b.place == o.count - 1
 
 
+class Parts:
+    """A graph's long sums, and its other nodes level by level."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.sums = _sums(graph)
+        self.levels = _levels(graph, self.sums)
+
+    def share(self, length: int) -> float:
+        """Of all operations, at most so many are in loops of this length: units are of one level and one operation."""
+        alike = Counter((k, n.op) for k, nodes in enumerate(self.levels) for n in nodes)
+        long = sum(n for (_, op), n in alike.items() if n >= length and op not in STORED)
+        rest = sum(n for (_, op), n in alike.items() if n < length and op not in STORED)
+        kept = sum(array.size for array in self.graph.outputs.values()) + sum(map(len, self.sums.values()))
+        kept += sum(len(n.args) for nodes in self.levels for n in nodes if n.op in STORED)
+        return (long + kept) / max(1, long + rest + kept)
+
+
 class Units:
     """All units of a graph, each after what it needs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, parts: Parts) -> None:
         self.graph = graph
         self.all: list[Unit] = []
         self.home: dict[int, Operand] = {}
         self.inputs = {name: Unit("input", array=("in", name)) for name in graph.inputs}
         self.calls: list[Unit] = []
-        self.sums = _sums(graph)
-        for nodes in _levels(graph, self.sums):
+        self.sums = parts.sums
+        for nodes in parts.levels:
             self.level(nodes)
         for name, array in graph.outputs.items():
             self.store(list(array.flat), ("out", name))
