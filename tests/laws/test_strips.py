@@ -12,8 +12,7 @@ from bellcrank import simulate, zoo
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.graph import Graph, trace
 from bellcrank.graph import strips as strips_module
-from bellcrank.graph.strip_units import at_most
-from bellcrank.graph.strips import At, Call, Strips, Turn, strips
+from bellcrank.graph.strips import At, Call, Strips, Turn, at_most, strips
 from bellcrank.graph.structure import structure
 from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import cos, fabs, maximum, sin, where

@@ -8,7 +8,6 @@ stored one behind the other, and long sums.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,13 +16,12 @@ import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
-from bellcrank.nodes.ops import COMPARISONS, PLUMBING
+from bellcrank.nodes.ops import COMPARISONS
 
 WIDE = 16  # angles are turned in vectors of at most so many
 SHORTEST = 8  # elements that are worth a loop
 LONGEST_PERIOD = 24  # of operations with the same operands that come in turn
 LONG_SUM = 16
-ELSEWHERE = frozenset({*PLUMBING, "sin", "cos"})  # what is no operation of a loop
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 ArrayName = tuple[str, Any]
 
@@ -75,8 +73,8 @@ class Units:
         self.home: dict[int, Operand] = {}
         self.inputs = {name: Unit("input", array=("in", name)) for name in graph.inputs}
         self.calls: list[Unit] = []
-        self.sums = _sums(graph)
-        for nodes in _levels(graph, self.sums):
+        self.sums = long_sums(graph)
+        for nodes in by_level(graph, self.sums):
             self.level(nodes)
         for name, array in graph.outputs.items():
             self.store(list(array.flat), ("out", name))
@@ -167,23 +165,6 @@ class Units:
         return last
 
 
-def at_most(graph: Graph, length: int) -> float:
-    """No more than this share of a graph can be in units of such a length: a unit is of one level and one operation.
-
-    Known at once, where the units themselves take seconds.
-    """
-    sums = _sums(graph)
-    levels = _levels(graph, sums)
-    alike = Counter(
-        (k, n.op) for k, nodes in enumerate(levels) for n in nodes if n.op not in ELSEWHERE and n.serial not in sums
-    )
-    stored = sum(array.size for array in graph.outputs.values()) + sum(map(len, sums.values()))
-    stored += sum(len(n.args) for n in graph.nodes if n.op == "call")
-    stored += sum(WIDE * -(-sum(n.op in ("sin", "cos") for n in nodes) // WIDE) for nodes in levels)
-    long = sum(count for count in alike.values() if count >= length)
-    return (long + stored) / max(1, sum(alike.values()) + stored)
-
-
 def _shape(n: Node) -> Any:
     return n.op, *(_shape(a) if isinstance(a, Node) and a.op in COMPARISONS else None for a in n.args)
 
@@ -232,7 +213,7 @@ def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:
     return found
 
 
-def _sums(graph: Graph) -> dict[int, list[Value]]:
+def long_sums(graph: Graph) -> dict[int, list[Value]]:
     """Long sums, and largest and smallest ones, in the order in which they are added up: by the node that is all."""
     uses: dict[int, int] = {}
     for n in graph.nodes:
@@ -262,7 +243,7 @@ def _sums(graph: Graph) -> dict[int, list[Value]]:
     return found
 
 
-def _levels(graph: Graph, sums: dict[int, list[Value]]) -> list[list[Node]]:
+def by_level(graph: Graph, sums: dict[int, list[Value]]) -> list[list[Node]]:
     """Nodes by how many others they wait for, one after the other. Comparisons, and what is inside a sum, have no
     place of their own.
     """

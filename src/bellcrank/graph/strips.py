@@ -8,6 +8,7 @@ says where that is worth while.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.strip_units import ArrayName, Unit, Units, at_most
+from bellcrank.graph.strip_units import WIDE, ArrayName, Unit, Units, by_level, long_sums
 from bellcrank.nodes.node import Node, Value
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.nodes.tape import Tape
 
 LARGEST = 400  # operations in one loop
@@ -94,6 +96,42 @@ def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
         return None
     found = strips(graph)
     return found if found.share(LONG) >= SHARE else None
+
+
+def at_most(graph: Graph, length: int) -> float:
+    """No more than this share of a graph can be in units of such a length. Known at once, where the units themselves
+    take seconds: nodes of a unit do the same with elements of the same units, and so on down to the inputs.
+    """
+    sums = long_sums(graph)
+    levels = by_level(graph, sums)
+    kinds: dict[int, Any] = {}  # of a node, by serial: what a unit's nodes have in common
+    names: dict[Any, int] = {}  # of such kinds, so that none grows with what is below it
+
+    def kind(x: Value) -> Any:
+        if not isinstance(x, Node):
+            return None
+        return (x.op, *map(kind, x.args)) if x.op in COMPARISONS else kinds[x.serial]
+
+    alike: Counter[int] = Counter()
+    stored = sum(array.size for array in graph.outputs.values()) + sum(map(len, sums.values()))
+    for k, nodes in enumerate(levels):
+        for n in nodes:
+            if n.op == "input":
+                kinds[n.serial] = "input", n.args[0]
+            elif n.op == "result":
+                kinds[n.serial] = "result", n.args[0].serial
+            elif n.op == "call":
+                stored += len(n.args)
+            elif n.op in ("sin", "cos"):
+                kinds[n.serial] = "turn", k
+            elif n.serial in sums:
+                kinds[n.serial] = "sum", n.serial
+            else:
+                kinds[n.serial] = names.setdefault((n.op, *map(kind, n.args)), len(names))
+                alike[kinds[n.serial]] += 1
+        stored += WIDE * -(-sum(n.op in ("sin", "cos") for n in nodes) // WIDE)
+    long = sum(count for count in alike.values() if count >= length)
+    return (long + stored) / max(1, sum(alike.values()) + stored)
 
 
 class _Making:
