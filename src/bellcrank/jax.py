@@ -100,7 +100,7 @@ def _target(function: Function) -> str:
 def _handler(kernel: Any) -> tuple[Any, str]:
     """A kernel as XLA calls it, and what XLA calls the place."""
     if kernel.target == "cpu":
-        return Handler(kernel.signature, kernel.library), "cpu"
+        return Handler(kernel.signature, kernel.whole()), "cpu"
     from bellcrank.emit.cuda.xla import GpuHandler
 
     return GpuHandler(kernel), "CUDA"

@@ -11,14 +11,9 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit import messages
 from bellcrank.excavators.linkage import machine as linkage
-from cockpit_page import chromium, opening, serving_machines, until, wait
+from cockpit_page import opening, serving_machines, until
 from fake_drive import FakeDrive
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
+from waiting import wait
 
 
 @pytest.fixture

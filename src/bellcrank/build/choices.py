@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 
 from bellcrank.build import shipped
-from bellcrank.build.graphs import Request, check, chosen, fits, rolls, shared
-from bellcrank.dynamics import METHODS, Method, candidates, immobility, method, quantity
+from bellcrank.build.graphs import Request, check, chosen, considered, fits, rolls
+from bellcrank.dynamics import METHODS, Method, immobility, quantity
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
 from bellcrank.model import Mechanism
@@ -20,10 +20,7 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     check(mechanism, request)
     if quantity(request.quantity).inverts:
         immobility.check(mechanism)
-    named = request.method != "auto"
-    able = [method(request.method, request.quantity, mechanism.tree)] if named else []
-    able = able or candidates(request.quantity, mechanism.tree)
-    able = shared(mechanism, request, able)
+    able = considered(mechanism, request)
     if len(able) == 1 and rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:

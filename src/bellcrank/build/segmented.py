@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,11 @@ def segmented(
         if found is None:
             made.row(row, up, closed=True)
             continue
-        start, length, count = found
-        stop, cut = start + length * count, True
+        start, lengths = found
+        ends = [start, *(start + bodies for bodies in accumulate(lengths))]
+        stop, cut = ends[-1], True
         up = made.row(row[:start], up, closed=False)
-        last = made.assembled([row[a : a + length] for a in range(start, stop, length)], up)
+        last = made.assembled([row[a:b] for a, b in pairwise(ends)], up)
         if stop < len(row):
             made.row(row[stop:], last, closed=True)
         else:
@@ -111,20 +113,24 @@ def divided(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None
     return found
 
 
-def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, int, int] | None:
-    """Where segments begin, how long they are and how many, along the longest stretch of classes that come again."""
+def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, list[int]] | None:
+    """Where segments begin and how long they are, along the longest stretch of classes that come again."""
     begin, stop, period = max(periodic(of, [0]), key=lambda x: x[1] - x[0])
     while begin < 1:  # the first body stays out: it may stand on the ground
         begin += period
-    if most is None:
-        length = -(-shortest // period) * period
-        count = (stop - begin) // length
-    else:
+    turns, fewest = (stop - begin) // period, -(-shortest // period)  # in periods, which are never cut
+    if most is None and fewest == 1:
+        count = turns
+    else:  # a power of two: then all are equally far from the ground
         count = 1
-        while 2 * count <= most and (stop - begin) // (2 * count) >= max(shortest, period):
+        while turns // (2 * count) >= fewest and (most is None or 2 * count <= most):
             count *= 2
-        length = (stop - begin) // count // period * period
-    return (begin, length, count) if count > 1 else None
+    if count <= 1:
+        return None
+    length, longer = divmod(turns, count)
+    if most is not None:
+        longer = 0  # lanes go through runs of equal length
+    return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
 def _recursion(name: str, tree: Tree, inputs: dict[str, Shape], made: _Made) -> Recursion:

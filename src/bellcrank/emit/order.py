@@ -8,6 +8,8 @@ instructions ahead always finds something to do. A wider window gains nothing mo
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from bellcrank.graph import Graph, Node
 
@@ -29,38 +31,47 @@ LATENCY = {
 WINDOW = 100
 
 
+_known: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()  # a choice and its code ask for the same
+
+
 def order(graph: Graph, window: int = WINDOW) -> list[Node]:
-    """All live nodes, arguments first."""
-    nodes = graph.nodes
-    position = {n.serial: i for i, n in enumerate(nodes)}
-    users: dict[int, list[Node]] = {n.serial: [] for n in nodes}
-    missing: dict[int, int] = {}
-    for n in nodes:
-        arguments = {a.serial: a for a in n.operands}
-        missing[n.serial] = len(arguments)
+    """All live nodes, arguments first. Made once for each graph: take it as it is."""
+    orders = _known.setdefault(graph, {})
+    if window not in orders:
+        orders[window] = _ordered(graph.nodes, window)
+    return orders[window]
+
+
+def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
+    place = {n.serial: i for i, n in enumerate(nodes)}
+    users: list[list[int]] = [[] for _ in nodes]
+    missing = [0] * len(nodes)
+    for i, n in enumerate(nodes):
+        arguments = {a.serial for a in n.operands}
+        missing[i] = len(arguments)
         for serial in arguments:
-            users[serial].append(n)
-    urgency: dict[int, float] = {}
-    for n in reversed(nodes):
-        urgency[n.serial] = LATENCY.get(n.op, 10.0) + max((urgency[u.serial] for u in users[n.serial]), default=0.0)
+            users[place[serial]].append(i)
+    urgency = [0.0] * len(nodes)
+    for i in range(len(nodes) - 1, -1, -1):
+        after = max([urgency[u] for u in users[i]]) if users[i] else 0.0
+        urgency[i] = LATENCY.get(nodes[i].op, 10.0) + after
 
     result: list[Node] = []
-    done: set[int] = set()
+    done = bytearray(len(nodes))
     ready: list[tuple[float, int]] = []
     first = horizon = 0
     while len(result) < len(nodes):
         while horizon < min(len(nodes), first + window):
-            n = nodes[horizon]
+            if not missing[horizon]:
+                heapq.heappush(ready, (-urgency[horizon], horizon))
             horizon += 1
-            if not missing[n.serial]:
-                heapq.heappush(ready, (-urgency[n.serial], n.serial))
-        _, serial = heapq.heappop(ready)
-        result.append(nodes[position[serial]])
-        done.add(serial)
-        for user in users[serial]:
-            missing[user.serial] -= 1
-            if not missing[user.serial] and position[user.serial] < horizon:
-                heapq.heappush(ready, (-urgency[user.serial], user.serial))
-        while first < len(nodes) and nodes[first].serial in done:
+        _, i = heapq.heappop(ready)
+        result.append(nodes[i])
+        done[i] = 1
+        for user in users[i]:
+            missing[user] -= 1
+            if not missing[user] and user < horizon:
+                heapq.heappush(ready, (-urgency[user], user))
+        while first < len(nodes) and done[first]:
             first += 1
     return result

@@ -8,7 +8,6 @@ says where that is worth while.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.strip_units import WIDE, ArrayName, Unit, Units, by_level, long_sums
+from bellcrank.graph.strip_parts import Parts
+from bellcrank.graph.strip_units import ArrayName, Unit, Units
 from bellcrank.nodes.node import Node, Value
-from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.nodes.tape import Tape
 
 LARGEST = 400  # operations in one loop
@@ -87,51 +86,18 @@ class Strips:
 
 def strips(graph: Graph) -> Strips:
     """The graph as loops, the same operations in the same order for every element."""
-    return _Making(Units(graph)).made()
+    return _Making(Units(graph, Parts(graph))).made()
 
 
 def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
     """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < (fewest or FEWEST) or at_most(graph, LONG) < SHARE:
+    if graph.size < (fewest or FEWEST):
         return None
-    found = strips(graph)
+    parts = Parts(graph)
+    if parts.share(LONG) < SHARE:  # which is soon known
+        return None
+    found = _Making(Units(graph, parts)).made()
     return found if found.share(LONG) >= SHARE else None
-
-
-def at_most(graph: Graph, length: int) -> float:
-    """No more than this share of a graph can be in units of such a length. Known at once, where the units themselves
-    take seconds: nodes of a unit do the same with elements of the same units, and so on down to the inputs.
-    """
-    sums = long_sums(graph)
-    levels = by_level(graph, sums)
-    kinds: dict[int, Any] = {}  # of a node, by serial: what a unit's nodes have in common
-    names: dict[Any, int] = {}  # of such kinds, so that none grows with what is below it
-
-    def kind(x: Value) -> Any:
-        if not isinstance(x, Node):
-            return None
-        return (x.op, *map(kind, x.args)) if x.op in COMPARISONS else kinds[x.serial]
-
-    alike: Counter[int] = Counter()
-    stored = sum(array.size for array in graph.outputs.values()) + sum(map(len, sums.values()))
-    for k, nodes in enumerate(levels):
-        for n in nodes:
-            if n.op == "input":
-                kinds[n.serial] = "input", n.args[0]
-            elif n.op == "result":
-                kinds[n.serial] = "result", n.args[0].serial
-            elif n.op == "call":
-                stored += len(n.args)
-            elif n.op in ("sin", "cos"):
-                kinds[n.serial] = "turn", k
-            elif n.serial in sums:
-                kinds[n.serial] = "sum", n.serial
-            else:
-                kinds[n.serial] = names.setdefault((n.op, *map(kind, n.args)), len(names))
-                alike[kinds[n.serial]] += 1
-        stored += WIDE * -(-sum(n.op in ("sin", "cos") for n in nodes) // WIDE)
-    long = sum(count for count in alike.values() if count >= length)
-    return (long + stored) / max(1, sum(alike.values()) + stored)
 
 
 class _Making:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.parameters.free import Free
+from bellcrank.parameters.free import FREE, Free
 
 # Most of what is met by far: asked for first, for every part of every mechanism is walked through more than once.
 LEAVES = frozenset({float, int, bool, str, bytes, type(None), np.float64})
@@ -32,6 +32,8 @@ def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
 def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
     """A part, a tuple, an array or a number, with every expression in it replaced; itself where there is none."""
     kind: Any = type(thing)
+    if not FREE.alive and kind is not np.ndarray and not isinstance(thing, Mapping):
+        return thing  # of a hundred thousand parts none is walked through where nothing is free
     if kind in LEAVES or (kind is tuple and LEAVES.issuperset(map(type, thing))):
         return thing
     if isinstance(thing, Free):

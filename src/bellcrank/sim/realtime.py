@@ -230,7 +230,7 @@ class Drive:
         """How long periods took, how late they began and how many were missed; prints itself."""
         x = self.shared
         words = {name: x.get(name) for name in block.WORDS}
-        kept = x.costs.copy(), x.delays.copy(), x.log.copy()
+        kept = x.costs.copy(), x.delays.copy(), x.owns.copy(), x.log.copy()
         return deadlines(words, *kept, self.step, self._predicted, self.notes)
 
     def record(self) -> Record:

@@ -54,9 +54,17 @@ class Parts:
     extremes: float = 0.0  # minimum, maximum
 
     def exceeds(self, other: Parts) -> bool:
-        """More of something and less of nothing."""
-        pairs = list(zip(_numbers(self), _numbers(other), strict=True))
-        return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
+        """Slower on any computer: whatever things cost within the bounds, what it has more of is never made up for."""
+        more = [a - b for a, b in zip(_numbers(self), _numbers(other), strict=True)]
+        bounds = zip(more, _numbers(AT_LEAST), _numbers(AT_MOST), strict=True)
+        return any(more) and sum(d * (least if d > 0 else most) for d, least, most in bounds) >= 0.0
+
+
+# What things cost on processors of this century, in operations of arithmetic, with some room on either side.
+AT_LEAST = Parts(arithmetic=1, roots=2, angles=10, calls=20, recalls=0.25, reads=0, writes=0.25, starts=0, extremes=1)
+AT_MOST = Parts(
+    arithmetic=1, roots=40, angles=200, calls=5000, recalls=10, reads=20, writes=40, starts=5000, extremes=20
+)
 
 
 class Costs(Parts):

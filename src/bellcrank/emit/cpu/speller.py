@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
 from bellcrank.emit.cpu.plan import MATRIX, Item
+from bellcrank.emit.cpu.registers import departures
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -58,12 +59,15 @@ class Speller:
         first: Sequence[Item] = (),
         called: Mapping[int, tuple[str, int]] | None = None,
         columns: ColumnCalls = NO_COLUMNS,
+        registers: int = 0,
     ) -> None:
         """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
         emit/cpu/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
-        columns: what is called of the loops over columns, which any speller may do.
+        columns: what is called of the loops over columns, which any speller may do. registers: as many as the
+        processor has, to say here what waits in them (see registers.py); 0 to leave that to LLVM.
         """
         self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
+        self.registers = registers
         self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
         self.called, self.columns = called, columns
@@ -186,10 +190,14 @@ class Speller:
         """The lines of chunk k. last: of each node, the chunk that reads it last."""
         self._begin()
         self.lodgings.now, self.lodgings.last = k, last
-        for item in piece:
+        leave = departures(piece, self.reads, self.inline, self.registers) if self.registers else repeat(())
+        for item, gone in zip(piece, leave, strict=False):
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
                 self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+            self._keep([n for n in gone if n.serial not in self.slots])
+            for n in gone:
+                self.names.pop(n.serial, None)
         known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
         if (self.sum or not known) and not self.packed:
             self.w.store(self._total([*self.sum, *known]), "%ws")

@@ -87,6 +87,9 @@ def machine(
         return of
 
     def resisted(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+        if "carriage" in bodies:  # which may be anywhere
+            pose = kinematics.pose(found["mechanism"].tree, list(q), "tip")
+            return cutting.resistance(cutting.depth([pose[k][3] for k in range(3)]))
         radius, swing, height, _ = linkage.arm.forward(linkage.angles(q))
         return cutting.resistance(cutting.depth([radius * cos(swing), radius * sin(swing), height]))
 
