@@ -191,16 +191,29 @@ class Speller:
         self._begin()
         self.lodgings.now, self.lodgings.last = k, last
         leave = departures(piece, self.reads, self.inline, self.registers) if self.registers else repeat(())
-        for item, gone in zip(piece, leave, strict=False):
+        over = self._over(k, piece, last) if self.registers and self.w.lanes > 1 and not self.first else {}
+        for t, (item, gone) in enumerate(zip(piece, leave, strict=False)):
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
                 self._keep([n for n in item.defines if last.get(n.serial, k) > k])
             self._keep([n for n in gone if n.serial not in self.slots])
             for n in gone:
                 self.names.pop(n.serial, None)
+            self.free += [self.slots.pop(serial) for serial in over.get(t, ()) if serial in self.slots]
         known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
         if (self.sum or not known) and not self.packed:
             self.w.store(self._total([*self.sum, *known]), "%ws")
+
+    def _over(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> dict[int, list[int]]:
+        """By item of chunk k, what nobody reads after it: its place is the next to be used. A slot is as wide as the
+        lanes, and those of few lines of memory stay in the nearest cache; a state alone has room there for all.
+        """
+        final = {n.serial: t for t, item in enumerate(piece) for n in self.reads(item)}
+        found: dict[int, list[int]] = {}
+        for serial, t in final.items():
+            if last[serial] == k:
+                found.setdefault(t, []).append(serial)
+        return found
 
     def _begin(self) -> None:
         self.w.lines, self.names, self.sum = [], {}, []
