@@ -13,7 +13,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.identify.branch import Branch, some_states
 from bellcrank.identify.consistent import _logarithms, pseudo_inertia, ten_of
-from bellcrank.identify.measured import measured
+from bellcrank.identify.measurement import measured
 from bellcrank.model import Mechanism
 
 idf = bc.identify
