@@ -168,12 +168,14 @@ class Drive:
 
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
         """Back to a start, with an empty record. A drive that runs is stopped for it and goes on."""
+        q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
+        y = start.state(self.system, q0, v0, x0)
+        if y.ndim != 1:
+            raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
         again = self.running
         if again:
             self.stop()
-        q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
-        y = start.state(self.system, q0, v0, x0).reshape(1, -1)
-        y = self.simulator.dynamics.closure.checked(y, self._p)
+        y = self.simulator.dynamics.closure.checked(y.reshape(1, -1), self._p)
         self.shared.restart(self.program.begun(y, self.step)[:, 0])
         self.kept = Kept(self.shared.row + self.shared.nu, self._limit)
         self._tuning.begin()
