@@ -104,3 +104,6 @@ def test_a_class_is_no_number_and_a_drive_has_one_state() -> None:
     drive = bc.Drive(bc.zoo.chain(2), rate=100)
     with pytest.raises(InputError, match="several states; a drive has one"):
         drive.reset(np.ones((2, 2)))
+    for factor in (1e-300, 1e300):
+        with pytest.raises(InputError, match="expected 1 ns to an hour"):
+            drive.slow(factor)

@@ -40,6 +40,7 @@ from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
 MOST = 5  # periods that are caught up after an overrun; more are skipped
+LONGEST = 3.6e12  # ns, of a period: an hour
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,12 @@ class Drive:
 
     def slow(self, factor: float) -> None:
         """Runs so many times as fast as real time: 1, or 0.1 for slow motion."""
-        self.shared.set("period", round(self._period / positive("factor", factor, "")))
+        period = self._period / positive("factor", factor, "")
+        if not 1.0 <= period <= LONGEST:
+            raise InputError(
+                f"factor is {factor!r}: a period would take {1e-9 * period:.3g} s; expected 1 ns to an hour."
+            )
+        self.shared.set("period", round(period))
 
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
         """Back to a start, with an empty record. A drive that runs is stopped for it and goes on."""
