@@ -17,7 +17,7 @@ from bellcrank.cli import app
 from bellcrank.errors import InputError, ReadError
 from bellcrank.identify.consistent import pseudo_inertia
 from bellcrank.identify.least_squares import estimated, factored
-from bellcrank.identify.measured import measured
+from bellcrank.identify.measurement import measured
 from bellcrank.identify.numbers import ten
 from bellcrank.model import Mechanism
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Shape = int | tuple[int, ...]
 CPU = Where()
 TAKEN = ("out", "parameters")  # what a kernel understands by itself
-MOST = 1_000_000  # symbols: each is a node, and code for each is written
+MOST_SYMBOLS = 1_000_000  # symbols: each is a node, and code for each is written
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
@@ -106,8 +106,10 @@ def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, nam
         )
     called = name or _name(function)
     shapes = {key: _shape(key, shape) for key, shape in inputs.items()}
-    if (size := sum(map(math.prod, shapes.values()))) > MOST:
-        raise InputError(f"inputs: {size} symbols in all are more than can be compiled; expected at most {MOST}.")
+    if (size := sum(map(math.prod, shapes.values()))) > MOST_SYMBOLS:
+        raise InputError(
+            f"inputs: {size} symbols in all are more than can be compiled; expected at most {MOST_SYMBOLS}."
+        )
     call = _caller(function, called, shapes)
 
     def body(**symbols: Any) -> dict[str, Any]:

@@ -93,12 +93,13 @@ def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     called = m.name if f"{stem(m.name)}.js".lower() not in {*page, *own} else f"{m.name}_"  # "ground" is ours already
     module = wasm.files(Export(called, {"poses": poses}, found.stepper, found.columns))
     made = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
+    welcome = plain(described(machine, simulator, 1.0 / step))
     texts = (
         page
         | own
         | {
             "line.js": own["line.js"].replace("MACHINE", stem(called)),
-            "welcome.json": json.dumps(plain(described(machine, simulator, 1.0 / step)), allow_nan=False),
+            "welcome.json": json.dumps(welcome, allow_nan=False, separators=(",", ":")),
             "README.md": README.format(name=stem(m.name)),
         }
     )

@@ -39,8 +39,8 @@ from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
-MOST = 5  # periods that are caught up after an overrun; more are skipped
-LONGEST = 3.6e12  # ns, of a period: an hour
+MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
+LONGEST_PERIOD = 3.6e12  # ns: an hour
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Drive:
         substeps: int = 1,
         every: int = 1,
         spin: float = 0.0,
-        most: int = MOST,
+        most: int = MOST_CAUGHT_UP,
         core: int | None = None,
         keep: float | None = None,
         clock: Clock | None = None,
@@ -166,7 +166,7 @@ class Drive:
     def slow(self, factor: float) -> None:
         """Runs so many times as fast as real time: 1, or 0.1 for slow motion."""
         period = self._period / positive("factor", factor, "")
-        if not 1.0 <= period <= LONGEST:
+        if not 1.0 <= period <= LONGEST_PERIOD:
             raise InputError(
                 f"factor is {factor!r}: a period would take {1e-9 * period:.3g} s; expected 1 ns to an hour."
             )
@@ -308,7 +308,9 @@ class Drive:
 
 
 @explained
-def drive(mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any) -> Any:
+def drive(
+    mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any
+) -> Drive | Record:
     """Runs a system in real time: for so many seconds, giving a Record; or until it is stopped, giving the Drive."""
     made = Drive(mechanism, rate, **settings)
     made.start()
