@@ -277,6 +277,7 @@ def test_a_prescribed_place() -> None:
         (lambda: pair("revolute").rolling("x", "b0", 1.0, (0, 0, 0), on="b0"), "cannot touch itself"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), lambda a: 0.1 * a), "does not close"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0",), lambda a: a), "cam, follower"),
+        (lambda: pair("revolute", "prismatic").cam("c", np.ones((2, 2)), lambda a: a), "expected names of joints"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), 3.0), "no function"),
         (lambda: pair("revolute", "prismatic").cam("c", ("j0", "j1"), math.sin), "failed on symbols"),
         (lambda: built("combination", ("j0", "j7"), (1.0, 1.0)), "moving joint"),

@@ -96,3 +96,14 @@ def test_numbers_that_are_no_floats(huge: Any) -> None:
 def test_a_quantum_is_above_zero(quantum: Any) -> None:
     with pytest.raises(InputError, match="expected a number above zero"):
         bc.quantised(1.0, quantum)
+
+
+def test_a_class_is_no_number_and_a_drive_has_one_state() -> None:
+    with pytest.raises(InputError, match=r"height is .*; expected a number"):
+        bc.control.Trot({}, "base", 0.2, int)  # type: ignore[arg-type]
+    drive = bc.Drive(bc.zoo.chain(2), rate=100)
+    with pytest.raises(InputError, match="several states; a drive has one"):
+        drive.reset(np.ones((2, 2)))
+    for factor in (1e-300, 1e300):
+        with pytest.raises(InputError, match="expected 1 ns to an hour"):
+            drive.slow(factor)

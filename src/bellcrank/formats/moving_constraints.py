@@ -93,11 +93,10 @@ class MovingConstraints:
         b.combination("differential", ("left", "right", "cage"), (1, 1, -2))
         """
         where = self._new("loop", name, [*self._joints, *self._loops])
-        if not isinstance(joints, tuple | list) or not all(isinstance(name, str) for name in joints):
-            raise ModelError(f"{where}: joints is {brief(joints)}; expected names of joints, (name, ...).")
+        joints = _names(where, joints)
         numbers = tuple(number(w, where, "weights") for w in weights)
         self._loops[name] = Loop(
-            name, "combination", offset=number(offset, where, "offset"), joints=tuple(joints), weights=numbers
+            name, "combination", offset=number(offset, where, "offset"), joints=joints, weights=numbers
         )
 
     def cam(
@@ -108,12 +107,13 @@ class MovingConstraints:
         turn: after which the lift must be the same again; None for a cam that does not go round.
         """
         where = self._new("loop", name, [*self._joints, *self._loops])
+        joints = _names(where, joints)
         if len(joints) != 2:
-            raise ModelError(f"{where}: joints is {list(joints)!r}; expected (cam, follower).")
+            raise ModelError(f"{where}: joints is {brief(joints)}; expected (cam, follower).")
         law = formula(where, lift, 1)
         if turn is not None:
             self._closes(where, law, turn)
-        self._loops[name] = Loop(name, "cam", joints=tuple(joints), law=law)
+        self._loops[name] = Loop(name, "cam", joints=joints, law=law)
 
     def _closes(self, where: str, law: str, turn: float) -> None:
         """An error where the lift jumps after a turn."""
@@ -172,6 +172,12 @@ class MovingConstraints:
         if on == body:
             raise ModelError(f'{where}: "{body}" cannot touch itself; `on` is another body, or the ground.')
         return where
+
+
+def _names(where: str, joints: Any) -> tuple[str, ...]:
+    if not isinstance(joints, tuple | list) or not all(isinstance(name, str) for name in joints):
+        raise ModelError(f"{where}: joints is {brief(joints)}; expected names of joints, (name, ...).")
+    return tuple(joints)
 
 
 def _frame(name: str, body: str, where: str, point: Any, z: Any = UP, x: Any = (1.0, 0.0, 0.0)) -> Frame:

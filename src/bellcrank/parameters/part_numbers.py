@@ -20,7 +20,7 @@ NUMERIC = ("Scalar", "float", "Six")  # words of annotations that mean numbers
 SINGLE = ("Scalar", "float")
 OTHER = ("Callable", "Mapping", "|", "str", "Array")
 
-NEVER = (str, bytes, dict, list, tuple, bool, np.bool_, np.ndarray, complex)
+NEVER = (str, bytes, dict, list, tuple, bool, np.bool_, np.ndarray, complex, type)
 
 
 def check_numbers(part: Any, called: str) -> None:

@@ -40,6 +40,7 @@ from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
 MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
+LONGEST_PERIOD = 3.6e12  # ns: an hour
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,16 +165,23 @@ class Drive:
 
     def slow(self, factor: float) -> None:
         """Runs so many times as fast as real time: 1, or 0.1 for slow motion."""
-        self.shared.set("period", round(self._period / positive("factor", factor, "")))
+        period = self._period / positive("factor", factor, "")
+        if not 1.0 <= period <= LONGEST_PERIOD:
+            raise InputError(
+                f"factor is {factor!r}: a period would take {1e-9 * period:.3g} s; expected 1 ns to an hour."
+            )
+        self.shared.set("period", round(period))
 
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
         """Back to a start, with an empty record. A drive that runs is stopped for it and goes on."""
+        q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
+        y = start.state(self.system, q0, v0, x0)
+        if y.ndim != 1:
+            raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
         again = self.running
         if again:
             self.stop()
-        q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
-        y = start.state(self.system, q0, v0, x0).reshape(1, -1)
-        y = self.simulator.dynamics.closure.checked(y, self._p)
+        y = self.simulator.dynamics.closure.checked(y.reshape(1, -1), self._p)
         self.shared.restart(self.program.begun(y, self.step)[:, 0])
         self.kept = Kept(self.shared.row + self.shared.nu, self._limit)
         self._tuning.begin()
