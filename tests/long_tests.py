@@ -73,6 +73,7 @@ LONG = (
     "test_docs.py::test_code_runs[[]press.md]",
     "test_fit_excavator.py::*",
     "test_identify.py::test_a_panda_from_noisy_torques",
+    "test_regressors.py::test_a_delta_has_the_parameters_of_its_branch",
     "test_study_kills.py::*",
     "test_cockpit_page.py::test_beams_bend*",
     "test_flexible_motion.py::test_they_are_compiled_too",

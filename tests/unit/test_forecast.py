@@ -105,6 +105,11 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
     with patience.said("all of it"):
         bc.kernel(bc.zoo.chain(7), "forward_dynamics", method="aba")
     assert "compiling" not in screen.getvalue()
+    screen.truncate(0)
+    bc.zoo.load("chain:500")
+    assert "\rbuilding chain:500 ... 0 s\x1b[K" in screen.getvalue()
+    bc.zoo.chain(500)
+    assert "\rputting the 500 bodies of chain500 together ... 0 s\x1b[K" in screen.getvalue()
 
 
 def test_memory_is_asked_of_the_system() -> None:

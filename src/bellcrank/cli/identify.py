@@ -48,7 +48,7 @@ def identify(
         with screen.working("looking for a motion"):
             motion = bc.identify.excite(found, seconds, rate)
         screen.note(f"condition {motion.cost:.3g}, wrote {motion.save(excite)}")
-    told = bc.identify.estimate(found, *measured(m, data, found.actuated)) if data is not None else None
+    told = bc.identify.estimate(found, *measured(m, data, found.actuated, found.at)) if data is not None else None
     values = told.values if told is not None else found.nominal
     if json:
         rows = [

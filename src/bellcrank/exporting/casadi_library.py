@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.atomic_file import write_whole
-from bellcrank.emit.c.c99 import texts
+from bellcrank.emit.c.c99 import codes, texts
 from bellcrank.emit.c.routine import LONGEST_NAME, Routine, fresh
 from bellcrank.errors import InputError
 from bellcrank.exporting.compilers import here, library
@@ -184,9 +184,10 @@ def functions(found: Export) -> Iterator[Function]:
 def source(found: Export) -> str:
     """All of it in one C file."""
     all_ = list(functions(found))
-    called, mine = texts({f"{f.name}_of_arrays": f.flat for f in all_}, "float64", static=True)
+    taken = {f"{f.name}{tail}": 0 for f in all_ for tail in TAILS}
+    called, mine = texts({f"{f.name}_of_arrays": f.flat for f in all_}, "float64", taken, static=True)
     parts = [HEAD.format(title=comment(found.name), version=__version__)]
-    parts += [text.code() for text in (*called, *mine)]
+    parts += codes([*called, *mine])
     return "\n".join([*parts, *(f.text(text) for f, text in zip(all_, mine, strict=True))])
 
 

@@ -23,8 +23,9 @@ from bellcrank.exporting import fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
 from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
-from bellcrank.graph import Graph, Ports
+from bellcrank.graph import Graph, Ports, Recursion
 from bellcrank.graph.inline import inlined, moved
+from bellcrank.graph.variations import tangent
 from bellcrank.nodes.tape import Tape
 
 SOURCES = Path(__file__).parent / "sources"
@@ -90,7 +91,9 @@ def unknowns(s: Stepper) -> Graph:
     """(t, y, u, p) -> rates, outputs and functions of events, one behind the other: they have nearly all in common, and
     so have their derivatives.
     """
-    graphs = [inlined(g) for g in (s.slope, s.observe, *([s.indicate] if s.program.ports.events else []))]
+    graphs = [s.slope, s.observe, *([s.indicate] if s.program.ports.events else [])]
+    if not rolled(s):
+        graphs = [inlined(g) for g in graphs]
     tape, inputs = Tape(), {name: shape for g in graphs for name, shape in g.inputs.items()}
     given = {at: tape.node("input", *at) for g in graphs for at in g.elements}
     found = [x for g in graphs for array in moved(g, tape, given).values() for x in array.flat]
@@ -99,10 +102,18 @@ def unknowns(s: Stepper) -> Graph:
     return Graph(f"{s.slope.name}.all", inputs, {"all": every}, tape)
 
 
+def rolled(s: Stepper) -> bool:
+    """Whether alike bodies are loops: then so are those of its derivatives, and nothing is written out."""
+    called = [*s.slope.calls, *s.observe.calls]
+    return any(isinstance(g, Recursion) for g in called) and not any(g.only for g in called)
+
+
 def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
-    """All that is unknown along directions, and back."""
+    """All that is unknown along directions, and back; of what is rolled, instance.h goes back by all directions."""
     graph = unknowns(s)
     wrt = [x for x in MOVED if x in graph.inputs]
+    if rolled(s):
+        return {"along": tangent(graph, wrt)}
     along = graph.jvp(wrt)
     found = {"along": Graph(along.name, along.inputs, {"d_all": along.outputs["d_all"]}, along.tape)}
     return found | ({"back": graph.vjp(wrt)} if version == 3 else {})

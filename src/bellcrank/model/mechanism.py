@@ -22,6 +22,7 @@ from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
 from bellcrank.model.given_values import possible
 from bellcrank.model.joints import KINDS
+from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.modal import Modal
 from bellcrank.model.outline import Outline, check_outlines
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
@@ -137,10 +138,14 @@ class Mechanism(Quantities):
 
     @cached_property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the elements of q and of v."""
+        """Names of the elements of q and of v. Those of modes are the same: boom.end.mode1."""
         q, v = [], []
         for j in self.own_joints:
             kind = KINDS[j.kind]
+            if j.kind.startswith(PREFIX):
+                q += [f"{j.name}.{c}" for c in kind.coordinates]
+                v += [f"{j.name}.{c}" for c in kind.coordinates]
+                continue
             q += [j.name if kind.nq == 1 else f"{j.name}.{c}" for c in kind.coordinates]
             v += [j.name if kind.nv == 1 else f"{j.name}.{k}" for k in range(kind.nv)]
         return tuple(q), tuple(v)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellcrank.emit.c.turns import LOOP
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
@@ -38,7 +39,7 @@ LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
 LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
 
 LOOPS = "loops of fixed length"
-MEMORY = {"no loops": "no static data", LOOPS: "no data but constants"}  # by what there is of loops
+MEMORY = {"no loops": "no static data", LOOP: "no static data", LOOPS: "no data but constants"}  # by what is of loops
 
 HEADER = """/* {title}
  *
@@ -81,6 +82,7 @@ class Declaration:
     known: Mapping[int, Routine]  # functions that it may call
     outside: Mapping[str, int]  # names that no variable may hide
     static: bool = False
+    turning: str = "turned"  # the function of sines and cosines
 
 
 class Routine(ABC):
@@ -89,6 +91,7 @@ class Routine(ABC):
     loops = "no loops"
 
     def __init__(self, graph: Graph, d: Declaration) -> None:
+        self.turning, self.turns = d.turning, False  # the function of sines and cosines, and whether it is called
         self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REALS[d.dtype]
         self.known, self.kind = d.known, "static void" if d.static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
+from bellcrank.emit.c import turns
 from bellcrank.emit.c.routine import LOOPS, SPELL, Declaration, Routine, fresh
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Node
@@ -19,6 +20,7 @@ class StripText(Routine):
     def __init__(self, graph: Graph, d: Declaration, made: Strips) -> None:
         super().__init__(graph, d)
         self.made, self.workspace, self.i = made, fresh("w", self.taken), fresh("i", self.taken)
+        self.turns = any(isinstance(step, Turn) and step.angles >= turns.FOUR for step in made.steps)
         self.table = fresh(f"{self.name}_table", self.taken)
         ends = list(accumulate(made.sizes.values(), initial=0))
         self.starts, self.size = dict(zip(made.sizes, ends, strict=False)), max(1, ends[-1])
@@ -61,14 +63,9 @@ class StripText(Routine):
 
     def turn(self, step: Turn) -> list[str]:
         """Sines, and behind them cosines."""
-        w, i, f = self.workspace, self.i, self.suffix
         given, got = self.starts["given", step.number], self.starts["got", step.number]
-        return [
-            self.head(step.angles),
-            f"    {w}[{got} + {i}] = sin{f}({w}[{given} + {i}]);",
-            f"    {w}[{got + step.angles} + {i}] = cos{f}({w}[{given} + {i}]);",
-            "}",
-        ]
+        places = given, got, got + step.angles
+        return turns.statements(self.turning, self.suffix, self.workspace, step.angles, places, self.i)
 
     def head(self, count: int) -> str:
         return f"for (int {self.i} = 0; {self.i} < {count}; ++{self.i}) {{"
