@@ -78,7 +78,7 @@ def test_a_pendulum(tmp_path: Path) -> None:
     b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))
     over = {"bob.mass": bc.uniform(0.5, 2.0), "hinge.q": bc.uniform(0.0, 1.2)}
-    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=":0") as cluster:
         done = bc.study(
             b.build(), over, 4 * 4096, seconds=0.2, step=0.01, summary=["final(energy)", "max(hinge.v)"],
             points="saltelli", to=tmp_path / "s", cluster=cluster,
