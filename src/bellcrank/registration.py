@@ -63,7 +63,7 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
     replace=True exchanges something that you registered before; what bellcrank brings along stays. A package registers
     by entry points, group "bellcrank.<kind>". docs/extending.md has examples.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(unknown("kind of thing to register", kind, KINDS))
     row = KINDS[kind]
     _check_name(kind, name, row.suffix)

@@ -185,6 +185,9 @@ def test_shapes_and_numbers() -> None:
         idf.regressor(m, q[:, :1], v, a)
     with pytest.raises(InputError, match="say which joints are driven"):
         idf.base_parameters(bc.zoo.four_bar())
+    for prior in (0.0, -1.0, 1e-300, np.nan, np.inf, "x"):
+        with pytest.raises(InputError, match="expected a number above zero, about 1"):
+            idf.consistent_estimate(idf.estimate(base, q, v, a, q), q, v, a, q, prior)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has free numbers"):
         idf.numbers_of(m.free("link1.mass"))
 

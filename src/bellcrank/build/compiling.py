@@ -141,7 +141,7 @@ def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) 
     """Calls the function by the names of its arguments; in their order where it has none."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a builtin that does not tell
+    except (TypeError, ValueError, OverflowError):  # of a builtin that does not tell
         return lambda symbols: function(*symbols.values())
     kinds = {p.kind for p in signature.parameters.values()}
     try:

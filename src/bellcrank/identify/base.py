@@ -81,6 +81,8 @@ class Base:
             lines += ["", f"no force depends on {', '.join(self.numbers[k].name for k in self.unseen)}"]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 @explained
 def base_parameters(

@@ -77,6 +77,8 @@ def number(what: str, value: Any) -> float:
 
 def unique(what: str, names: Sequence[str]) -> None:
     for name in names:
+        if name == "":
+            raise InputError(f"the name of the {what} is empty; expected one by which to find it.")
         if why := refused(name):
             raise InputError(f"the {what} {why}.")
     twice = sorted({n for n in names if list(names).count(n) > 1})

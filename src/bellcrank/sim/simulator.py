@@ -86,7 +86,7 @@ class Simulator:
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = checked_events(events, wrt) if events else ()
+        self.events = () if events is None else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
 

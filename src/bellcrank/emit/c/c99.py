@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank import quoting
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.rolled_text import RolledText
 from bellcrank.emit.c.routine import (
@@ -46,7 +47,7 @@ def source(
     """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
-    word = identifier(name or graph.name)[:LONGEST_NAME]
+    word = quoting.source(name or graph.name)[:LONGEST_NAME]
     called, (text,) = texts({word: graph}, dtype)
     code = [f"/* {text.title} */", f'#include "{word}.h"\n', "#include <math.h>\n", *codes([*called, text])]
     return {f"{word}.h": text.header(columns or {}), f"{word}.c": "\n".join(code)}

@@ -56,9 +56,9 @@ class Cpu:
         return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
-        from bellcrank.emit.cpu import halves, llvm
+        from bellcrank.emit.cpu import halves
 
-        apart = graph.size > llvm.CHUNK and halves.halved(graph)
+        apart = halves.halved(graph)
         lanes = host().lanes(self.dtype)
         text = self.entered(halves.state_half(graph, lanes, self.dtype), graph) if apart else self.source(graph)
         code, cached, where = compiled(text)
