@@ -42,11 +42,11 @@ def order(graph: Graph, window: int = WINDOW) -> list[Node]:
     return orders[window]
 
 
-def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
-    """Plain lists and few calls: every node of every graph goes through this, some of them three times."""
-    total, place = len(nodes), {n.serial: i for i, n in enumerate(nodes)}
+def _users(nodes: Sequence[Node]) -> tuple[list[list[int]], list[int]]:
+    """Who reads each of them, and how many others each of them reads, by places."""
+    place = {n.serial: i for i, n in enumerate(nodes)}
     users: list[list[int]] = [[] for _ in nodes]
-    missing = [0] * total
+    missing = [0] * len(nodes)
     for i, n in enumerate(nodes):
         arguments = n.operands
         if len(arguments) > 1 and (len(arguments) > 2 or arguments[0] is arguments[1]):
@@ -54,6 +54,12 @@ def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
         missing[i] = len(arguments)
         for a in arguments:
             users[place[a.serial]].append(i)
+    return users, missing
+
+
+def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
+    """Plain lists and few calls: every node of every graph goes through this, some of them three times."""
+    total, (users, missing) = len(nodes), _users(nodes)
     urgency = [0.0] * total
     for i in range(total - 1, -1, -1):
         after = 0.0

@@ -71,8 +71,7 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
 
 def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, rest: int) -> Graph:
     """The same, one displacement after the other, by code that exists once."""
-    m, n = dynamics.system.mechanism, dynamics.own
-    N = plain.outputs["N"]
+    m, n, k = dynamics.system.mechanism, dynamics.own, len(base.outputs["N"])
     direction = plain.tape.inputs("dy", (n,))
     moved = plain.along({"y": direction[:, None]}, ("dy", "v"))
     tangent = Graph(
@@ -82,7 +81,7 @@ def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, rest: int) -> 
     def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         known = dynamics.call(base, t, y, u)
         columns = [
-            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(len(N))
+            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
         ]  # fmt: skip
         slow, bent = (np.stack([column[key] for column in columns], axis=1) for key in ("dy", "v"))
         return {

@@ -18,7 +18,7 @@ from itertools import accumulate, repeat
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
-from bellcrank.emit.cpu.plan import MATRIX, Item
+from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
 from bellcrank.emit.cpu.registers import departures
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
@@ -276,24 +276,29 @@ done:
         elif item.kind == "load" and self.packed:
             return  # read where it lies, whenever it is used
         elif item.tile is not None and item.kind == "load":
-            array, word = item.tile.array, symbol(item.tile.array)
-            pointer = f"%next_{word}" if self.next else f"%in_{word}"
-            columns = lanes.load(self.w, item.tile, pointer, f"%stride_in_{word}")
-            for n in item.defines:
-                self.names[n.serial] = columns[n.args[1] - item.tile.start]
-            for c, value in enumerate(columns, item.tile.start):
-                if self.watch_inputs or (array, c) not in self.live_inputs:
-                    self.sum.append(value)
+            self._load(item.tile, item.defines)
         elif item.tile is not None:
-            tile = item.tile
-            flat = self.outputs[tile.array]
-            outputs = flat[tile.start : tile.start + tile.width]
-            values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
-            out = f"out_{symbol(tile.array)}"
-            stride = "" if self.packed else f"%stride_{out}"
-            lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
-            if not self.watch_inputs:
-                self.sum += values
+            self._store(item.tile)
+
+    def _load(self, tile: Tile, nodes: Sequence[Node]) -> None:
+        array, word = tile.array, symbol(tile.array)
+        pointer = f"%next_{word}" if self.next else f"%in_{word}"
+        columns = lanes.load(self.w, tile, pointer, f"%stride_in_{word}")
+        for n in nodes:
+            self.names[n.serial] = columns[n.args[1] - tile.start]
+        for c, value in enumerate(columns, tile.start):
+            if self.watch_inputs or (array, c) not in self.live_inputs:
+                self.sum.append(value)
+
+    def _store(self, tile: Tile) -> None:
+        flat = self.outputs[tile.array]
+        outputs = flat[tile.start : tile.start + tile.width]
+        values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
+        out = f"out_{symbol(tile.array)}"
+        stride = "" if self.packed else f"%stride_{out}"
+        lanes.store(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX)
+        if not self.watch_inputs:
+            self.sum += values
 
     def _value(self, x: Node | float) -> str:
         if not isinstance(x, Node):
