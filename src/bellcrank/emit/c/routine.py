@@ -82,7 +82,7 @@ class Declaration:
     known: Mapping[int, Routine]  # functions that it may call
     outside: Mapping[str, int]  # names that no variable may hide
     static: bool = False
-    turning: str = "turned"  # what the function of sines and cosines is called
+    turning: str = "turned"  # the function of sines and cosines
 
 
 class Routine(ABC):
