@@ -157,6 +157,7 @@ def test_derivatives_are_ours_and_so_is_their_sparsity(version: int, tmp_path: P
 
 
 @needs_cc
+@pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # what takes a minute says so
 @pytest.mark.parametrize("name", [n for n in MACHINES if n.startswith("excavator")])
 def test_excavators(name: str, tmp_path: Path) -> None:
     s = MACHINES[name]().system
@@ -190,6 +191,7 @@ ZOO_STEPS = {"andrews": 1e-5}
 
 @needs_cc
 @both
+@pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # what takes a minute says so
 @pytest.mark.parametrize("name", bc.zoo.names())
 def test_zoo(name: str, version: int, tmp_path: Path) -> None:
     """Every mechanism that we have, pushed: valid, by Co-Simulation the native run, by CVode the same motion."""
