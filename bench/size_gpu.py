@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.build.segmented import segmented
+from bellcrank.build.segments import segmented
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.wave_kernel import Engine
 from bellcrank.emit.cuda.waves import waved

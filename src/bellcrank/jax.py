@@ -64,7 +64,7 @@ def wrap(kernel: Any) -> Callable[..., Any]:
 def _array(what: str, x: Any, dtype: Any) -> Any:
     try:
         found = jax.numpy.asarray(x)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} is {brief(x)}; expected an array of real numbers.") from None
     if jax.numpy.iscomplexobj(found):  # a half of it would be dropped
         raise InputError(f"{what} is complex; expected an array of real numbers.")

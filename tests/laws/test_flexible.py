@@ -459,5 +459,6 @@ def test_one_name_for_a_modal_coordinate(modes: int) -> None:
     names = tuple(f"whip.end.mode{k + 1}" for k in range(modes))
     assert whip.columns == (("hub", *names), ("hub", *names))
     run = bc.simulate(whip, 1e-3, integrator="rodas4", every=1e-3, q0={names[0]: 0.01}, v0={names[-1]: 0.1})
-    assert run[f"{names[0]}.q"][0] == 0.01 and run[f"{names[-1]}.v"][0] == 0.1
+    assert run[f"{names[0]}.q"][0] == 0.01
+    assert run[f"{names[-1]}.v"][0] == 0.1
     assert bc.linearize(whip).states == tuple(f"{n}.{c}" for c in "qv" for n in ("hub", *names))

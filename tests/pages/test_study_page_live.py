@@ -31,7 +31,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=0.1)
     over = {"bob.mass": bc.uniform(0.5, 2.0), "hinge.q": bc.uniform(-1.0, 1.0)}
     asked: dict[str, Any] = {"seconds": 0.5, "step": 0.01, "summary": ["max(hinge.v)", "final(energy)"]}
-    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster:
         to = tmp_path_factory.mktemp("studies") / "pendulum"
         return bc.study(b.build(), over, 80, points="saltelli", to=to, cluster=cluster, **asked).report()
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.exporting import costs
 from bellcrank.graph import Recursion, variations
 from targets.test_c99 import needs_cc
 
@@ -55,3 +56,19 @@ def test_a_tangent_keeps_its_calls() -> None:
     written = rate.jvp(["y"]).evaluate(**point, d_y=d)["d_dy"]
     found = made.evaluate(**point, d_y=d)["d_dy"]
     np.testing.assert_allclose(found, written, rtol=0, atol=1e-11 * np.abs(written).max())
+
+
+@pytest.mark.parametrize(
+    ("to", "functions"), [("c", ["d(forward_dynamics)/d(q)"]), ("casadi", ["forward_dynamics"]), ("casadi", [])]
+)
+def test_what_takes_minutes_says_so_before_it_begins(to: str, functions: list[str], tmp_path: Path) -> None:
+    with pytest.raises(RuntimeWarning, match=r"some \d+ minutes to compile.* take fewer bodies, or .*directional"):
+        bc.export(bc.zoo.chain(BODIES), tmp_path / "it", to=to, functions=functions)
+    assert not (tmp_path / "it").exists()
+
+
+def test_the_forecast_is_about_right() -> None:
+    for name in ("puma600", "chain:12", "tree:15"):
+        g = bc.kernel(bc.zoo.load(name), "forward_dynamics").graph
+        made = g.jacobian("forward_dynamics", "q").count().arithmetic
+        assert 1 / 3 < costs.jacobian(g, "forward_dynamics", ["q"]) / made < 3, name

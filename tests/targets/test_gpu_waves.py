@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.build.segmented import segmented
+from bellcrank.build.segments import segmented
 from bellcrank.dynamics import shape_of
 from bellcrank.emit.cuda import wave_kernel, waves
 from bellcrank.emit.cuda.team import MEET, work

@@ -15,6 +15,7 @@ from bellcrank import patience, room
 from bellcrank.build import forecast, graphs, kernels
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
+from bellcrank.graph import recursion
 
 DYNAMICS = graphs.Request("forward_dynamics")
 
@@ -43,6 +44,14 @@ def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypat
     what = r"forward_dynamics of chain70: about [\d,]+ operations, .* 0.0 GB are free"
     with pytest.raises(InputError, match=what):
         bc.kernel(bc.zoo.chain(70), "forward_dynamics")
+
+
+def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
+    monkeypatch.setattr(recursion, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(recursion, "_Written", lambda *_: pytest.fail("it was begun"))
+    with pytest.raises(InputError, match=r"operation by operation: [\d,]+ of them, some 0.0 GB, and 0.0 GB are free"):
+        _ = found.outputs
 
 
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

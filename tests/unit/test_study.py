@@ -29,7 +29,7 @@ pytest.importorskip("pyarrow")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Dask without processes: what they add is tested in test_study_kills.py."""
-    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=":0") as made:
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as made:
         yield made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from bellcrank.build import shipped
+from bellcrank.build import factory_state
 from bellcrank.build.graphs import Request, check, chosen, considered, fits, rolls
 from bellcrank.dynamics import METHODS, Method, immobility, quantity
 from bellcrank.emit import cache as store
@@ -26,10 +26,10 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     if len(able) == 1:
         fits(mechanism, request.quantity, able[0])
         return able[0]
-    if not shipped.untouched():
+    if not factory_state.untouched():
         return chosen(mechanism, request)[0]
     h, asked = host(), json.dumps(asdict(request))
-    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *shipped.key())
+    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *factory_state.key())
     name = store.key("method", mechanism.fingerprint, asked, *here)
     if name not in _known:
         if (found := store.load(f"{name}.json")) is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.build import forecast
 from bellcrank.build.beneath import Beneath, moved, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
-from bellcrank.build.segmented import divided
+from bellcrank.build.segments import divided
 from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
@@ -287,7 +287,7 @@ def chosen(
 
 
 def _flat(graph: Graph) -> Graph:
-    """Without calls."""
+    """The graph with the bodies of its calls written out."""
     if not graph.calls:
         return graph
     operations = graph.count().arithmetic

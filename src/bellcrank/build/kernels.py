@@ -14,7 +14,7 @@ from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.build import by_tangents, shipped
+from bellcrank.build import by_tangents, factory_state
 from bellcrank.build.graphs import Request, check, chosen, expected, side_by_side, small
 from bellcrank.build.stages import Job, built, shared_out
 from bellcrank.build.targets import Where
@@ -85,7 +85,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         q.name,
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
-        (mechanism.fingerprint, json.dumps(asdict(request)), *shipped.key()) if shipped.untouched() else (),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *factory_state.key()) if factory_state.untouched() else (),
         columns(mechanism),
         str(signature),
         doc,

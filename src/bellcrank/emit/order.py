@@ -43,35 +43,44 @@ def order(graph: Graph, window: int = WINDOW) -> list[Node]:
 
 
 def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
-    place = {n.serial: i for i, n in enumerate(nodes)}
+    """Plain lists and few calls: every node of every graph goes through this, some of them three times."""
+    total, place = len(nodes), {n.serial: i for i, n in enumerate(nodes)}
     users: list[list[int]] = [[] for _ in nodes]
-    missing = [0] * len(nodes)
+    missing = [0] * total
     for i, n in enumerate(nodes):
-        arguments = {a.serial for a in n.operands}
+        arguments = n.operands
+        if len(arguments) > 1 and (len(arguments) > 2 or arguments[0] is arguments[1]):
+            arguments = tuple({a.serial: a for a in arguments}.values())
         missing[i] = len(arguments)
-        for serial in arguments:
-            users[place[serial]].append(i)
-    urgency = [0.0] * len(nodes)
-    for i in range(len(nodes) - 1, -1, -1):
-        after = max([urgency[u] for u in users[i]]) if users[i] else 0.0
+        for a in arguments:
+            users[place[a.serial]].append(i)
+    urgency = [0.0] * total
+    for i in range(total - 1, -1, -1):
+        after = 0.0
+        for u in users[i]:
+            if urgency[u] > after:
+                after = urgency[u]
         urgency[i] = LATENCY.get(nodes[i].op, 10.0) + after
 
+    push, pop = heapq.heappush, heapq.heappop
     result: list[Node] = []
-    done = bytearray(len(nodes))
+    done = bytearray(total)
     ready: list[tuple[float, int]] = []
-    first = horizon = 0
-    while len(result) < len(nodes):
-        while horizon < min(len(nodes), first + window):
+    first, horizon, limit = 0, 0, min(total, window)
+    while first < total:
+        while horizon < limit:
             if not missing[horizon]:
-                heapq.heappush(ready, (-urgency[horizon], horizon))
+                push(ready, (-urgency[horizon], horizon))
             horizon += 1
-        _, i = heapq.heappop(ready)
+        i = pop(ready)[1]
         result.append(nodes[i])
         done[i] = 1
-        for user in users[i]:
-            missing[user] -= 1
-            if not missing[user] and user < horizon:
-                heapq.heappush(ready, (-urgency[user], user))
-        while first < len(nodes) and done[first]:
-            first += 1
+        for u in users[i]:
+            missing[u] -= 1
+            if not missing[u] and u < horizon:
+                push(ready, (-urgency[u], u))
+        if i == first:
+            while first < total and done[first]:
+                first += 1
+            limit = min(total, first + window)
     return result

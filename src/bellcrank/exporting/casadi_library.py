@@ -19,8 +19,9 @@ from bellcrank.atomic_file import write_whole
 from bellcrank.emit.c.c99 import codes, texts
 from bellcrank.emit.c.routine import LONGEST_NAME, Routine, fresh
 from bellcrank.errors import InputError
+from bellcrank.exporting import costs
 from bellcrank.exporting.compilers import here, library
-from bellcrank.exporting.things import Export
+from bellcrank.exporting.things import WRITTEN_OUT, Export
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inlined, moved
 from bellcrank.nodes.node import Node
@@ -176,6 +177,8 @@ def functions(found: Export) -> Iterator[Function]:
         while any(other in taken for other in companions(word)):
             word = fresh(word, taken)
         taken |= dict.fromkeys(companions(word), 0)
+        work = sum(costs.jacobian(graph, of, graph.inputs) for of in graph.shapes)
+        costs.announce(f"export of {graph.name} with its jac_", work, WRITTEN_OUT)
         f = Function(word, inlined(graph) if graph.calls else graph)
         yield f
         yield f.jacobian

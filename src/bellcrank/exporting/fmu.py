@@ -19,7 +19,7 @@ from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
-from bellcrank.exporting import fmi_xml
+from bellcrank.exporting import costs, fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
 from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
@@ -30,6 +30,7 @@ from bellcrank.nodes.tape import Tape
 
 SOURCES = Path(__file__).parent / "sources"
 MOVED = ("y", "u", "p")  # with respect to which there are derivatives
+REMEDY = "Its derivatives are written out: take fewer bodies, or the C package, which has none unless asked."
 ACTIONS = ("record", "stop", "switch")  # by the numbers that instance.h knows
 # What each array of a machine's functions is in the macros of model.h.
 ARRAYS = {
@@ -45,6 +46,9 @@ def write_fmu(
     if found.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
     targets = [t for t in chosen(platforms) if version == 3 or PLATFORMS[t][1]]
+    if not rolled(found.stepper):
+        work = costs.BOTH_WAYS * found.stepper.slope.count().arithmetic * -(-len(targets) // (os.cpu_count() or 1))
+        costs.announce(f"export of {found.name} as an FMU", work, REMEDY)
     files = contents(found, version, targets, tell)
 
     def zipped(stream: IO[bytes]) -> None:

@@ -110,7 +110,7 @@ class Belt(Coupling):
 
 @dataclass(frozen=True)
 class Worm(Coupling):
-    """joints (worm, wheel)."""
+    """Its joints are (worm, wheel)."""
 
     radius_worm: Scalar  # m
     radius_wheel: Scalar  # m

@@ -86,7 +86,7 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """Along z."""
+    """A cylinder whose axis is z."""
 
     radius: Scalar
     length: Scalar
@@ -97,7 +97,7 @@ def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Sc
     """Heights at points of a grid, heights[i][j] at (xs[i], ys[j]), bilinear between them and level beyond."""
     try:
         H, at = np.asarray(heights, float), [np.asarray(xs, float), np.asarray(ys, float)]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"grid: xs is {brief(xs)}, ys {brief(ys)} and heights {brief(heights)}; expected numbers in rows."
         ) from None

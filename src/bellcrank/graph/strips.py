@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.strip_units import ArrayName, Parts, Unit, Units
+from bellcrank.graph.strip_parts import Parts
+from bellcrank.graph.strip_units import ArrayName, Unit, Units
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
 

@@ -55,7 +55,7 @@ class Base:
         return np.asarray(self.groups @ values_of(self.mechanism, self.numbers))
 
     def regressor(self, q: Any, v: Any, a: Any) -> Array:
-        """(samples, forces, base)."""
+        """What every base number adds to every force: (samples, forces, base)."""
         Y = actuated_regressor(self.mechanism, q, v, a, self.numbers, self.actuated)
         return Y[:, :, list(self.independent)]
 
@@ -80,6 +80,8 @@ class Base:
         if self.unseen:
             lines += ["", f"no force depends on {', '.join(self.numbers[k].name for k in self.unseen)}"]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 @explained

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -45,14 +45,19 @@ def replaced(thing: Any, function: Callable[[Free], Any]) -> Any:
         return np.array(replaced(thing.tolist(), function)) if thing.dtype == object else thing
     names = _names(kind)
     if names is not None:
-        old = _values(kind)(thing)
-        if LEAVES.issuperset(map(type, old)):
-            return thing
-        new = [x if type(x) in LEAVES else replaced(x, function) for x in old]
-        return thing if all(map(operator.is_, new, old)) else type(thing)(**dict(zip(names, new, strict=True)))
+        return _with_fields(thing, kind, names, function)
     if isinstance(thing, Mapping):
         return {key: replaced(x, function) for key, x in thing.items()}
     return thing
+
+
+def _with_fields(thing: Any, kind: Any, names: Sequence[str], function: Callable[[Free], Any]) -> Any:
+    """The same for a dataclass, field by field."""
+    old = _values(kind)(thing)
+    if LEAVES.issuperset(map(type, old)):
+        return thing
+    new = [x if type(x) in LEAVES else replaced(x, function) for x in old]
+    return thing if all(map(operator.is_, new, old)) else kind(**dict(zip(names, new, strict=True)))
 
 
 def nominal(thing: Any) -> Any:

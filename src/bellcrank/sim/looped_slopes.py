@@ -66,8 +66,13 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
         made = Graph(f"{m.name}.slopes", plain.inputs, both, plain.tape)
         if not k or len(made.nodes) < large:
             return made
+    return _one_at_a_time(dynamics, plain, base, rest)
 
-    # One displacement at a time, by code that exists once.
+
+def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, rest: int) -> Graph:
+    """The same, one displacement after the other, by code that exists once."""
+    m, n = dynamics.system.mechanism, dynamics.own
+    N = plain.outputs["N"]
     direction = plain.tape.inputs("dy", (n,))
     moved = plain.along({"y": direction[:, None]}, ("dy", "v"))
     tangent = Graph(
@@ -77,7 +82,7 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
     def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         known = dynamics.call(base, t, y, u)
         columns = [
-            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
+            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(len(N))
         ]  # fmt: skip
         slow, bent = (np.stack([column[key] for column in columns], axis=1) for key in ("dy", "v"))
         return {

@@ -58,7 +58,7 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
         {"distributed.scheduler.allowed-failures": LOSSES, "distributed.worker.use-file-locking": False}
     ):
         if os.name == "nt":
-            made = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+            made = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
         else:
             inside = extra("distributed.deploy.subprocess", "study", "a study")
             options = {"nthreads": 1, "host": "127.0.0.1", "death_timeout": START, "silence_logs": logging.CRITICAL}
@@ -66,7 +66,13 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
             made = distributed.SpecCluster(
                 scheduler={
                     "cls": distributed.Scheduler,
-                    "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+                    # any port for its statistics, too: another study on this computer may have the usual one
+                    "options": {
+                        "host": "127.0.0.1",
+                        "port": 0,
+                        "dashboard": False,
+                        "dashboard_address": "127.0.0.1:0",
+                    },
                 },
                 workers=dict.fromkeys(range(workers), one),
                 worker=one,

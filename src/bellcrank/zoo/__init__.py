@@ -126,7 +126,7 @@ def load(spec: str) -> Mechanism:
             return maker(*args, **named)
     except BellcrankError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f'zoo: "{spec}": {error}. Expected {name}{_signature(maker)}.') from None
 
 

@@ -5,7 +5,7 @@
 A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
 the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
 A graph that is called is a static function, once; package.py puts several graphs into one file. Where alike parts are
-many (docs/size.md), they are loops over tables of constants: rolled.py, strip_text.py.
+many (docs/size.md), they are loops over tables of constants: rolled_text.py, strip_text.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank import quoting
 from bellcrank.emit.c import turns
-from bellcrank.emit.c.rolled import RolledText
+from bellcrank.emit.c.rolled_text import RolledText
 from bellcrank.emit.c.routine import (
     LONGEST_LABEL,
     LONGEST_NAME,
@@ -46,7 +47,7 @@ def source(
     """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
-    word = identifier(name or graph.name)[:LONGEST_NAME]
+    word = quoting.source(name or graph.name)[:LONGEST_NAME]
     called, (text,) = texts({word: graph}, dtype)
     code = [f"/* {text.title} */", f'#include "{word}.h"\n', "#include <math.h>\n", *codes([*called, text])]
     return {f"{word}.h": text.header(columns or {}), f"{word}.c": "\n".join(code)}

@@ -27,7 +27,7 @@ from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, MEMORY, REALS,
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
-from bellcrank.quoting import comment, identifier, markdown
+from bellcrank.quoting import comment, identifier, markdown, source
 from bellcrank.version import __version__
 
 WORDS = ("state", "inputs", "parameters", "outputs", "rates")  # structs
@@ -48,7 +48,7 @@ class Package:
         if dtype not in REALS:
             raise InputError(unknown("dtype", dtype, REALS))
         self.name, self.stepper, self.dtype, self.columns = (
-            identifier(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
+            source(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
             stepper,
             dtype,
             columns or {},
@@ -67,7 +67,7 @@ class Package:
 
     @property
     def files(self) -> dict[str, str]:
-        """{file name: text}."""
+        """The text of each file, by its name."""
         return {
             f"{self.name}.h": self.header,
             f"{self.name}.c": self.code,

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu import halves
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.order import order
@@ -196,7 +196,8 @@ done:
 
 def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
     """Nanoseconds of one state, measured once at each call."""
-    text = llvm.source(g, host().lanes(dtype), dtype)
+    half = halves.state_half if alone else halves.batch_half  # of what is not measured nothing is compiled
+    text = half(g, host().lanes(dtype), dtype)
     library = Library(compile_text(f"{text}\n{AGAIN}" if alone else text))
     rng = np.random.default_rng(0)
     shapes = [*g.inputs.values(), *(array.shape for array in g.outputs.values())]

@@ -16,7 +16,11 @@ NOT_YET = 1  # what @many says before the other half is there: the entry hands o
 
 def halved(graph: Graph) -> bool:
     """Whether it is worth while: straight-line code of several chunks."""
-    return not graph.calls and not graph.opaque and graph.size > llvm.CHUNK and not llvm.loops(graph)
+    return not graph.calls and not graph.opaque and _large(graph) and not llvm.loops(graph)
+
+
+def _large(graph: Graph) -> bool:
+    return graph.size > llvm.CHUNK
 
 
 def state_half(graph: Graph, width: int, dtype: str) -> str:
@@ -39,15 +43,16 @@ def state_half(graph: Graph, width: int, dtype: str) -> str:
 
 def batch_half(graph: Graph, width: int, dtype: str) -> str:
     """The module of a batch."""
-    block = llvm.abreast(graph, width, dtype, small=False)
-    functions = block.function("block", apart=True)
+    block = llvm.abreast(graph, width, dtype, small=not _large(graph))
+    cut = len(block.pieces) > 1
+    functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
         *llvm.library(block.w),
         functions,
         *block.loops,
-        *llvm.groups(graph, block),
+        *(llvm.groups(graph, block) if cut else [llvm.many(graph, block)]),
         _elsewhere("one", [f"ptr %{n}" for n in llvm.arrays(graph)]),
         block.w.pooled(),
         llvm.writable(),

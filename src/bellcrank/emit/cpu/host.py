@@ -22,6 +22,11 @@ class Host:
     def lanes(self, dtype: str) -> int:
         return self.vector_bytes // (8 if dtype == "float64" else 4)
 
+    @property
+    def registers(self) -> int:
+        """For vectors: AVX-512 and NEON have twice as many as what came before on x86."""
+        return 16 if self.triple.startswith(("x86_64", "i686")) and self.vector_bytes < 64 else 32
+
 
 @cache
 def llvm() -> Any:

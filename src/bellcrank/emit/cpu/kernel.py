@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -43,15 +43,19 @@ class Kernel:
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
         self.function: Callable[..., Any] = self.convert
-        if signature.inputs and len(signature.outputs) == 1 and pycall.supported():  # then it has an entry (target.py)
+        if signature.inputs and len(signature.outputs) == 1:  # then it has an entry (target.py)
             by = f"by {method}, {signature.dtype}" if method else signature.dtype
             teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
             head = f"{signature.name}{call}\n--\n\n{teaches}"
-            self.function = pycall.native(library.address, signature.name, head, self.convert)
-            # A class of its own whose __call__ is the builtin: calling the kernel enters no Python code.
-            doc = f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"
-            self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": doc})
+            own: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"}
+            if pycall.supported():
+                self.function = pycall.native(library.address, signature.name, head, self.convert)
+                own["__call__"] = self.function  # the builtin: calling the kernel enters no Python code
+            else:
+                self.function = partial(self.convert)  # which may have words of its own
+                self.function.__doc__ = head
+            self.__class__ = type("Kernel", (type(self),), own)
 
     def whole(self) -> Library:
         """The code, with that of a batch: compiled when the first comes, where it is large."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
+from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
@@ -23,7 +24,7 @@ from bellcrank.quoting import comment, symbol
 STACK = 65536  # bytes of workspace that may lie on the stack
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
 TOGETHER, NEAR = 16, 2**18  # blocks that go through a chunk before the next, and bytes of their workspaces
-FEW = 15  # the same for matrices: there is enough to do at any time, and values that wait take registers
+FEW = 6  # window of the order for matrices: there is enough to do at any time, and values that wait take registers
 NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
@@ -74,7 +75,7 @@ def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
     graph = condensed(graph, SPARED) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
-    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls)
+    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 
 def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUNK) -> Speller:
@@ -82,10 +83,10 @@ def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUN
     graph = condensed(graph, SPARED_ABREAST) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
-        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
+        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first, registers=_registers(graph))
     calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
-    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls)
+    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 
 def writable() -> str:
@@ -97,6 +98,13 @@ def _waits(graph: Graph) -> bool:
     instead of 17), whose recursion has one long path; where there is enough else to do, it costs registers for nothing.
     """
     return any(array.size > MATRIX for array in graph.outputs.values())
+
+
+def _registers(graph: Graph) -> int:
+    """Of matrices with much between: the derivatives of an arm take a tenth less so, in batch and alone. Of anything
+    smaller LLVM stores next to nothing, and forward dynamics of one would take a twentieth more.
+    """
+    return host().registers if _waits(graph) and graph.size > CHUNK else 0
 
 
 def library(w: Writer) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bellcrank.emit.cpu.lodgings import known_before
 from bellcrank.emit.cpu.plan import chunks, items
-from bellcrank.emit.cpu.rolled import Rolled
+from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
 from bellcrank.emit.order import order

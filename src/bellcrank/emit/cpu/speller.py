@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
 from bellcrank.emit.cpu.plan import MATRIX, Item
+from bellcrank.emit.cpu.registers import departures
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -58,12 +59,15 @@ class Speller:
         first: Sequence[Item] = (),
         called: Mapping[int, tuple[str, int]] | None = None,
         columns: ColumnCalls = NO_COLUMNS,
+        registers: int = 0,
     ) -> None:
         """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
         emit/cpu/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
-        columns: what is called of the loops over columns, which any speller may do.
+        columns: what is called of the loops over columns, which any speller may do. registers: as many as the
+        processor has, to say here what waits in them (see registers.py); 0 to leave that to LLVM.
         """
         self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
+        self.registers = registers
         self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
         self.called, self.columns = called, columns
@@ -186,13 +190,30 @@ class Speller:
         """The lines of chunk k. last: of each node, the chunk that reads it last."""
         self._begin()
         self.lodgings.now, self.lodgings.last = k, last
-        for item in piece:
+        leave = departures(piece, self.reads, self.inline, self.registers) if self.registers else repeat(())
+        over = self._over(k, piece, last) if self.registers and self.w.lanes > 1 and not self.first else {}
+        for t, (item, gone) in enumerate(zip(piece, leave, strict=False)):
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
                 self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+            self._keep([n for n in gone if n.serial not in self.slots])
+            for n in gone:
+                self.names.pop(n.serial, None)
+            self.free += [self.slots.pop(serial) for serial in over.get(t, ()) if serial in self.slots]
         known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
         if (self.sum or not known) and not self.packed:
             self.w.store(self._total([*self.sum, *known]), "%ws")
+
+    def _over(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> dict[int, list[int]]:
+        """By item of chunk k, what nobody reads after it: its place is the next to be used. A slot is as wide as the
+        lanes, and those of few lines of memory stay in the nearest cache; a state alone has room there for all.
+        """
+        final = {n.serial: t for t, item in enumerate(piece) for n in self.reads(item)}
+        found: dict[int, list[int]] = {}
+        for serial, t in final.items():
+            if last[serial] == k:
+                found.setdefault(t, []).append(serial)
+        return found
 
     def _begin(self) -> None:
         self.w.lines, self.names, self.sum = [], {}, []

@@ -16,7 +16,7 @@ from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
 from bellcrank.excavators.linkage.tracks import sunk
-from bellcrank.excavators.pilots import Experiment, More, Sticks, Tour
+from bellcrank.excavators.pilots import More, PaperRun, Sticks, Tour
 from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
 from bellcrank.model.mechanism import Mechanism
@@ -111,7 +111,7 @@ def machine(
     joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
 
-    def by_sticks(program: Tour | Experiment) -> Pilot:
+    def by_sticks(program: Tour | PaperRun) -> Pilot:
         """The control's own cycle, which digs in one place for ever, stays off."""
         return More(program, (0.0,))
 
@@ -155,7 +155,7 @@ def machine(
         ),
         pilots={
             "dig": lambda: by_sticks(Tour(hands, tuple(move.place for move in CYCLE))),
-            "resolved": lambda: by_sticks(Experiment(hands)),
+            "resolved": lambda: by_sticks(PaperRun(hands)),
         },
         integrator="rodas4",  # oil in the cylinders is stiff: implicit, so that no stop or stone is too hard
     )

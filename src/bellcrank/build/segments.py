@@ -133,12 +133,36 @@ def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, list
     return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
+def _runs(of: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
+    """Stretches of the same cells again and again, and how often each part was met before."""
+    done, runs = [0] * parts, []
+    for begin, stop, period in periodic(of, begins):
+        cells = of[begin : begin + period]
+        runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
+        for k in cells:
+            done[k] += (stop - begin) // period
+    return tuple(runs)
+
+
+def _children(parent: Sequence[int]) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in parent]
+    for i, up in enumerate(parent):
+        if up >= 0:
+            found[up].append(i)
+    return found
+
+
+def _table(children: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
+    """Those of each place in a row, filled up with -1."""
+    table = np.full((len(children), max(1, *map(len, children))), -1)
+    for i, below in enumerate(children):
+        table[i, : len(below)] = below
+    return table
+
+
 def _recursion(name: str, tree: Tree, inputs: dict[str, Shape], made: _Made) -> Recursion:
     n, names = len(made.what), list(inputs)
-    children: list[list[int]] = [[] for _ in range(n)]
-    for i, up in enumerate(made.parent):
-        if up >= 0:
-            children[up].append(i)
+    children = _children(made.parent)
     at = [made.at[i] for i in range(len(tree.links))]
     apart = [(made.parent[p] < 0, len(children[p]), made.closed[p]) for p in at]
     groups = classes(tree, apart)
@@ -161,21 +185,12 @@ def _recursion(name: str, tree: Tree, inputs: dict[str, Shape], made: _Made) -> 
         of[where] = len(parts)
         carried = len(children[where[0]]) if where else 0
         parts.append(Part(partial(starts[kind], tree.gravity), kind, kind, none, (), False, carried))
-    tables, done = [g.table[np.argsort([at[i] for i in g.members])] for g in groups], [0] * len(parts)
-    runs = []
-    for begin, stop, period in periodic(of.tolist(), sorted(set(made.begins))):
-        cells = of[begin : begin + period].tolist()
-        runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
-        for k in cells:
-            done[k] += (stop - begin) // period
-    width = max(1, *map(len, children))
-    table = np.full((n, width), -1)
-    for i, below in enumerate(children):
-        table[i, : len(below)] = below
+    tables = [g.table[np.argsort([at[i] for i in g.members])] for g in groups]
     links = [tree.links[what] if isinstance(what, int) else None for what in made.what]
     indices = {
         x: elements([(k.q_index if x in POSITIONS else k.v_index) if k else () for k in links]) for x in names
     } | {RESULT: elements([k.v_index if k else () for k in links])}
-    places = Places(np.array(made.parent), table, indices, tuple(runs), True)
+    runs = _runs(of.tolist(), sorted(set(made.begins)), len(parts))
+    places = Places(np.array(made.parent), _table(children), indices, runs, True)
     tables += [np.zeros((0, 0))] * len(BETWEEN)
     return Recursion(name, inputs, ("forward_dynamics", tree.nv), traced(parts, places, names), tables, places, True)

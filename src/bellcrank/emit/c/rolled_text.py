@@ -1,7 +1,7 @@
 """A Recursion as loops of C: for each channel, a function for every row of cells that comes again and again.
 
-It is what emit/cpu/rolled.py is in LLVM IR: what goes from a cell to the next one stays in variables of the loop, what
-others read lies in the workspace, and what differs from place to place is in tables of constants.
+It is what emit/cpu/rolled_code.py is in LLVM IR: what goes from a cell to the next one stays in variables of the loop,
+what others read lies in the workspace, and what differs from place to place is in tables of constants.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
-from bellcrank.emit.cpu.rolled import MOST_CALLS, Workspace
+from bellcrank.emit.cpu.rolled_code import MOST_CALLS, Workspace
 from bellcrank.emit.order import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, Body, Place
