@@ -33,6 +33,8 @@ TABLE = [
     *((a, b) for a in (Plane(), Sphere(0.4)) for b in BODIES),
     *((WAVES, b) for b in BODIES),
     (Capsule(0.3, 0.8), Capsule(0.2, 0.7)),
+    (Capsule(0.3, 0.8), Cylinder(0.2, 0.7)),
+    *((Box((0.9, 0.8, 0.7)), b) for b in BODIES[:3]),
 ]
 
 
@@ -118,6 +120,40 @@ def test_capsules_cross() -> None:
         theirs = p + 0.6 * s[:, None] * u
         apart = np.linalg.norm(ours[:, None] - theirs[None], axis=-1).min()
         assert abs(float(touch.gap) - (apart - 0.3)) < 3e-3
+
+
+def test_a_point_and_a_box() -> None:
+    """From outside the distance to a cloud of its points; inside, how far the nearest side is. Either frame may have
+    the box.
+    """
+    box, rng = Box((0.5, 0.6, 0.9)), np.random.default_rng(3)
+    cloud = nearest(box, np.eye(4), rng)
+    for _ in range(30):
+        X = np.eye(4)
+        X[:3, 3] = rng.uniform(-1.0, 1.0, 3)
+        p = X[:3, 3]
+        (touch,) = touching(box, Sphere(0.1), X)
+        inside = np.array(box.size) / 2 - np.abs(p)
+        expected = -inside.min() if (inside > 0).all() else np.linalg.norm(cloud - p, axis=1).min()
+        assert abs(float(touch.gap) - (expected - 0.1)) < 0.05
+        (other,) = touching(Sphere(0.1), box, np.linalg.inv(X))
+        assert float(touch.gap) == pytest.approx(float(other.gap), abs=1e-12)
+        np.testing.assert_allclose(np.array(touch.normal, float), -np.array(other.normal, float), atol=1e-12)
+
+
+def test_a_box_rests_on_a_box() -> None:
+    """Upon a table of the same kind, off its middle: its corners carry it, and it stays."""
+    b = bc.Builder("stack")
+    b.body("block", mass=3.0, inertia=(0.02, 0.02, 0.02))
+    b.joint("free", "floating", "ground", "block")
+    stack, table, block = b.build(), Box((2.0, 2.0, 0.4)), Box((0.2, 0.2, 0.2))
+    on = Contact("on", "ground", "block", table, block, stiffness=2e4, damping=2.0, friction=0.5)
+    q0 = stack.neutral()
+    q0[:3] = 0.6, -0.5, 0.31
+    run = bc.simulate(bc.system(stack, elements=[on]), 2.0, q0, step=1e-4, every=0.1)
+    assert run["on.fz"][-1] == pytest.approx(3.0 * 9.81, rel=1e-3)
+    assert run["block.z"][-1] == pytest.approx(0.3 - 3.0 * 9.81 / (4 * 2e4), abs=1e-5)
+    assert abs(run["block.x"][-1] - 0.6) < 1e-3
 
 
 def test_a_grid_is_bilinear() -> None:

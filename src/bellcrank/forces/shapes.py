@@ -189,8 +189,7 @@ def _points(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0, 1.0)) -> 
 
 
 def _on_plane(a: Plane, b: Shape, pose: Any) -> list[Touch]:
-    n = [0.0, 0.0, 1.0]
-    return [Touch(p[2] - r, n, [p[0], p[1], p[2] - r]) for p, r in _points(b, pose)]
+    return [Touch(p[2] - r, [0.0, 0.0, 1.0], [p[0], p[1], p[2] - r]) for p, r in _points(b, pose)]
 
 
 def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[Touch]:
@@ -229,9 +228,7 @@ def _on_sphere(a: Sphere, b: Shape, pose: Any) -> list[Touch]:
 
 
 def _in_box(b: Box, own: Triple, pose: Any, R: list[Triple], radius: Scalar) -> Touch:
-    """A sphere around `own`, in the axes of the box: from outside the nearest point of it, from inside the nearest
-    side.
-    """
+    """A sphere around `own`, in the axes of the box: the nearest point of it, or from inside the nearest side."""
     half = [0.5 * s for s in b.size]
     near = [clip(x, -1.0 * h, h) for x, h in zip(own, half, strict=True)]
     place = _at(pose, near)
@@ -251,7 +248,27 @@ def _in_box(b: Box, own: Triple, pose: Any, R: list[Triple], radius: Scalar) -> 
     return Touch(gap, normal, [where(within, -n * depth, x) for n, x in zip(out, place, strict=True)])
 
 
-def _on_capsule(a: Capsule, b: Capsule, pose: Any) -> list[Touch]:
+def _on_box(a: Box, b: Shape, pose: Any) -> list[Touch]:
+    """Corners of another box, or the ends of a capsule, against its sides, edges and corners."""
+    half, found = [0.5 * s for s in a.size], []
+    for p, r in _points(b, pose):
+        near = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
+        apart = [x - y for x, y in zip(p, near, strict=True)]
+        L2 = dot(apart, apart)
+        L = sqrt(maximum(L2, TINY))
+        depth: Scalar = half[0] - fabs(p[0])
+        out: Triple = [where(p[0] < 0.0, -1.0, 1.0), 0.0, 0.0]
+        for k in (1, 2):
+            inside, sign = half[k] - fabs(p[k]), where(p[k] < 0.0, -1.0, 1.0)
+            out = [where(inside < depth, sign if i == k else 0.0, x) for i, x in enumerate(out)]
+            depth = where(inside < depth, inside, depth)
+        within = L2 < TINY
+        n = [where(within, x, y / L) for x, y in zip(out, apart, strict=True)]
+        found.append(Touch(where(within, -1.0 * depth, L) - r, n, _along(p, n, -1.0 * r)))
+    return found
+
+
+def _on_capsule(a: Capsule, b: Capsule | Cylinder, pose: Any) -> list[Touch]:
     p, u = _origin(pose), _axis(pose)
     h, k = 0.5 * a.length, 0.5 * b.length
     c = u[2]  # of the axes: ours is z
@@ -267,7 +284,8 @@ PAIRS: list[tuple[Any, Any, Callable[..., list[Touch]]]] = [
     (Plane, (Sphere, Capsule, Box, Cylinder), _on_plane),
     (Terrain, (Sphere, Capsule, Box, Cylinder), _on_terrain),
     (Sphere, (Sphere, Capsule, Box, Cylinder), _on_sphere),
-    (Capsule, Capsule, _on_capsule),
+    (Capsule, (Capsule, Cylinder), _on_capsule),
+    (Box, (Sphere, Capsule, Box), _on_box),
 ]
 
 
