@@ -18,6 +18,7 @@ from bellcrank.graph import Graph
 THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
 SEGMENT = 128  # bodies: to join two segments costs as much as some ten
 ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
+TINY = 50  # operations, a nanosecond or two: no reason to calibrate a computer
 EVEN = 1.05  # predicted times that are as good as equal
 
 
@@ -105,8 +106,9 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
 
     has = [parts(g) for _, g in graphs]
     graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
-    if len(graphs) == 1:
-        return graphs[0]
+    fewest = min(graphs, key=lambda pair: pair[1].count().arithmetic)
+    if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY:
+        return fewest
     times = [costs(dtype).predicted(g) for _, g in graphs]
     even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
     return min(even, key=lambda pair: pair[1].count().arithmetic)
