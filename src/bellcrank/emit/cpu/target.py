@@ -57,12 +57,10 @@ class Cpu:
         return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
-        from bellcrank.emit.cpu import halves
+        from bellcrank.emit.cpu import llvm
 
-        apart = halves.halved(graph)
-        lanes = host().lanes(self.dtype)
-        text = self.entered(halves.state_half(graph, lanes, self.dtype), graph) if apart else self.source(graph)
-        code, cached, where = compiled(text)
+        apart = llvm.halved(graph)
+        code, cached, where = compiled(self._state(graph) if apart else self.source(graph))
         share = rows_per_thread(graph, self.dtype) if self.threads > 1 else 0
         facts: dict[str, Any] = {"code": where, "code_size": code_size(code), "rows_per_thread": share}
         if apart:  # the same graph and the same speller: the same code
@@ -75,6 +73,12 @@ class Cpu:
     def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> Kernel:
         rest = partial(self._batch, facts["batch"], about) if "batch" in facts else None
         return Kernel(about, Library(code), self.threads, facts["code_size"], rest)
+
+    def _state(self, graph: Graph) -> str:
+        """The half of a kernel that is compiled at once."""
+        from bellcrank.emit.cpu import halves
+
+        return self.entered(halves.state_half(graph, host().lanes(self.dtype), self.dtype), graph)
 
     def _batch(self, name: str, about: About) -> bytes:
         """The other half of a kernel, from the cache or compiled now."""
