@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import halves
+from bellcrank.emit.cpu import llvm
 from bellcrank.emit.cpu import target as target_module
 
 
@@ -30,7 +30,7 @@ def states(m: bc.Mechanism, rows: int, dtype: str = "float64") -> list[np.ndarra
 
 def test_one_state_compiles_half_and_a_batch_the_rest(large: bc.Mechanism) -> None:
     k = bc.kernel(large, "forward_dynamics", method="aba")
-    assert halves.halved(k.graph)
+    assert llvm.halved(k.graph)
     q, v, tau = states(large, 37)
     alone = np.array([k(*state) for state in zip(q, v, tau, strict=True)])
     half = k.code_size

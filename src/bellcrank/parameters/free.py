@@ -96,17 +96,12 @@ class FreeTape(Tape):
 
     def __init__(self) -> None:
         super().__init__()
-        self._made: WeakValueDictionary[tuple[Any, ...], Free] = WeakValueDictionary()
+        self.alive: WeakValueDictionary[tuple[Any, ...], Free] = WeakValueDictionary()
 
     def node(self, op: str, *args: Any) -> Free:
         key = (op, *args)
-        found = self._made.get(key)
-        return self._made.setdefault(key, Free(self, op, args, 0, "")) if found is None else found
-
-    @property
-    def alive(self) -> bool:
-        """Whether there is any free number at all."""
-        return len(self._made) > 0
+        found = self.alive.get(key)
+        return self.alive.setdefault(key, Free(self, op, args, 0, "")) if found is None else found
 
     def reversed(self, op: str, a: Any, b: Any) -> None:
         return None

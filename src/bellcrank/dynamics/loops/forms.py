@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.loops.elimination import Solved, solved
 from bellcrank.dynamics.loops.equation import Equation
+from bellcrank.dynamics.loops.products import Column, columns, dot, times
 from bellcrank.dynamics.loops.rank import Multipliers, Rank, multipliers
 from bellcrank.dynamics.loops.rows import equations
 from bellcrank.dynamics.state_space import solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, step, total
+from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, step, total
 from bellcrank.spatial.vector import ZERO
 
 Dynamics = Callable[..., Sequence[Scalar]]
@@ -235,10 +236,16 @@ def reduced(tree: Tree, mass: Mass, part: Partition, q: Vector) -> Reduced:
             E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
-    products = {k: _times(M, column, tree.nv) for k, column in E.items()}
+    by_column = None if isinstance(M, MassProduct) else columns(M)
+    products = [_times(M, by_column, column, tree.nv) for column in E.values()]
+    touched: dict[int, list[int]] = {}  # which products have an element there: of a large tree most pairs never meet
+    for j, product in enumerate(products):
+        for c in product:
+            touched.setdefault(c, []).append(j)
     small: list[dict[int, Scalar]] = []
     for i, k in enumerate(free):
-        entries = {j: inner(E[k], products[l]) for j, l in enumerate(free[: i + 1])}
+        met = {j for c in E[k] for j in touched.get(c, ()) if j <= i} | {i}
+        entries = {j: total(e * products[j][c] for c, e in E[k].items() if c in products[j]) for j in sorted(met)}
         small.append({j: x for j, x in entries.items() if j == i or not is_zero(x)})
     return Reduced(
         E,
@@ -275,10 +282,13 @@ def minimal(tree: Tree, inverse: Dynamics, mass: Mass, part: Partition, q: Vecto
     return form.moved(form.freedoms(rest), g)
 
 
-def _times(M: Sequence[Vector] | MassProduct, column: dict[int, Scalar], nv: int) -> State:
-    if isinstance(M, MassProduct):
-        return list(M.times([column.get(k, 0.0) for k in range(nv)]))
-    return [total(row[k] * x for k, x in column.items()) for row in M]
+def _times(M: Sequence[Vector] | MassProduct, by_column: list[Column] | None, column: Column, nv: int) -> Column:
+    """M times a column of E."""
+    if by_column is None:
+        assert isinstance(M, MassProduct)
+        dense = M.times([column.get(k, 0.0) for k in range(nv)])
+        return {i: x for i, x in enumerate(dense) if not is_zero(x)}
+    return times(by_column, column)
 
 
 def inner(row: Mapping[int, Scalar], x: Vector) -> Scalar:

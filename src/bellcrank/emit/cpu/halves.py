@@ -14,15 +14,6 @@ from bellcrank.quoting import comment
 NOT_YET = 1  # what @many says before the other half is there: the entry hands over to Python, as for a bad input
 
 
-def halved(graph: Graph) -> bool:
-    """Whether it is worth while: straight-line code of several chunks."""
-    return not graph.calls and not graph.opaque and _large(graph) and not llvm.loops(graph)
-
-
-def _large(graph: Graph) -> bool:
-    return graph.size > llvm.CHUNK
-
-
 def state_half(graph: Graph, width: int, dtype: str) -> str:
     """The module of one state."""
     state = llvm.alone(graph, width, dtype)
@@ -43,7 +34,7 @@ def state_half(graph: Graph, width: int, dtype: str) -> str:
 
 def batch_half(graph: Graph, width: int, dtype: str) -> str:
     """The module of a batch."""
-    block = llvm.abreast(graph, width, dtype, small=not _large(graph))
+    block = llvm.abreast(graph, width, dtype, small=not llvm.large(graph))
     cut = len(block.pieces) > 1
     functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
     parts = [

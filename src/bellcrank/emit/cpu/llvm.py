@@ -61,6 +61,16 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
     return "\n".join(parts)
 
 
+def large(graph: Graph) -> bool:
+    """Whether it is several chunks."""
+    return graph.size > CHUNK
+
+
+def halved(graph: Graph) -> bool:
+    """Whether it is worth while to compile one state and a batch apart (halves.py)."""
+    return not isinstance(graph, Recursion) and not graph.calls and large(graph) and not loops(graph)
+
+
 def loops(graph: Graph) -> bool:
     """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
     if graph.size < LARGE:

@@ -18,6 +18,7 @@ from bellcrank.graph import Graph
 THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
 SEGMENT = 128  # bodies: to join two segments costs as much as some ten
 ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
+TINY = 50  # operations, a nanosecond or two: no reason to calibrate a computer
 EVEN = 1.05  # predicted times that are as good as equal
 
 
@@ -56,12 +57,10 @@ class Cpu:
         return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
-        from bellcrank.emit.cpu import halves
+        from bellcrank.emit.cpu import llvm
 
-        apart = halves.halved(graph)
-        lanes = host().lanes(self.dtype)
-        text = self.entered(halves.state_half(graph, lanes, self.dtype), graph) if apart else self.source(graph)
-        code, cached, where = compiled(text)
+        apart = llvm.halved(graph)
+        code, cached, where = compiled(self._state(graph) if apart else self.source(graph))
         share = rows_per_thread(graph, self.dtype) if self.threads > 1 else 0
         facts: dict[str, Any] = {"code": where, "code_size": code_size(code), "rows_per_thread": share}
         if apart:  # the same graph and the same speller: the same code
@@ -74,6 +73,12 @@ class Cpu:
     def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> Kernel:
         rest = partial(self._batch, facts["batch"], about) if "batch" in facts else None
         return Kernel(about, Library(code), self.threads, facts["code_size"], rest)
+
+    def _state(self, graph: Graph) -> str:
+        """The half of a kernel that is compiled at once."""
+        from bellcrank.emit.cpu import halves
+
+        return self.entered(halves.state_half(graph, host().lanes(self.dtype), self.dtype), graph)
 
     def _batch(self, name: str, about: About) -> bytes:
         """The other half of a kernel, from the cache or compiled now."""
@@ -105,8 +110,9 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
 
     has = [parts(g) for _, g in graphs]
     graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
-    if len(graphs) == 1:
-        return graphs[0]
+    fewest = min(graphs, key=lambda pair: pair[1].count().arithmetic)
+    if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY:
+        return fewest
     times = [costs(dtype).predicted(g) for _, g in graphs]
     even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
     return min(even, key=lambda pair: pair[1].count().arithmetic)
