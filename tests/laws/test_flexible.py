@@ -352,6 +352,8 @@ def test_it_can_be_written_and_read() -> None:
     ("beam", "words"),
     [
         ({"nodes": {"tip": 0.33}}, "elements"),
+        ({"nodes": {}}, "no nodes; expected at least one"),
+        ({"nodes": {"hook": 0.5, "stay": 0.5}}, 'nodes "hook" and "stay" are both at 0.5'),
         ({"modes": 0, "attached": False}, "modes"),
         ({"modes": 1000}, "modes is"),
         ({"below": 1.0}, "lowest frequency"),
