@@ -183,6 +183,8 @@ def test_what_is_sparse_and_cannot_be() -> None:
         ({"modes": 1000}, "modes is 1000"),
         ({"below": 0.1}, "lowest frequency"),
         ({"K": np.zeros((66, 66))}, "hang"),
+        ({"K": beam()[0] + np.diag([1e6] + [0.0] * 65)}, "to the ground: to move along x all of it"),
+        ({"K": beam()[0] + np.diag([0.0] * 63 + [1e6] + [0.0] * 2)}, "to the ground: to turn about x"),
         ({"K": 1e15 * beam()[0]}, r"Hz, which nothing of 2 m has \(steel: 2.5e\+03 Hz"),
     ],
 )

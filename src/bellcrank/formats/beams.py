@@ -89,6 +89,8 @@ def placed(
     if not isinstance(nodes, Mapping | None):
         raise ModelError(f"{where}: nodes is {brief(nodes)}; expected {{name: part of the length}}.")
     found = dict(NODES if nodes is None else nodes)
+    if not found:
+        raise ModelError(f"{where}: no nodes; expected at least one, such as {NODES}.")
     for node, s in found.items():
         if not node or refused(node):
             raise ModelError(f"{where}: the node {refused(node) or 'has an empty name'}.")
@@ -96,6 +98,8 @@ def placed(
             raise ModelError(
                 f'{where}: node "{node}" is at {s:g}; expected the part of its length, above 0 and up to 1.'
             )
+        if twin := next((other for other, place in found.items() if other != node and place == s), None):
+            raise ModelError(f'{where}: nodes "{node}" and "{twin}" are both at {s:g}. Let one serve for both.')
     R = np.column_stack([x, y, np.cross(x, y)])
     kept = tuple(m for m in MOTIONS if m in motions)
     return Placed(name, beam, np.array(vector(start, where, "start"), dtype=float), R, kept, found)

@@ -12,6 +12,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
 
 if TYPE_CHECKING:
+    from bellcrank.model.mechanism import Mechanism
     from bellcrank.record.record import Record
 
 
@@ -127,7 +128,7 @@ def work(run: Record) -> Array | None:
         if power not in run:
             return None
         done = done + integrated(run.t, run[power])
-    damped = m is not None and (any(j.damping or j.friction for j in m.joints) or any(s.damping for s in m.springs))
+    damped = m is not None and any(not isinstance(x, (int, float)) or x for x in losses(m))
     if damped and "passive_power" in run:
         done = done + integrated(run.t, run["passive_power"])
     return done
@@ -156,8 +157,13 @@ def conservative(run: Record) -> bool:
     made, m = run.provenance, run.mechanism
     if m is None or "actuators" not in made or any(made.get(key) for key in FED):
         return False
-    losses = [x for j in m.own_joints for x in (j.damping, j.friction)] + [s.damping for s in m.springs]
-    return not any(not isinstance(x, (int, float)) or x for x in losses)
+    return not any(not isinstance(x, (int, float)) or x for x in losses(m))
+
+
+def losses(m: Mechanism) -> list[Any]:
+    """The numbers of all that eats energy: dampers and friction of joints, springs, and bodies that bend."""
+    joints = [x for j in m.joints for x in (j.damping, j.friction)]
+    return [*joints, *(s.damping for s in m.springs), *(x for body in m.flexible for x in body.damping)]
 
 
 def quaternions(run: Record) -> dict[str, list[str]]:

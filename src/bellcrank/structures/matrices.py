@@ -28,6 +28,7 @@ Interfaces = Mapping[str, int | Sequence[int]]
 # Rotations of an interface are known where its nodes spread by more than this part of the body's size.
 SPREAD = 1e-6
 ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
+GROUNDED = 1e-5  # of the largest stiffness: less is how many digits a file has
 
 
 @explained
@@ -67,6 +68,7 @@ def flexible(
         at = {name: {int(c) % 6: i for i, c in enumerate(kept[:m]) if c // 6 == k} for k, name in enumerate(pieces)}
         seen = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL}, loads or {})
     found = reduced(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, seen, below)
+    _check_free(K, places, each)
     shapes = T @ found.shapes
     tied = np.zeros((6 * len(pieces), shapes.shape[1]))
     tied[kept[:m]] = found.shapes[:m]
@@ -181,6 +183,21 @@ def _rigid(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Arr
     at += [(place, each) for n, place in enumerate(places) if n not in held]
     whole = [np.block([[np.eye(3), -cross_matrix(p)], [np.zeros((3, 3)), np.eye(3)]])[:rows] for p, rows in at]
     return np.vstack(whole)
+
+
+def _check_free(K: Any, places: Array, each: int) -> None:
+    """Whatever moves the body as a whole must take no force: a support left in would hold it to its own frame."""
+    size = float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0
+    rigid = _rigid(places - places.mean(axis=0), {}, each) / ([1.0] * 3 + [size] * 3)
+    force = np.abs(K @ rigid).max(axis=0)
+    worst = int(np.argmax(force))
+    if force[worst] > GROUNDED * abs(K).max():
+        way = ("move", "turn")[worst // 3] + (" along ", " about ")[worst // 3] + "xyz"[worst % 3]
+        raise ModelError(
+            f"flexible: the stiffness matrix holds the body to the ground: to {way} all of it takes forces of "
+            f"{force[worst]:.3g} N a metre. Expected the matrix of a free structure: take its supports out there; here "
+            "joints hold it."
+        )
 
 
 def _kept(directions: Sequence[int], pieces: int, each: int, n: int) -> Array:
