@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cpu import llvm
-from bellcrank.emit.cpu.column_places import places
+from bellcrank.emit.cpu.column_places import begins, places
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.columns import condensed
 from bellcrank.scalar import columnwise
@@ -67,6 +67,24 @@ def test_loops_over_columns_give_what_the_graph_does(
     np.testing.assert_array_equal(short.evaluate(A=A, B=B)["C"], exact)
     f = compiled(graph, monkeypatch)
     assert "columns0" in f.source
+    np.testing.assert_allclose(f(A, B), exact, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal([f(a, b) for a, b in zip(A, B, strict=True)], f(A, B))
+
+
+@pytest.mark.parametrize("order", [[*range(7), 15, *range(8, 15), 7], [*range(7, 14), *range(7)]])
+def test_columns_that_lie_side_by_side_are_stored_together(order: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven by seven, as of an arm whose hand comes later: no four of them begin where every fourth column does."""
+    whole = product(len(order))
+    C = whole.outputs["C"][:, order]
+    graph = Graph(whole.name, whole.inputs, {"C": C}, whole.tape)
+    short = condensed(graph)
+    assert sorted(f.number for f in short.calls) == ([2, 14] if len(order) == 16 else [14])
+    largest = max(places(short).values(), key=lambda to: len(to.columns))
+    assert begins(14, 4, largest) == ([0, 3, 7, 10], 4)
+    rng = np.random.default_rng(2)
+    A, B = rng.normal(size=(9, N, N - 2)), rng.normal(size=(9, N, len(order)))
+    f = compiled(graph, monkeypatch)
+    exact = graph.evaluate(A=A, B=B)["C"]
     np.testing.assert_allclose(f(A, B), exact, rtol=0, atol=1e-14)
     np.testing.assert_array_equal([f(a, b) for a, b in zip(A, B, strict=True)], f(A, B))
 

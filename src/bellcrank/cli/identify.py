@@ -37,7 +37,7 @@ def identify(
     --excite writes a motion within the limits along which they are told best, --data estimates them from measurements.
     """
     import bellcrank as bc
-    from bellcrank.identify.measured import measured
+    from bellcrank.identify.measurement import measured
 
     locked = _listed(lock)
     m = bc.read(name, base=base, check=check, lock=locked) if locked else mechanism(name, base, check)

@@ -20,6 +20,7 @@ from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
 FEWEST = 3  # columns that are worth a loop
+SIDE = 4  # columns side by side that are written together
 
 
 class Columns(Graph):
@@ -124,8 +125,28 @@ def _parts(graph: Graph) -> list[_Part]:
         taken = np.array([[isinstance(x, Node) and x.serial in live for x in row] for row in note.found])
         columns, rows = np.flatnonzero(taken.any(axis=1)).tolist(), np.flatnonzero(taken.any(axis=0)).tolist()
         if len(columns) >= FEWEST:
-            found.append(_Part(note, rows, columns))
+            found += [
+                _Part(note, rows, mine) for mine in _bands(graph, [note.found[k][rows[0]] for k in columns], columns)
+            ]
     return found
+
+
+def _bands(graph: Graph, first: Sequence[Value], columns: Sequence[int]) -> list[list[int]]:
+    """Columns whose results lie side by side in an output, `SIDE` of them at least, and the others: those are written
+    in other ways. first: of each column, one result.
+    """
+    at = {x.serial: k for array in graph.outputs.values() for k, x in enumerate(array.flat) if isinstance(x, Node)}
+    places = [at.get(x.serial, -1) if isinstance(x, Node) else -1 for x in first]
+    if -1 in places:
+        return [list(columns)]
+    runs: list[list[int]] = []
+    for i, place in enumerate(places):
+        if i and place == places[i - 1] + 1:
+            runs[-1].append(columns[i])
+        else:
+            runs.append([columns[i]])
+    bands = [[k for run in runs if (len(run) >= SIDE) is long for k in run] for long in (True, False)]
+    return [band for band in bands if band]
 
 
 class _Condensed:

@@ -55,7 +55,7 @@ class Base:
         return np.asarray(self.groups @ values_of(self.mechanism, self.numbers))
 
     def regressor(self, q: Any, v: Any, a: Any) -> Array:
-        """(samples, forces, base)."""
+        """What every base number adds to every force: (samples, forces, base)."""
         Y = actuated_regressor(self.mechanism, q, v, a, self.numbers, self.actuated)
         return Y[:, :, list(self.independent)]
 

@@ -56,7 +56,7 @@ def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tupl
     own = [place(m, n) for n in names]
     try:
         given = np.array([[np.asarray(x, float) for x in moved[n]] for n in names])  # (names, 3, samples)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.zeros(0)
     if given.ndim != 3 or given.shape[1] != 3:
         raise InputError(f"expected (q, v, a) of each of {', '.join(names) or 'some joints'}, of the same length.")

@@ -6,7 +6,8 @@
 Numbers that all columns share are read where they lie in the caller's workspace.
 Elements are as wide as the lanes, and matrices lie row by row. A state that is computed alone has its columns in the
 lanes of vectors. Some columns or vectors go abreast, so that a shared number is fetched once for all of them; the last
-ones are moved back so that they end with the last column, and what they share with others is computed twice.
+ones are moved back so that they end with the last column, and what they share with others is computed twice. So are
+those that end where the columns of an output do not go on, if else every element would be stored by itself.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.emit.cpu import lanes
-from bellcrank.emit.cpu.column_places import ColumnCalls, Places, places
+from bellcrank.emit.cpu.column_places import ColumnCalls, Places, begins, places, written
 from bellcrank.emit.cpu.plan import Tile
-from bellcrank.emit.cpu.rolled import data
+from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 
-VECTORS, STATES = 2, 4  # abreast: vectors of columns of one state, columns of as many states as there are lanes
+VECTORS, STATES = 4, 4  # abreast: vectors of columns of one state, columns of as many states as there are lanes
 
 
 class ColumnCode:
@@ -34,57 +35,63 @@ class ColumnCode:
         alone = lanes == 1 and 2 * graph.number > width  # fewer columns than lanes: what is in the others is not kept
         self.w = Writer(width if alone else lanes, dtype)
         self.step = width if alone else 1  # columns in a vector
-        self.abreast = max(1, min(VECTORS if alone else STATES, graph.number // self.step))
         self.element = self.w.bytes * lanes
         self.slots: Sequence[int] = ()
-        self.block = min(graph.number, self.step * self.abreast)
-        self.last = graph.number - self.block
-        self.run = to.run([*range(0, self.last, self.block), self.last], self.block) if to is not None else self.block
+        self.unit = min(graph.number, width if alone else STATES)  # columns that lie side by side in `given`
+        units, self.run = begins(graph.number, self.unit, to)
+        rounds = -(-len(units) // VECTORS) if alone else len(units)
+        each = -(-len(units) // rounds)
+        self.rounds = [units[k : k + each] for k in [*range(0, len(units) - each, each), len(units) - each]]
+        self.abreast = each if alone else self.unit
 
     def text(self, slots: Sequence[int]) -> str:
         """slots: of the shared numbers, in the workspace."""
         w = self.w
         w.lines, self.slots = [], slots
-        starts = self._starts()
-        self._body(starts)
+        self._body(*self._starts())
         stride = ", i64 %stride" if self.to is not None and self.lanes > 1 else ""
         lines = [
+            data(f"{self.name}_units", np.array([self._offsets(units) for units in self.rounds], np.int64)),
             f"define internal void @{self.name}(ptr %ws, ptr noalias %given, ptr noalias %x{stride}) "
             f"noinline nounwind{f' alignstack({w.align})' if w.align > 16 else ''} {{",
             "entry:",
             "  br label %loop",
             "loop:",
             "  %k = phi i64 [0, %entry], [%next, %loop]",
-            f"  %offset = mul i64 %k, {self.element}",
-            "  %from = getelementptr i8, ptr %given, i64 %offset",
             *(f"  {line}" for line in w.lines),
-            f"  %after = add i64 %k, {self.block}",
-            f"  %inside = icmp ule i64 %after, {self.last}",
-            f"  %next = select i1 %inside, i64 %after, i64 {self.last}",
-            f"  %more = icmp ult i64 %k, {self.last}",
+            "  %next = add i64 %k, 1",
+            f"  %more = icmp ult i64 %next, {len(self.rounds)}",
             "  br i1 %more, label %loop, label %done",
             "done:",
             "  ret void",
             "}",
         ]
-        if self.to is not None:
-            offsets = np.array(self.to.columns, np.int64) * w.bytes
-            lines.insert(0, data(f"{self.name}_columns", offsets))
         return "\n".join(lines)
 
-    def _starts(self) -> list[str]:
-        """Where each run of results of a block begins."""
-        w = self.w
-        if self.to is None:
-            return [w.let("getelementptr i8, ptr %x, i64 %offset", "p")]
+    def _offsets(self, units: Sequence[int]) -> list[int]:
+        """Of some units, in bytes: where each is in `given`, and where each of its runs of results goes."""
         found = []
-        here = w.let(f"getelementptr i64, ptr @{self.name}_columns, i64 %k", "p")
-        for k in range(0, self.block, self.run):
-            offset = w.let(f"load i64, ptr {w.at(here, 8 * k)}, align 8", "x")
-            found.append(w.let(f"getelementptr i8, ptr %x, i64 {offset}", "p"))
+        for k in units:
+            found.append(k * self.element)
+            if self.to is not None:
+                found += [self.to.columns[c] * self.w.bytes for c in range(k, k + self.unit, self.run)]
         return found
 
-    def _body(self, starts: list[str]) -> None:
+    def _starts(self) -> tuple[list[str], list[str]]:
+        """Of the units of a round: addresses in `given`, and of all their runs of results."""
+        w, table = self.w, self._offsets(self.rounds[0])
+        if len(self.rounds) == 1:
+            offsets = [str(x) for x in table]
+        else:
+            at = w.let(f"mul i64 %k, {8 * len(table)}")
+            here = w.let(f"getelementptr i8, ptr @{self.name}_units, i64 {at}", "p")
+            offsets = [w.let(f"load i64, ptr {w.at(here, 8 * k)}, align 8", "x") for k in range(len(table))]
+        each = len(table) // len(self.rounds[0])
+        given = [w.let(f"getelementptr i8, ptr %given, i64 {x}", "p") for x in offsets[::each]]
+        mine = [x for k, x in enumerate(offsets) if k % each] if self.to is not None else offsets
+        return given, [w.let(f"getelementptr i8, ptr %x, i64 {x}", "p") for x in mine]
+
+    def _body(self, given: list[str], starts: list[str]) -> None:
         body = self.graph.body
         spellers = [Speller(body, self.w.lanes, self.w.lanes, self.w.dtype, [], called={}) for _ in range(self.abreast)]
         for s in spellers:
@@ -99,14 +106,14 @@ class ColumnCode:
             if n.op == "input" and n.serial not in rows:
                 continue
             for a in (n, *n.operands):
-                self._fetch(a, spellers)
+                self._fetch(a, spellers, given)
             if n.op != "input" and not spellers[0].inline(n):
                 for s in spellers:
                     s.names[n.serial] = s._operation(n)
             for i in rows.get(n.serial, ()):
                 self._store(i, [s.names[n.serial] for s in spellers], starts)
 
-    def _fetch(self, n: Node, spellers: list[Speller]) -> None:
+    def _fetch(self, n: Node, spellers: list[Speller], given: list[str]) -> None:
         """An input, before its first use."""
         if n.op != "input" or n.serial in spellers[0].names:
             return
@@ -115,8 +122,9 @@ class ColumnCode:
             if array == "shared":
                 s.names[n.serial] = spellers[0].names[n.serial] if k else self._shared(i)
             else:
-                place = (i * self.graph.number + k * self.step) * self.element
-                s.names[n.serial] = self.w.load(self.w.at("%from", place), align=self.w.bytes)
+                start, column = (given[0], k) if self.step == 1 else (given[k], 0)
+                place = (i * self.graph.number + column) * self.element
+                s.names[n.serial] = self.w.load(self.w.at(start, place), align=self.w.bytes)
 
     def _shared(self, i: int) -> str:
         w, at = self.w, self.w.at("%ws", self.slots[i] * self.element)
@@ -126,26 +134,23 @@ class ColumnCode:
         return w.let(f"shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer")
 
     def _store(self, row: int, values: list[str], starts: list[str]) -> None:
-        """A row of a block."""
+        """A row of a round."""
         w = self.w
-        if self.to is None:
-            at = w.at(starts[0], row * self.graph.number * self.element)
+        at = [w.at(p, (row * self.graph.number * self.element) if self.to is None else 0) for p in starts]
+        if self.step > 1:
+            each = min(self.run, self.unit)
+            down = 0 if self.to is None else self.to.rows[row] * w.bytes
+            pieces = self.unit // each
             for k, value in enumerate(values):
-                self._columns(value, [(w.at(at, k * self.step * self.element), min(self.step, self.block))])
-        elif self.step == 1:
-            for k, start in enumerate(starts):
-                mine = values[k * self.run : (k + 1) * self.run]
-                stride = "%stride" if self.lanes > 1 else ""
-                lanes.store(w, Tile("", self.to.rows[row], len(mine)), start, stride, mine)
+                self._columns(value, [(w.at(p, down), each) for p in at[k * pieces : (k + 1) * pieces]])
+        elif self.to is None:
+            for k, value in enumerate(values):
+                w.store(value, w.at(at[0], k * self.element), align=w.bytes)
         else:
-            each = min(self.run, self.step)
-            to = [w.at(start, self.to.rows[row] * w.bytes) for start in starts]
-            for k, value in enumerate(values):
-                columns = range(k * self.step, min((k + 1) * self.step, self.block), each)
-                self._columns(
-                    value,
-                    [(w.at(to[c // self.run], c % self.run * w.bytes), min(each, self.block - c)) for c in columns],
-                )
+            stride = "%stride" if self.lanes > 1 else ""
+            for k, start in enumerate(at):
+                mine = values[k * self.run : (k + 1) * self.run]
+                lanes.store(w, Tile("", self.to.rows[row], len(mine)), start, stride, mine)
 
     def _columns(self, value: str, pieces: list[tuple[str, int]]) -> None:
         """Lanes of a vector, so many of them to each of some places."""
@@ -175,4 +180,4 @@ def calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") ->
         n.serial: ColumnCode(n.args[0], to.get(n.serial), f"{prefix}columns{k}", lanes, width, dtype)
         for k, n in enumerate(n for n in graph.nodes if n.op == "call")
     }
-    return ColumnCalls(made, to)
+    return ColumnCalls(made, to, written(to.values()))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -31,8 +32,30 @@ class Places:
         return all(self.columns[b + j] == self.columns[b] + j for b in begins for j in range(n))
 
     @property
+    def together(self) -> list[tuple[int, int]]:
+        """Columns [begin, end) that lie side by side, as many as do."""
+        breaks = [k for k in range(1, len(self.columns)) if self.columns[k] != self.columns[k - 1] + 1]
+        return list(pairwise([0, *breaks, len(self.columns)]))
+
+    @property
     def taken(self) -> set[int]:
         return {r + c for r in self.rows for c in self.columns}
+
+
+def begins(number: int, unit: int, to: Places | None) -> tuple[list[int], int]:
+    """Where units of so many columns begin that are all of them, and in how large pieces results lie side by side.
+    The last one is moved back to end with the last column; so are others to end with a run of columns, if else every
+    result would be a piece by itself.
+    """
+    found = _units(0, number, unit)
+    run = unit if to is None else to.run(found, unit)
+    if to is not None and run == 1 < unit and all(end - begin >= unit for begin, end in to.together):
+        return [k for begin, end in to.together for k in _units(begin, end, unit)], unit
+    return found, run
+
+
+def _units(begin: int, end: int, unit: int) -> list[int]:
+    return [*range(begin, end - unit, unit), end - unit]
 
 
 class Code(Protocol):
@@ -50,17 +73,18 @@ class ColumnCalls:
 
     codes: Mapping[int, Code]
     places: Mapping[int, Places]  # where they write what they give, if that is an output
-
-    @property
-    def written(self) -> dict[str, set[int]]:
-        """Elements of outputs that are written by loops."""
-        found: dict[str, set[int]] = {}
-        for p in self.places.values():
-            found.setdefault(p.array, set()).update(p.taken)
-        return found
+    written: Mapping[str, set[int]]  # elements of outputs that they write so
 
 
-NO_COLUMNS = ColumnCalls({}, {})
+NO_COLUMNS = ColumnCalls({}, {}, {})
+
+
+def written(places: Iterable[Places]) -> dict[str, set[int]]:
+    """The elements of outputs in these places."""
+    found: dict[str, set[int]] = {}
+    for p in places:
+        found.setdefault(p.array, set()).update(p.taken)
+    return found
 
 
 def places(graph: Graph) -> dict[int, Places]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
+from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
 from bellcrank.emit.cpu.writer import Writer
@@ -23,7 +24,7 @@ from bellcrank.quoting import comment, symbol
 STACK = 65536  # bytes of workspace that may lie on the stack
 CHUNK = 1500  # items in a function: larger ones compile slower and run no faster
 TOGETHER, NEAR = 16, 2**18  # blocks that go through a chunk before the next, and bytes of their workspaces
-FEW = 15  # the same for matrices: there is enough to do at any time, and values that wait take registers
+FEW = 6  # window of the order for matrices: there is enough to do at any time, and values that wait take registers
 NARROW = 40  # window of the order where the next block's sines fill the gaps: fewer values wait for their turn
 
 
@@ -35,18 +36,15 @@ LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
-    calls = isinstance(graph, Recursion) or graph.calls
-    if calls or graph.size >= LARGE:
+    if isinstance(graph, Recursion) or graph.calls or loops(graph):
         from bellcrank.emit.cpu import rolled_module  # which is made of what is here
-        from bellcrank.graph.strips import stripped
 
-        if calls or stripped(graph, LARGE) is not None:
-            return rolled_module.source(graph, width, dtype)
-    state = _alone(graph, width, dtype, chunk)
-    block = _abreast(graph, width, dtype, chunk, len(state.pieces) == 1)
+        return rolled_module.source(graph, width, dtype)
+    state = alone(graph, width, dtype, chunk)
+    block = abreast(graph, width, dtype, len(state.pieces) == 1, chunk)
     cut = len(block.pieces) > 1
     functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
-    loops = groups(graph, block) if cut else [many(graph, block)]
+    batch = groups(graph, block) if cut else [many(graph, block)]
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
@@ -56,30 +54,39 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         *state.loops,
         *block.loops,
         one(graph, state),
-        *loops,
+        *batch,
         block.w.pooled(),
         writable(),
     ]
     return "\n".join(parts)
 
 
-def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> Speller:
+def loops(graph: Graph) -> bool:
+    """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
+    if graph.size < LARGE:
+        return False
+    from bellcrank.graph.strips import stripped
+
+    return stripped(graph, LARGE) is not None
+
+
+def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
     """Of a state that is computed alone."""
     graph = condensed(graph, SPARED) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
-    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls)
+    return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 
-def _abreast(graph: Graph, width: int, dtype: str, chunk: int, small: bool) -> Speller:
+def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUNK) -> Speller:
     """Of a block of states."""
     graph = condensed(graph, SPARED_ABREAST) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:
         first, sequence = ahead(items(graph, order(graph, NARROW)))
-        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first)
+        return Speller(graph, width, width, dtype, chunks(sequence, chunk), first, registers=_registers(graph))
     calls = column_code.calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
     sequence = items(graph, order(graph, FEW if _waits(graph) else WINDOW), calls.written)
-    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls)
+    return Speller(graph, width, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 
 def writable() -> str:
@@ -91,6 +98,13 @@ def _waits(graph: Graph) -> bool:
     instead of 17), whose recursion has one long path; where there is enough else to do, it costs registers for nothing.
     """
     return any(array.size > MATRIX for array in graph.outputs.values())
+
+
+def _registers(graph: Graph) -> int:
+    """Of matrices with much between: the derivatives of an arm take a tenth less so, in batch and alone. Of anything
+    smaller LLVM stores next to nothing, and forward dynamics of one would take a twentieth more.
+    """
+    return host().registers if _waits(graph) and graph.size > CHUNK else 0
 
 
 def library(w: Writer) -> list[str]:

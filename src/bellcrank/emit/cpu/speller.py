@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
+from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
 from bellcrank.emit.cpu.plan import MATRIX, Item
+from bellcrank.emit.cpu.registers import departures
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
@@ -57,19 +59,23 @@ class Speller:
         first: Sequence[Item] = (),
         called: Mapping[int, tuple[str, int]] | None = None,
         columns: ColumnCalls = NO_COLUMNS,
+        registers: int = 0,
     ) -> None:
         """`pieces` become functions; `first` is what the block before did for this one, see plan.ahead. A routine (see
         emit/cpu/routine.py) knows what it calls: by id of the graph, the name and the slots of its workspace.
-        columns: what is called of the loops over columns, which any speller may do.
+        columns: what is called of the loops over columns, which any speller may do. registers: as many as the
+        processor has, to say here what waits in them (see registers.py); 0 to leave that to LLVM.
         """
         self.graph, self.trig_width, self.pieces, self.first = graph, trig_width, pieces, first
+        self.registers = registers
         self.w = Writer(width, dtype, pool=bool(first))
         self.slots: dict[int, int] = {}  # node -> place in the workspace
         self.called, self.columns = called, columns
         self.loops: list[str] = []  # the functions of columns, once they are called
         below = max((size for _, size in called.values()), default=0) if called else 0
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
-        self.letters = 0, 0  # where arguments and results of calls lie
+        self.letters = 0, 0  # where arguments of calls lie
+        self.lodgings = Lodgings()  # where their results lie
         self.free: list[int] = []
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
@@ -138,7 +144,8 @@ class Speller:
         for k, piece in enumerate(self.pieces):
             self._piece(k, piece, last)
             done = self._ahead(name) if self.first else ""
-            self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
+            ended = [(serial, slot) for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
+            self.free += [slot for serial, slot in ended if serial not in self.lodgings.guests]
             if k + 1 < len(self.pieces):
                 out.append(self._defined(f"{name}_{k}", parameters, self._body()))
         before = [] if apart else range(len(self.pieces) - 1)
@@ -182,13 +189,31 @@ class Speller:
     def _piece(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> None:
         """The lines of chunk k. last: of each node, the chunk that reads it last."""
         self._begin()
-        for item in piece:
+        self.lodgings.now, self.lodgings.last = k, last
+        leave = departures(piece, self.reads, self.inline, self.registers) if self.registers else repeat(())
+        over = self._over(k, piece, last) if self.registers and self.w.lanes > 1 and not self.first else {}
+        for t, (item, gone) in enumerate(zip(piece, leave, strict=False)):
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
                 self._keep([n for n in item.defines if last.get(n.serial, k) > k])
+            self._keep([n for n in gone if n.serial not in self.slots])
+            for n in gone:
+                self.names.pop(n.serial, None)
+            self.free += [self.slots.pop(serial) for serial in over.get(t, ()) if serial in self.slots]
         known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
         if (self.sum or not known) and not self.packed:
             self.w.store(self._total([*self.sum, *known]), "%ws")
+
+    def _over(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> dict[int, list[int]]:
+        """By item of chunk k, what nobody reads after it: its place is the next to be used. A slot is as wide as the
+        lanes, and those of few lines of memory stay in the nearest cache; a state alone has room there for all.
+        """
+        final = {n.serial: t for t, item in enumerate(piece) for n in self.reads(item)}
+        found: dict[int, list[int]] = {}
+        for serial, t in final.items():
+            if last[serial] == k:
+                found.setdefault(t, []).append(serial)
+        return found
 
     def _begin(self) -> None:
         self.w.lines, self.names, self.sum = [], {}, []
@@ -248,10 +273,12 @@ done:
             (node,) = item.defines
             if not self.inline(node):
                 self.names[node.serial] = self._operation(node)
+        elif item.kind == "load" and self.packed:
+            return  # read where it lies, whenever it is used
         elif item.tile is not None and item.kind == "load":
             array, word = item.tile.array, symbol(item.tile.array)
             pointer = f"%next_{word}" if self.next else f"%in_{word}"
-            columns = lanes.load(self.w, item.tile, pointer, "" if self.packed else f"%stride_in_{word}")
+            columns = lanes.load(self.w, item.tile, pointer, f"%stride_in_{word}")
             for n in item.defines:
                 self.names[n.serial] = columns[n.args[1] - item.tile.start]
             for c, value in enumerate(columns, item.tile.start):
@@ -274,6 +301,9 @@ done:
         if x.serial not in self.names:
             if self.inline(x):
                 self.names[x.serial] = self._operation(x)
+            elif x.op == "input" and self.packed:
+                array, place = x.args
+                self.names[x.serial] = self.w.load(self.w.at(f"%in_{symbol(array)}", place * self.w.align))
             else:
                 self.names[x.serial] = self.w.load(self._slot(self.slots[x.serial]))
         return self.names[x.serial]
@@ -320,7 +350,7 @@ done:
         return result
 
     def _call(self, item: Item) -> None:
-        """Arguments to the workspace, results back from there at once, so that all calls use the same place."""
+        """Arguments to the workspace, unless they lie in a row already; results stay where they are put."""
         call, *results = item.defines
         function, *values = call.args
         if isinstance(function, Columns):
@@ -328,19 +358,35 @@ done:
             return
         assert self.called is not None
         name, _ = self.called[id(function)]
-        inputs = [math.prod(shape) for shape in function.inputs.values()]
+        arrays = self._arguments(function, values)
         outputs = [math.prod(shape) for shape in function.shapes.values()]
-        start, room = self.letters
-        if room < sum(inputs) + sum(outputs):
-            start, room = self.size, sum(inputs) + sum(outputs)
-            self.letters, self.size = (start, room), self.size + room
-        for i, x in enumerate(values):
-            self.w.store(self._value(x), self._slot(start + i))
-        places = accumulate([start, *inputs, *outputs])
-        arrays = [self._slot(place) for place, _ in zip(places, inputs + outputs, strict=False)]
+        base, self.size = self.lodgings.found(results, sum(outputs), self.size)
+        arrays += [self._slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
         self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
         for n in results:
-            self.names[n.serial] = self.w.load(self._slot(start + sum(inputs) + n.args[1]))
+            self.slots[n.serial] = base + n.args[1]
+
+    def _arguments(self, function: Graph, values: Sequence[Node | float]) -> list[str]:
+        """Where each array that a function takes begins."""
+        sizes = [math.prod(shape) for shape in function.inputs.values()]
+        start, room = self.letters
+        if room < sum(sizes):
+            start, room = self.size, sum(sizes)
+            self.letters, self.size = (start, room), self.size + room
+        found, at = [], 0
+        used = taken(function)
+        for array, size in zip(function.inputs, sizes, strict=True):
+            mine = values[at : at + size]
+            row = in_a_row([(i, x) for i, x in enumerate(mine) if (array, i) in used], self.slots)
+            if row is not None:
+                found.append(self.w.at(f"%{row[0]}", row[1] * self.w.align))
+            else:
+                for i, x in enumerate(mine):
+                    if (array, i) in used:
+                        self.w.store(self._value(x), self._slot(start + at + i))
+                found.append(self._slot(start + at))
+            at += size
+        return found
 
     def _columns(self, call: Node, results: Sequence[Node]) -> None:
         """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay
