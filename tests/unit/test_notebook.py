@@ -60,6 +60,8 @@ def test_a_mechanism_is_a_table_and_a_picture(name: str) -> None:
     m = bc.zoo.load(name)
     found = shown(m)
     assert str(m).splitlines()[0] in found.text
+    # by its own style: Jupyter's for pre has proportional letters, and breaks lines
+    assert '<pre style="font-family:monospace;font-size:.88em;white-space:pre;' in m._repr_html_()
     picture = ET.fromstring(re.search(r"<svg.*?</svg>", m._repr_html_(), re.DOTALL)[0])  # type: ignore[index]
     assert len(picture) >= len(m.bodies)
     numbers = [float(x) for e in picture for x in re.findall(r"-?\d+\.\d", e.get("points", ""))]

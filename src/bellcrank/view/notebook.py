@@ -25,7 +25,9 @@ SIDE = 260.0  # of the plane of poles
 
 def text(shown: str) -> str:
     """As it prints, in monospace."""
-    return f'<pre style="overflow-x:auto;margin:0;line-height:1.35">{escape(shown)}</pre>'
+    # notebooks have styles of their own for pre: other letters, and lines that are broken
+    style = "font-family:monospace;font-size:.88em;white-space:pre;overflow-x:auto;margin:0;line-height:1.35"
+    return f'<pre style="{style}">{escape(shown)}</pre>'
 
 
 def frame(title: str, page: str, height: int = 560) -> str:
