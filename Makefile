@@ -7,7 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODE_OK = command -v node >/dev/null && command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)'
 PAGE := src/bellcrank/cockpit/static/cockpit.js
 
-# A page that is drawn without a graphics card needs all processors for itself, so its tests come after the others.
+# A page that is drawn without a graphics card takes a processor for itself, so its tests come after the others: a file
+# on each of two, and, where rates are judged, one after the other.
 PAGES := tests/pages
 
 .PHONY: run test test-all seconds bench docs release page picture clean
@@ -24,7 +25,7 @@ run: .venv/ready
 test: .venv/ready-dev
 	@$(MAKE) --silent page || echo 'the page could not be bundled: its tests are skipped' >&2
 	$(BIN)/python -m pytest --ignore=$(PAGES)
-	$(BIN)/python -m pytest -n 0 $(PAGES)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PAGES)
 
 # The long ones too (an hour or so), and hypothesis looks for examples that nobody has seen.
 test-all: .venv/ready-dev

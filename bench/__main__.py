@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, flexible, gradients, legs, loops, ours, simulation, size, stepping
+from bench import baseline, exported, flexible, gradients, legs, loops, ours, simulation, size, stepping
 from bench.row import CORE, Row, robot
 
 
@@ -135,6 +135,7 @@ GROUPS = {
     "simulation": simulation.rows,
     "loops": loops.rows,
     "stepping": stepping.rows,
+    "exported": exported.rows,
     "legs": legs.rows,
     "flexible": flexible.rows,
     "size": size.rows,

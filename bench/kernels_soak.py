@@ -1,14 +1,18 @@
 """`python -m bench.kernels_soak [--minutes 10]`: kernels made, called, dropped, forked, interrupted from eight threads.
 
 The threads are in a process of its own whose freed memory is filled at once (MALLOC_PERTURB_), so that a use after free
-is a crash. It says every few seconds how far each thread is and how much memory there is; here we look whether it goes
-on. What is reported: what was done, a crash, a hang with where everybody was, and how fast the memory grew in the
-second half.
+is a crash. It says every few seconds how far each thread is; here we look whether it goes on. What is reported: what
+was done, a crash, a hang with where everybody was, and how fast the memory grew in the second half.
+
+Memory is weighed while nobody works: now and then all threads meet, what nobody holds is collected, and free pages are
+given back. What is resident in between is mostly the allocator's: it has an arena for each thread that ever collided
+with another, and each keeps for itself what was freed there, so that it grows for as long as threads are unlucky.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import faulthandler
 import gc
 import itertools
@@ -33,6 +37,8 @@ from bellcrank.scheduling.machines import complete
 
 THREADS = 8
 EVERY = 2.0  # seconds between reports
+MEETING = 10.0  # seconds between weighings
+TUNABLES = "glibc.malloc.tcache_count=0"  # else each thread keeps some of what is freed, which counts as held
 PATIENCE = 120.0  # seconds without anybody getting further
 NAMES = ("pendulum", "puma600", "excavator")
 TREE = bc.zoo.load("tree(15)")  # once: ast.parse from several threads may fail in Python before 3.11.8 (gh-106905)
@@ -43,9 +49,31 @@ class InterruptError(Exception):
     """What a signal raises, somewhere in a call."""
 
 
+class _Mallinfo(ctypes.Structure):
+    _fields_ = [(f"field{k}", ctypes.c_size_t) for k in range(10)]
+
+
+def weighed() -> dict[str, int]:
+    """Bytes of this process: resident; held by somebody (malloc), and got from the system for that, in all arenas."""
+    gc.collect()
+    libc = ctypes.CDLL(None)
+    libc.malloc_trim(0)
+    libc.mallinfo2.restype = _Mallinfo
+    found = libc.mallinfo2()
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    held, mapped, arenas = found.field7, found.field4, found.field0
+    return {"resident": resident, "held": held + mapped, "taken": arenas + mapped}
+
+
 class Soak:
     def __init__(self, seconds: float) -> None:
-        self.until = time.monotonic() + seconds
+        self.began = time.monotonic()
+        self.until = self.began + seconds
+        self.meeting = self.began + min(MEETING, seconds / 4.0)
+        self.barrier = threading.Barrier(THREADS, self.weigh)
+        self.weights: list[dict[str, float]] = []
+        self.over = False
         self.counts: dict[str, int] = {}
         self.turns = [0] * THREADS
         self.wrong: list[str] = []
@@ -127,6 +155,13 @@ class Soak:
             self.count("interrupted")
         self.count("interruptible")
 
+    def unraised(self, told: Any) -> None:
+        """What is raised in a `__del__`, where Python cannot pass it on: of a signal that came just then it may be."""
+        if issubclass(told.exc_type, InterruptError):
+            self.count("interrupted while something was freed")
+        else:
+            self.wrong.append(f"{told.err_msg or 'in'} {told.object!r}: {told.exc_type.__name__}: {told.exc_value}")
+
     def same(self, what: str, a: Any, b: Any) -> None:
         if np.asarray(a).tobytes() != np.asarray(b).tobytes() and not np.allclose(a, b, rtol=1e-9):
             self.wrong.append(f"{what}: {a} is not {b}")
@@ -141,26 +176,35 @@ class Soak:
         if me == 0:
             acts = [*acts, *[self.interrupted] * 4]
         try:
-            while time.monotonic() < self.until and not self.wrong:
+            while not self.over:
                 r.choice(acts)(r)
                 if r.random() < 0.1:
                     gc.collect()
                 self.turns[me] += 1
+                if time.monotonic() > self.meeting:
+                    self.barrier.wait()
+        except threading.BrokenBarrierError:  # somebody else says why
+            pass
         except BaseException:
             self.wrong.append(traceback.format_exc())
+            self.barrier.abort()
+
+    def weigh(self) -> None:
+        """Nobody works. Crews end a little later than those who let go of them."""
+        time.sleep(0.2)
+        now = time.monotonic()
+        self.weights.append({"second": now - self.began, **weighed()})
+        self.meeting = time.monotonic() + MEETING
+        self.over = now > self.until or bool(self.wrong)
 
     def report(self) -> None:
         while time.monotonic() < self.until + PATIENCE:
-            with open("/proc/self/statm") as file:
-                resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-            said = {
-                "turns": self.turns,
-                "counts": self.counts,
-                "resident": resident,
-                "threads": threading.active_count(),
-            }
-            print(json.dumps(said), flush=True)
+            self.say()
             time.sleep(EVERY)
+
+    def say(self) -> None:
+        said = {"turns": self.turns, "counts": self.counts, "weights": self.weights}
+        print(json.dumps({**said, "threads": threading.active_count()}), flush=True)
 
 
 def inside(seconds: float) -> int:
@@ -173,6 +217,7 @@ def inside(seconds: float) -> int:
 
     signal.signal(signal.SIGALRM, interrupt)
     soak = Soak(seconds)
+    sys.unraisablehook = soak.unraised
     threading.Thread(target=soak.report, daemon=True).start()
     others = [threading.Thread(target=soak.work, args=(k,)) for k in range(1, THREADS)]
     for t in others:
@@ -180,15 +225,17 @@ def inside(seconds: float) -> int:
     soak.work(0)
     for t in others:
         t.join()
+    soak.say()
     for x in soak.wrong:
         print(x, file=sys.stderr)
     return bool(soak.wrong)
 
 
-def slope(samples: list[tuple[float, float]]) -> float:
+def slope(weights: list[dict[str, float]], what: str) -> float:
     """Bytes a second, over the second half."""
-    half = np.array(samples[len(samples) // 2 :])
-    return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
+    half = weights[len(weights) // 2 :]
+    found = np.polyfit([w["second"] for w in half], [w[what] for w in half], 1) if len(half) > 2 else [0.0]
+    return float(found[0])
 
 
 def main() -> int:
@@ -196,13 +243,12 @@ def main() -> int:
     asked.add_argument("--minutes", type=float, default=10.0)
     given = asked.parse_args()
     seconds = 60.0 * given.minutes
-    environment = os.environ | {"MALLOC_PERTURB_": "255", "PYTHONMALLOC": "malloc"}
+    environment = os.environ | {"MALLOC_PERTURB_": "255", "PYTHONMALLOC": "malloc", "GLIBC_TUNABLES": TUNABLES}
     command = [sys.executable, "-m", "bench.kernels_soak", "inside", str(seconds)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     began = moved = told = time.monotonic()
-    last: dict[str, Any] = {"turns": []}
-    samples: list[tuple[float, float]] = []
+    last: dict[str, Any] = {"turns": [], "weights": []}
 
     def watch() -> None:
         while process.poll() is None:
@@ -218,20 +264,18 @@ def main() -> int:
         if said["turns"] != last["turns"]:
             moved = now
         last = said
-        samples.append((now - began, said["resident"]))
         if now - told > 60.0:
             told = now
-            print(f"{now - began:.0f} s: {said['resident'] / 2**20:.0f} MiB, {said['counts']}", flush=True)
+            print(f"{now - began:.0f} s: {said['counts']}", flush=True)
     code = process.wait()
     end = "hang" if code == -signal.SIGKILL else f"crash ({signal.Signals(-code).name})" if code < 0 else "end"
     print(f"{end}, exit status {code}, after {time.monotonic() - began:.0f} s; turns of the threads {last['turns']}")
     print(f"{last.get('counts')}")
-    if samples:
-        first, final = samples[len(samples) // 2][1], samples[-1][1]
-        print(
-            f"resident {first / 2**20:.1f} MiB at half time, {final / 2**20:.1f} MiB at the end, "
-            f"{slope(samples) * 60 / 2**20:+.3f} MiB a minute; {last['threads']} threads at the end"
-        )
+    weights = last["weights"]
+    for what in ("resident", "held", "taken") if weights else ():
+        first, final = weights[len(weights) // 2][what], weights[-1][what]
+        grown = slope(weights, what) * 60 / 2**20
+        print(f"{what} {first / 2**20:.2f} MiB at half time, {final / 2**20:.2f} MiB at the end, {grown:+.3f} a minute")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     return int(code != 0)
 

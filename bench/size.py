@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from bellcrank.papers.depth import FIGURES
 from bench import baseline
 from bench.row import CORE, Row
 
@@ -40,6 +41,7 @@ a = m.forward_dynamics(q, v, tau)
 first = time.process_time() - start
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 k = bc.kernel(m, "forward_dynamics")
+k.whole()  # the code of a batch, too
 best = np.inf
 clock = time.perf_counter if m.nv < 10_000 else time.thread_time  # milliseconds are never left alone
 for _ in range(200):
@@ -49,6 +51,40 @@ for _ in range(200):
 print(json.dumps({"first": first, "memory": memory, "ns": 1e9 * best, "bytes": k.code_size, "bodies": m.nv}))
 """
 
+
+TALOS = """
+import json, sys, time
+import bellcrank as bc
+from bench.row import robot
+import bellcrank.build.kernels, bellcrank.emit.cpu.llvm  # what Python loads is no compiling
+from bellcrank.emit.cpu.host import host
+m = robot("talos", floating=True)
+state = m.random(0)
+host()
+start = time.process_time()
+m.forward_dynamics(*state)
+print(json.dumps(time.process_time() - start))
+"""
+
+AGREEMENT = """
+import json
+import numpy as np
+import bellcrank as bc
+from bellcrank.build import graphs
+m = bc.zoo.load("chain:100")
+q, v, tau = m.random(0)
+worst = 0.0
+for quantity, method in (("forward_dynamics", "aba"), ("inverse_dynamics", "rnea")):
+    graphs.MOST_STRAIGHT = 0
+    shared = bc.kernel(m, quantity, method=method)
+    assert shared.graph.opaque
+    graphs.MOST_STRAIGHT = 10**9
+    straight = graphs.graph(m, quantity, method)
+    assert not straight.opaque
+    want = straight.evaluate(q=q, v=v, **{x: tau for x in straight.inputs if x not in "qv"})[quantity]
+    worst = max(worst, float(np.abs(shared(q, v, tau) - want).max() / np.abs(want).max()))
+print(json.dumps(worst))
+"""
 
 TWO_CORES = """
 import json, time
@@ -72,20 +108,27 @@ print(json.dumps({"one": 1e9 * best[one], "two": 1e9 * best[two], "together": tw
 
 def two_cores() -> dict[str, Any]:
     """One state of a long chain by aba on one core, and by dca on two."""
-    done = subprocess.run([sys.executable, "-c", TWO_CORES], capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = apart(TWO_CORES)
     assert found["off"] < 1e-10
     return found
 
 
 def measured(name: str) -> dict[str, Any]:
-    """In a process of its own, with a cache of its own."""
-    with tempfile.TemporaryDirectory() as cache:
-        command = [sys.executable, "-c", MEASURE, name]
-        environment = os.environ | {"BELLCRANK_CACHE": cache}
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    found: dict[str, Any] = json.loads(done.stdout)
+    """A first call of a chain, and what it is like afterwards."""
+    found: dict[str, Any] = apart(MEASURE, name)
     return found
+
+
+def apart(script: str, *arguments: str) -> Any:
+    """What a script prints: in a process of its own, with an empty cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, "-c", script, *arguments]
+        environment = {
+            k: x for k, x in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
+        }  # as installed packages run
+        environment |= {"BELLCRANK_CACHE": cache}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)
 
 
 def step_work(name: str) -> tuple[int, int]:
@@ -118,6 +161,13 @@ def rows() -> Iterator[Row]:
     each = {name: seen[name]["ns"] / seen[name]["bodies"] for name in seen}
     growth = each["chain:10000"] / each["chain:1024"]
     yield Row("time per body, 10,000 against 1,024", growth, None, "x", 1.4, 1.1)
+    talos = min(apart(TALOS) for _ in range(3))  # of a busy computer the best of some
+    yield Row("first call, Talos with a floating base", talos, None, "s", 0.8, 0.4)
+    yield Row("loops against straight-line code, relative, chain:100", apart(AGREEMENT), None, "", 1e-10, 1e-12)
+    gpu = json.loads(FIGURES.read_text())["rows"][0]  # measured by bench.size_gpu, where there is one
+    yield Row(
+        "one state, chain:100000, H200 against one core", 1e3 * gpu["gpu_us"], 1e3 * gpu["one_core_us"], "ns", 10, 40
+    )
     both = two_cores()
     yield Row("one state, chain:10000, two cores against one", both["two"], both["one"], "ns", 1.3, 1.6)
     if baseline.available():

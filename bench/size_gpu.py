@@ -1,7 +1,7 @@
 """One large chain on a GPU: `python -m bench.size_gpu [bodies ...]`, 10000 and 100000 unless told.
 
-Prints, for each, one state's time by aba on one core of this computer, by dca on the GPU (arrays that lie there, all
-launches recorded as one), and how far the results are apart; and for some lengths of the segments that a thread goes
+Prints, for each, one state's time by aba on one core of this computer, by dca on the GPU (arrays that lie there, one
+launch), and how far the results are apart; and for some lengths of the segments that a thread goes
 through. `--write` puts the figures into the data that `bellcrank papers` shows.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.build.segmented import segmented
+from bellcrank.build.segments import segmented
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.wave_kernel import Engine
 from bellcrank.emit.cuda.waves import waved
@@ -56,10 +56,11 @@ def on_gpu(m: bc.Mechanism, shortest: int, state: dict[str, Any], expected: Any)
 
     seconds = best(once)
     off = float(np.abs(cp.asnumpy(engine.result) - expected).max() / np.abs(expected).max())
-    row = {"segment": shortest, "launches": len(made.launches), "us": 1e6 * seconds, "off": off, "ready_s": ready}
-    print(f"  segments of {shortest:>3}: {1e6 * seconds:9.1f} us, {len(made.launches)} launches, off by {off:.1e}, "
-          f"first result after {ready:.1f} s, {engine.kernel.num_regs} registers, "
-          f"{engine.kernel.local_size_bytes} bytes spilled", flush=True)  # fmt: skip
+    phases = int((made.plan[:, 0] > 0).sum()) + 1
+    row = {"segment": shortest, "phases": phases, "us": 1e6 * seconds, "off": off, "ready_s": ready}
+    print(f"  segments of {shortest:>3}: {1e6 * seconds:9.1f} us, {phases} phases, {engine.blocks} blocks, off by "
+          f"{off:.1e}, first result after {ready:.1f} s, {engine.function.registers} registers, "
+          f"{engine.function.local} bytes spilled", flush=True)  # fmt: skip
     return row
 
 
@@ -73,7 +74,7 @@ def measured(n: int, lengths: Sequence[int]) -> dict[str, Any]:
     rows = [on_gpu(m, x, {"q": q, "v": v, "tau": tau}, expected) for x in lengths]
     fastest = min(rows, key=lambda row: row["us"])
     print(f"  {1e6 * one / fastest['us']:.1f} times as fast as one core, by segments of {fastest['segment']}")
-    kept = {key: fastest[key] for key in ("off", "segment", "launches")}
+    kept = {key: fastest[key] for key in ("off", "segment", "phases")}
     return {"bodies": n, "one_core_us": 1e6 * one, "gpu_us": fastest["us"], **kept, "all": rows}
 
 

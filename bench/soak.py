@@ -1,7 +1,9 @@
-"""`python -m bench.soak [--seconds 600]`: excavator_linkage digs by itself in real time, one page watches; the report.
+"""`python -m bench.soak [--seconds 600] [--why]`: excavator_linkage digs by itself in real time, one page watches.
 
 The machine has hydraulics, soil and closed loops, at 1 kHz; the page is a program in a process of its own, which reads
-all it is sent. A line every minute says how it goes. Outside CI: the report is this computer's as much as ours.
+all it is sent. First the same loop runs for a tenth of the time with nobody watching: what is late then is the
+computer's, and the difference is ours. --why says what else the process did when periods were late. A line every
+minute says how it goes. Outside CI: the report is this computer's as much as ours.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -25,7 +29,9 @@ from bellcrank.cockpit.server import bound, serve
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.sim.deadline_text import line, whole
+from bellcrank.text import table
 from bench.rough import KEY, TOKEN, url
+from bench.soak_marks import Marks
 
 MACHINE = "excavator_linkage"
 
@@ -43,16 +49,40 @@ async def watch(port: str) -> None:
     print(f"the page saw {states} states, {states / (time.monotonic() - began):.1f} a second", flush=True)
 
 
+def alone(session: Session, seconds: float) -> dict[str, Any]:
+    """How punctual the loop is by itself on this computer."""
+    session.start()
+    time.sleep(seconds)
+    session.stop()
+    found = session.drive.report()
+    session.reset()
+    return found
+
+
+def verdict(reports: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the issue asks for, in one table."""
+    rows = []
+    for name, r in reports.items():
+        times = [r[key][p] for key in ("measured", "own", "jitter") for p in ("p50", "p99")]
+        counts = (r["measured"]["count"], r["overruns"], r["skipped"])
+        rows.append((name, *(f"{1e6 * x:.0f}" for x in times), *map(str, counts)))
+    head = ("us", "took p50", "p99", "own clock p50", "p99", "woke late p50", "p99", "periods", "late", "skipped")
+    return table(head, rows, right=range(1, 10))
+
+
 def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m bench.soak")
     asked.add_argument("--seconds", type=float, default=600.0)
     asked.add_argument("--rate", type=float, default=1000.0, help="steps per second")
     asked.add_argument("--machine", default=MACHINE, choices=list(MACHINES))
+    asked.add_argument("--why", action="store_true", help="what else was done when periods were late")
     given = asked.parse_args()
+    marks = Marks() if given.why else None
     machine = MACHINES[given.machine]()
     session = Session(machine, maker())
     if given.rate != session.settings.rate:
         session.switch(rate=given.rate)
+    before = alone(session, max(given.seconds / 10, 3.0))
     session.fly("dig")
     listening = bound("127.0.0.1", 0)
     page = subprocess.Popen([sys.executable, "-m", "bench.soak", "watch", str(listening.getsockname()[1])])
@@ -60,6 +90,8 @@ def main() -> int:
 
     def each(session: Session) -> None:
         nonlocal told
+        if marks:
+            marks.take(session.drive)
         if time.monotonic() >= told:
             told += 60.0
             print(f"{session.drive.snapshot().t:.0f} s: {line(session.drive.report())}", flush=True)
@@ -81,7 +113,10 @@ def main() -> int:
     how = f"{given.rate:g} steps per second, {session.settings.integrator}"
     print(f"\n{given.machine}, {how}; {share:.1%} of a core in all")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
-    print(whole(report))
+    print(verdict({"nobody watches": before, "in the cockpit": report}))
+    print(f"\n{whole(report)}")
+    if marks:
+        print(f"\n{marks.blamed()}")
     return 0 if session.drive.snapshot().status == "stopped" else 1
 
 

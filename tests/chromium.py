@@ -24,18 +24,25 @@ def missing(what: str) -> None:
 
 
 @contextmanager
-def launched(*flags: str) -> Iterator[Any]:
+def playing() -> Iterator[Any]:
+    """Playwright, of which a thread can have one."""
     try:
         import playwright.sync_api as playwright
     except ImportError:
         missing("playwright is not installed")
-    with playwright.sync_playwright() as p:
-        path = next((found for name in NAMES if (found := shutil.which(name))), p.chromium.executable_path)
-        if not os.path.exists(path):
-            missing("no Chromium is installed")
-        made = p.chromium.launch(executable_path=path, args=["--no-sandbox", *flags])
+    with playwright.sync_playwright() as made:
         yield made
-        made.close()
+
+
+@contextmanager
+def launched(playwright: Any, *flags: str) -> Iterator[Any]:
+    own = playwright.chromium.executable_path
+    path = next((found for name in NAMES if (found := shutil.which(name))), own)
+    if not os.path.exists(path):
+        missing("no Chromium is installed")
+    made = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *flags])
+    yield made
+    made.close()
 
 
 @contextmanager

@@ -15,17 +15,23 @@ from bellcrank.cockpit import app as web
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.server import bound, serving
 from bellcrank.cockpit.session import Session
-from chromium import launched, missing
+from chromium import missing
 from python_drive import PythonDrive
+from waiting import PATIENCE
 
-PATIENCE = 60.0  # s; a software renderer on a busy machine takes its time
 TOKEN = "of-this-server"
+
+
+def need_page() -> None:
+    if not (web.STATIC / "index.html").exists():
+        missing("the page is not built: make page")
 
 
 class Server:
     """A cockpit in a thread."""
 
     def __init__(self, machine: Any, port: int = 0, make: Any = PythonDrive) -> None:
+        need_page()
         self.listening = bound("127.0.0.1", port)
         self.port = self.listening.getsockname()[1]
         self.session = Session(machine, make)
@@ -49,14 +55,6 @@ class Server:
         self._end.set()
         self.thread.join(20)
         self.listening.close()
-
-
-@contextmanager
-def chromium() -> Iterator[Any]:
-    if not (web.STATIC / "index.html").exists():
-        missing("the page is not built: make page")
-    with launched("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist") as made:
-        yield made
 
 
 @contextmanager
@@ -131,10 +129,3 @@ def heard(page: Any) -> None:
     """Waits until the server answers what the driver's page said after now."""
     number = page.evaluate("cockpit.state().input")
     until(page, f"cockpit.state().input >= {number + 5}")
-
-
-def wait(what: Any) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in long:
             item.add_marker(pytest.mark.long)
+
+
+def pytest_collection_finish() -> None:
+    """Half a million objects of tests that were collected stay until the end: nobody need look through them for what
+    could be thrown away, which took an eighth of the time of all tests.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -105,7 +105,7 @@ def fake_cupy() -> Any:
     names = ("zeros", "empty", "empty_like", "where", "int64", "broadcast_to", "ascontiguousarray", "moveaxis")
     made = {name: getattr(np, name) for name in names}
     memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
-    cuda = types.SimpleNamespace(memory=memory)
+    cuda = types.SimpleNamespace(memory=memory, alloc_pinned_memory=bytearray)
     pool = types.SimpleNamespace(free_all_blocks=lambda: None)
     made |= {"asarray": np.array, "asnumpy": _copied, "cuda": cuda, "get_default_memory_pool": lambda: pool}
     return types.SimpleNamespace(ndarray=np.ndarray, **made)

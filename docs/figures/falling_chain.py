@@ -83,7 +83,7 @@ def main(path: str, n: int = 10_000) -> None:
     axes.set_aspect("equal")
     axes.set_xlabel("m")
     axes.set_title(f"{n:,} links, {LENGTH:g} m, let go above a peg")
-    axes.legend(fontsize=7, ncols=3, loc="lower left")
+    axes.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.25))
     figure.tight_layout()
     figure.savefig(path)
 

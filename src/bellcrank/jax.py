@@ -64,7 +64,7 @@ def wrap(kernel: Any) -> Callable[..., Any]:
 def _array(what: str, x: Any, dtype: Any) -> Any:
     try:
         found = jax.numpy.asarray(x)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what} is {brief(x)}; expected an array of real numbers.") from None
     if jax.numpy.iscomplexobj(found):  # a half of it would be dropped
         raise InputError(f"{what} is complex; expected an array of real numbers.")
@@ -100,7 +100,7 @@ def _target(function: Function) -> str:
 def _handler(kernel: Any) -> tuple[Any, str]:
     """A kernel as XLA calls it, and what XLA calls the place."""
     if kernel.target == "cpu":
-        return Handler(kernel.signature, kernel.library), "cpu"
+        return Handler(kernel.signature, kernel.whole()), "cpu"
     from bellcrank.emit.cuda.xla import GpuHandler
 
     return GpuHandler(kernel), "CUDA"

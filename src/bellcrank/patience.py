@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PATIENCE = 1.0  # seconds before anything is shown
 BETWEEN = 1.0  # seconds between two looks at the clock
@@ -35,6 +39,20 @@ def said(what: str, progress: Any = None) -> Iterator[None]:
         if teller.told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def told(words: Callable[..., str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Of a function: it is said in these words, made of its arguments, what it does."""
+
+    def around(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **named: P.kwargs) -> R:
+            with said(words(*args, **named)):
+                return function(*args, **named)
+
+        return call
+
+    return around
 
 
 class _Teller(threading.Thread):

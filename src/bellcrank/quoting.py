@@ -5,6 +5,7 @@ or title reaches generated text but through a function of this module, which kee
     comment     IR, C, Python, SymPy, LaTeX: one line of ASCII, harmless between any marks of a comment
     symbol      a word of LLVM IR, another for every name
     identifier  the nearest word that C, C++ and Python take as a name
+    source      such a word that a file of C may have as its name
     docstring   between three double quotes of Python
     string      between double quotes of C or DOT
     latex       running text
@@ -44,6 +45,13 @@ _WORDS = """alignas alignof and asm auto bitand bitor bool break case catch char
     erfc lgamma tgamma round lround llround rint lrint llrint trunc nearbyint fdim fmax fmin fma copysign remainder
     remquo nextafter nexttoward scalbn scalbln sinh cosh asinh acosh atan atanh size_t ptrdiff_t wchar_t"""
 LIBM = ("fabs", "floor", "atan2", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "tanh")
+# What no file may be called: Windows has devices of these names, whatever their ending.
+DEVICES = {"con", "prn", "aux", "nul", *(f"{x}{k}" for x in ("com", "lpt") for k in range(10))}
+# And of C: headers of the system, which look for each other, and what an FMU has besides (exporting/fmu.py).
+_HEADERS = """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
+    stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd wchar
+    wctype features model instance fmi2 fmi3"""
+FILES = {*_HEADERS.split(), *DEVICES}
 RESERVED = {*_WORDS.split(), *LIBM, *(f"{f}f" for f in LIBM), *(word.lower() for word in keyword.kwlist)}
 
 
@@ -110,6 +118,12 @@ def identifier(text: str) -> str:
     return f"{word}_" if word.lower() in RESERVED else word
 
 
+def source(text: str) -> str:
+    """The same for what also names a file of C: none of the system's, and none of ours."""
+    word = identifier(text)
+    return f"{word}_" if word.lower() in FILES else word
+
+
 def docstring(text: str) -> str:
     """Between three double quotes; lines stay."""
     safe = "\n".join(part.encode("unicode_escape").decode() for part in text.split("\n"))
@@ -173,8 +187,9 @@ def shell(text: str) -> str:
 
 
 def stem(text: str, most: int = 100) -> str:
-    """The name of a file, without its ending: word characters, and no longer than file systems take."""
+    """The name of a file, without its ending: word characters, no device, and no longer than file systems take."""
     word = re.sub(r"\W+", "_", text)
+    word = f"{word}_" if word.lower() in DEVICES else word
     return word if len(word.encode()) <= most else word.encode()[:most].decode(errors="ignore")
 
 

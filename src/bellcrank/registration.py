@@ -2,7 +2,7 @@
 
 Each kind of thing has a table, which the rest of the package looks into; a row here says where that table is and what
 may stand in it. What is compiled while something of your own can have a say in it is traced every time, and its code
-found by what came out (build/shipped.py): a method that has changed never gives the numbers of yesterday.
+found by what came out (build/factory_state.py): a method that has changed never gives the numbers of yesterday.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
     replace=True exchanges something that you registered before; what bellcrank brings along stays. A package registers
     by entry points, group "bellcrank.<kind>". docs/extending.md has examples.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(unknown("kind of thing to register", kind, KINDS))
     row = KINDS[kind]
     _check_name(kind, name, row.suffix)

@@ -13,9 +13,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from bellcrank.errors import InputError, brief
 
 # A float, a numpy array (a batch of states) or a graph node: whatever obeys the arithmetic.
 Scalar: TypeAlias = Any
@@ -165,6 +168,8 @@ def quantised(x: Scalar, quantum: float) -> Scalar:
     >>> bc.quantised(0.87, 0.25)
     0.75
     """
+    if isinstance(quantum, Real | str | None) and not (isinstance(quantum, Real) and 0.0 < quantum < math.inf):
+        raise InputError(f"quantised: quantum is {brief(quantum)}; expected a number above zero.")
     return quantum * floor(x / quantum + 0.5)
 
 

@@ -71,7 +71,7 @@ def _slopes(h: np.ndarray, slope: np.ndarray) -> np.ndarray:
 def _points(xs: Sequence[float], ys: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     try:
         at, value = np.asarray(xs, float), np.asarray(ys, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("interp: xs and ys must be numbers.") from None
     if at.ndim != 1 or at.shape != value.shape or at.size < 2:
         raise InputError(

@@ -41,16 +41,11 @@ def wrap(kernel: Any) -> Callable[..., Any]:
     names, dtype = list(signature.inputs), getattr(torch, signature.dtype)
     nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
 
-    several, run, on_cpu = len(signature.outputs) > 1, kernel.__call__, kernel.target == "cpu"
+    several, directly = len(signature.outputs) > 1, _past_the_operator(kernel, function)
 
     def call(*args: Any, **named: Any) -> Any:
-        if not named and len(args) == len(names) and _plain(args, dtype):
-            if on_cpu and args[0].is_cpu:
-                found = run(*[a.numpy() for a in args])
-                return {k: torch.as_tensor(x) for k, x in found.items()} if several else torch.as_tensor(found)
-            if args[0].is_cuda:
-                results = _on_gpu(function.on("cuda"), _fitting(signature, args))
-                return dict(zip(signature.outputs, results, strict=True)) if several else results[0]
+        if not named and len(args) == len(names) and _plain(args, dtype) and (found := directly(args)) is not None:
+            return found
         given = {**nominal, **dict(zip(names, args, strict=False)), **named}
         if len(args) > len(names) or set(given) != set(names):
             raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
@@ -65,6 +60,23 @@ def wrap(kernel: Any) -> Callable[..., Any]:
 
     call.__name__, call.__doc__ = signature.name, signature.doc or signature.name
     return call
+
+
+def _past_the_operator(kernel: Any, function: Function) -> Callable[[Sequence[Any]], Any]:
+    """A function of plain tensors, which gives None where they are nowhere that the kernel can be."""
+    signature, run, on_cpu = kernel.signature, kernel.__call__, kernel.target == "cpu"
+    several = len(signature.outputs) > 1
+
+    def directly(args: Sequence[Any]) -> Any:
+        if on_cpu and args[0].is_cpu:
+            found = run(*[a.numpy() for a in args])
+            return {k: torch.as_tensor(x) for k, x in found.items()} if several else torch.as_tensor(found)
+        if args[0].is_cuda:
+            results = _on_gpu(function.on("cuda"), _fitting(signature, args))
+            return dict(zip(signature.outputs, results, strict=True)) if several else results[0]
+        return None
+
+    return directly
 
 
 def _plain(args: Sequence[Any], dtype: Any) -> bool:
@@ -140,6 +152,18 @@ def _on_gpu(function: Function, tensors: Sequence[Any]) -> list[Any]:
     return results
 
 
+def _backward(function: Function, ctx: Any, weights: Sequence[Any]) -> Any:
+    """Gradients of the inputs that need one, from the weights of the results; a result without weight has zero."""
+    wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad) if needed)
+    filled = [
+        torch.zeros(shape, dtype=dtype, device=place) if w is None else w
+        for w, (shape, dtype, place) in zip(weights, ctx.results, strict=True)
+    ]
+    found = operator(function.cotangent(wrt))(*ctx.saved_tensors, *filled)
+    gradients = dict(zip(wrt, found if len(wrt) > 1 else [found], strict=True))
+    return tuple(gradients.get(k) for k in range(len(function.inputs)))
+
+
 def _made(function: Function) -> Any:
     several = len(function.outputs) > 1
     taken = ", ".join(f"Tensor a{k}" for k in range(len(function.inputs)))
@@ -163,16 +187,6 @@ def _made(function: Function) -> Any:
         ctx.save_for_backward(*inputs)
         ctx.results = [(x.shape, x.dtype, x.device) for x in (output if several else [output])]
 
-    def backward(ctx: Any, *weights: Any) -> Any:
-        wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad) if needed)
-        filled = [
-            torch.zeros(shape, dtype=dtype, device=place) if w is None else w
-            for w, (shape, dtype, place) in zip(weights, ctx.results, strict=True)
-        ]
-        found = operator(function.cotangent(wrt))(*ctx.saved_tensors, *filled)
-        gradients = dict(zip(wrt, found if len(wrt) > 1 else [found], strict=True))
-        return tuple(gradients.get(k) for k in range(len(function.inputs)))
-
     def batched(info: Any, dims: Any, *tensors: Any) -> Any:
         """Another leading axis for all."""
         moved = [
@@ -184,6 +198,6 @@ def _made(function: Function) -> Any:
     name = f"bellcrank::kernel{next(_numbers)}"
     made = torch.library.custom_op(name, run, mutates_args=(), schema=f"({taken}) -> {gives}")
     made.register_fake(fake)
-    made.register_autograd(backward, setup_context=kept)
+    made.register_autograd(lambda ctx, *weights: _backward(function, ctx, weights), setup_context=kept)
     made.register_vmap(batched)
     return made

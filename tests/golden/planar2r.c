@@ -3,19 +3,57 @@
 
 #include <math.h>
 
+/* Sines and cosines of four angles. */
+static void turned(double a, double b, double c, double d, double *restrict sine, double *restrict cosine)
+{
+    const double angle[4] = {a, b, c, d};
+    int i, far = 0;
+    for (i = 0; i < 4; ++i) {
+        far |= !(fabs(angle[i]) < 102891.0);
+    }
+    if (far) {
+        for (i = 0; i < 4; ++i) {
+            sine[i] = sin(angle[i]);
+            cosine[i] = cos(angle[i]);
+        }
+    } else {
+        for (i = 0; i < 4; ++i) {
+            const double x = angle[i];
+            const int k = (int)(x * 0.6366197723675814 + 65536.5) - 65536;
+            const double n = (double)k;
+            const double r = ((x - n * 1.5707963267341256) - n * 6.077100506303966e-11) - n * 2.0222662487959506e-21;
+            const double z = r * r;
+            const double zz = z * z;
+            const double p = (0.1666666666666663 + z * -0.00833333333332184) + zz * ((0.00019841269829358528 + z * -2.7557313538514717e-06) + zz * (2.505073438946763e-08 + z * -1.589543331176016e-10));
+            const double q = (0.0416666666666666 + z * -0.0013888888888874474) + zz * ((2.4801587289671537e-05 + z * -2.755731440103062e-07) + zz * (2.087572928124647e-09 + z * -1.135993424498149e-11));
+            const double s = r - r * z * p;
+            const double t = (1.0 - z * 0.5) + zz * q;
+            const double u = (double)((1 - (k & 1)) * (1 - (k & 2)));
+            const double v = (double)((k & 1) * (1 - (k & 2)));
+            sine[i] = s * u + t * v;
+            cosine[i] = t * u - s * v;
+        }
+    }
+}
+
 void planar2r_forward_dynamics(const double *restrict q, const double *restrict v, const double *restrict tau, double *restrict out)
 {
     /* A[upper] */
-    const double cos_q_0 = cos(q[0]);
-    const double sin_q_0 = sin(q[0]);
+    double sin_1[4];
+    double cos_1[4];
+    turned(q[0], q[1], q[1], q[1], sin_1, cos_1);
+    const double cos_q_0 = cos_1[0];
+    const double sin_q_0 = sin_1[0];
+    /* A[lower] */
+    const double cos_q_1 = cos_1[1];
+    const double sin_q_1 = sin_1[1];
+    /* A[upper] */
     const double A_upper_1 = 9.81 * sin_q_0;
     const double A_upper_2 = 9.81 * cos_q_0;
     /* f[upper] */
     const double f_upper_1 = v[0] * v[0];
     const double f_upper_2 = 19.62 * cos_q_0;
     /* A[lower] */
-    const double cos_q_1 = cos(q[1]);
-    const double sin_q_1 = sin(q[1]);
     const double A_lower_1 = A_upper_1 - f_upper_1;
     const double A_lower_2 = A_upper_2 * cos_q_1;
     const double A_lower_3 = sin_q_1 * A_lower_1;

@@ -7,7 +7,7 @@
  *
  * 35 operations: 18 mul, 5 add, 7 sub, 1 div, 4 trig. Do not edit: make it anew.
  * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's. Its stack, libm's
+ * Re-entrant and fit for real time: no static data, no allocation, no loops but over four angles, no calls but libm's. Its stack, libm's
  * aside, stays below PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES even where a compiler optimises nothing. */
 #ifndef PLANAR2R_FORWARD_DYNAMICS_H
 #define PLANAR2R_FORWARD_DYNAMICS_H
@@ -17,7 +17,7 @@
 #define PLANAR2R_FORWARD_DYNAMICS_SIZE_TAU 2
 #define PLANAR2R_FORWARD_DYNAMICS_SIZE_OUT 2
 #define PLANAR2R_FORWARD_DYNAMICS_OPERATIONS 35
-#define PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES 600
+#define PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES 664
 
 #ifdef __cplusplus
 extern "C" void planar2r_forward_dynamics(const double *q, const double *v, const double *tau, double *out);

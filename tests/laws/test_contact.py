@@ -240,6 +240,7 @@ def test_feet_and_bad_input() -> None:
         (lambda: Contact("c", "a", "b", Plane(), 0.1), "no shape"),
         (lambda: Contact("c", "a", "b", Plane(), Sphere(0.1), exponent=1.3), "Hertz"),
         (lambda: Contact("c", "a", "b", Plane(), Sphere(0.1), stiffness=0.0), "stiffness"),
+        (lambda: grid([0, 1], [0, 1], [[0, 0], [np.nan, 0]]), r"heights\[1\]\[0\] is nan"),
         (lambda: Sphere(0.0), "above zero"),
         (lambda: Box((1.0, -1.0, 1.0)), "above zero"),
     ):

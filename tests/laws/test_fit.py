@@ -105,6 +105,17 @@ def test_equation_error(run: bc.Record) -> None:
     assert abs(found["hinge.damping"] - 0.3) < 3e-3
 
 
+@pytest.mark.parametrize("how", [{"error": "equation"}, {"q0": {"hinge": 0.3}, "step": 0.01}], ids=["rates", "runs"])
+def test_a_search_may_try_what_cannot_be(how: dict[str, Any]) -> None:
+    """Of a swing that grows the best damping would be negative, which none can be."""
+    m = bc.Builder("pendulum")
+    m.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    m.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=bc.parameter("d", 1.0))
+    t = np.linspace(0.0, 2.0, 201)
+    found = bc.fit(m.build(), {"t": t, "hinge.q": 0.3 * np.exp(0.4 * t) * np.cos(3.0 * t)}, ["d"], **how)
+    assert 0.0 <= found["d"] < 1.0
+
+
 def test_files_and_several_experiments(run: bc.Record, tmp_path: Path) -> None:
     two = [noisy(run, 3), noisy(run, 4)]
     rows = np.column_stack(list(two[0].values()))
@@ -141,6 +152,12 @@ def test_closed_loops_go_by_differences() -> None:
         ({"priors": {"hinge.q": (0.0, 1.0)}}, "no free number"),
         ({"priors": {"bob.mass": (0.0, 0.0)}}, "above zero"),
         ({"starts": 3}, "needs bounds"),
+        ({"noise": {"hinge.q": 0.0}}, "above zero"),
+        ({"noise": {"hinge.q": np.nan}}, "above zero"),
+        ({"noise": {"hinge.p": 1.0}}, "no column"),
+        ({"error": "equation", "starts": 3}, "for runs"),
+        ({"error": "equation", "q0": {"hinge": 0.4}}, "for runs"),
+        ({"error": "equation", "step": -1.0}, "above zero"),
         ({"observe": ["hinge.w"]}, "no column"),
         ({"data": {"t": [0, 1, 2], "torque": [0, 0, 0], "hinge.q": [0, 1]}}, "length"),
         ({"data": {"t": [0, 1, 0.5], "torque": [0, 0, 0], "hinge.q": [0, 1, 2]}}, "backwards"),

@@ -446,3 +446,19 @@ def test_random_trees(seed: int) -> None:
 
     scale = np.abs(elastic * v).max() + np.abs(M @ a * v).max()
     assert (energy(e) - energy(-e)) / (2 * e) == pytest.approx((power - elastic) @ v, abs=1e-5 * scale)
+
+
+@pytest.mark.parametrize("modes", [1, 2])
+def test_one_name_for_a_modal_coordinate(modes: int) -> None:
+    """In q and v, in records, and as states of a linearisation, also where there is only one."""
+    b = bc.Builder("whip")
+    b.beam("whip", length=2.0, section=bc.Section.circle(0.02), material=bc.Material.steel(), elements=4,
+           motions=("bend_y",), modes=modes, attached=False)  # fmt: skip
+    b.joint("hub", "revolute", "ground", "whip", axis=(0, 1, 0))
+    whip = b.build()
+    names = tuple(f"whip.end.mode{k + 1}" for k in range(modes))
+    assert whip.columns == (("hub", *names), ("hub", *names))
+    run = bc.simulate(whip, 1e-3, integrator="rodas4", every=1e-3, q0={names[0]: 0.01}, v0={names[-1]: 0.1})
+    assert run[f"{names[0]}.q"][0] == 0.01
+    assert run[f"{names[-1]}.v"][0] == 0.1
+    assert bc.linearize(whip).states == tuple(f"{n}.{c}" for c in "qv" for n in ("hub", *names))

@@ -17,7 +17,7 @@ from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.mechanism import CARRIED, LUGS
 from bellcrank.excavators.linkage.steelwork import steelwork
 from bellcrank.structures.beam import Beam
-from bellcrank.structures.crooked import crooked
+from bellcrank.structures.crooked_beams import crooked
 from bellcrank.structures.reduction import frequencies
 
 LINKAGE = Linkage.of_zoo()

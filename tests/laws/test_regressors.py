@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.errors import InputError
+from bellcrank.identify.branch import Branch, some_states
 from bellcrank.identify.consistent import _logarithms, pseudo_inertia, ten_of
-from bellcrank.identify.loops import some_states
+from bellcrank.identify.measured import measured
 from bellcrank.model import Mechanism
 
 idf = bc.identify
@@ -110,7 +113,7 @@ def test_a_parallelogram_arm_with_a_spring() -> None:
     off = np.abs(found.values - base.nominal) / found.errors
     assert (off < 4.0).all(), str(found)
     assert abs(found.noise[0] / sigma - 1.0) < 0.05
-    q, v, a = some_states(m, 200, 9)
+    q, v, a = some_states(m, 200, 9, ["front"])
     other = np.asarray(m.inverse_dynamics(q, v, a, actuated=["front"]))[:, [0]]
     inside = np.abs(q[:, 0]) < 0.6
     assert np.abs(found.predicted(q, v, a) - other)[inside].mean() < sigma
@@ -122,3 +125,81 @@ def test_log_cholesky_is_every_body_that_can_be() -> None:
         x = ten_of(rng.normal(size=10))
         assert np.linalg.eigvalsh(pseudo_inertia(x)).min() > 0
         assert np.allclose(ten_of(_logarithms(x)), x, rtol=1e-9, atol=1e-12 * np.abs(x).max())
+
+
+def rhombus() -> Mechanism:
+    """Two freedoms and one loop: five bars between two motors, with limits on the motors, and on an elbow."""
+    b = bc.Builder("five bars")
+    for side, x in (("left", 0.0), ("right", 0.4)):
+        b.body(f"{side} upper", mass=1.0, com=(0.0, 0.02, 0.2), inertia=(0.02, 0.02, 0.01))
+        b.body(f"{side} lower", mass=0.6, com=(0.0, 0.0, 0.25), inertia=(0.02, 0.02, 0.01))
+        b.joint(
+            f"{side} motor", "revolute", "ground", f"{side} upper", axis=(0, 1, 0), point=(x, 0, 0),
+            damping=0.2, lower=-1.4, upper=1.4, velocity=3.0,
+        )  # fmt: skip
+        limits = {"lower": -1.9, "upper": 1.9, "velocity": 4.0} if side == "left" else {}
+        b.joint(
+            f"{side} elbow", "revolute", f"{side} upper", f"{side} lower", axis=(0, 1, 0), point=(x, 0, 0.4), **limits
+        )
+    b.loop("tip", "revolute", "left lower", "right lower", point=(0.2, 0, 0.9), axis=(0, 1, 0))
+    return b.build()
+
+
+@pytest.mark.parametrize(("m", "driven"), [(parallelogram(), ["front"]), (rhombus(), ["left motor", "right motor"])])
+def test_loops_are_excited_within_limits(m: Mechanism, driven: list[str]) -> None:
+    """The motion closes the loops, stays within the limits of all joints, and tells the parameters much better
+    than the one that it began with; so estimates from noisy torques are inside their errors, which are smaller.
+    """
+    base = idf.base_parameters(m, actuated=driven)
+    go = idf.excite(base, 20.0, 200.0)
+    assert np.abs(m.closure(go.q)).max() < 1e-10
+    assert np.abs(np.gradient(go.q, go.t, axis=0) - go.v)[1:-1].max() < 0.02
+    assert np.abs(np.gradient(go.v, go.t, axis=0) - go.a)[1:-1].max() < 0.1
+    assert np.abs(go.v[[0, -1]]).max() < 1e-12
+    limits = m.limits
+    assert (go.q >= limits.lower).all() and (go.q <= limits.upper).all() and (np.abs(go.v) <= limits.velocity).all()  # noqa: PT018
+    assert go.cost < 0.6 * go.begun
+    A = base.regressor(go.q, go.v, go.a)  # by the null space of the loops: another route than that of the search
+    columns = A.reshape(-1, len(base))
+    assert abs(np.linalg.cond(columns / np.linalg.norm(columns, axis=0)) / go.cost - 1.0) < 0.2
+    places = [m.columns[1].index(name) for name in driven]
+    tau = np.asarray(m.inverse_dynamics(go.q, go.v, go.a, actuated=driven))[:, places]
+    noisy = tau + 0.02 * tau.std(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    found = idf.estimate(base, go.q, go.v, go.a, noisy)
+    assert (np.abs(found.values - base.nominal) < 4.0 * found.errors).all(), str(found)
+
+
+def test_a_delta_has_the_parameters_of_its_branch() -> None:
+    """Its parallelograms could cross, and then forces would tell more; but no such robot does."""
+    m = bc.zoo.delta()
+    base = idf.base_parameters(m, actuated=["shoulder1", "shoulder2", "shoulder3"])
+    q, v, a = some_states(m, 50, 1, base.actuated)
+    tau = np.asarray(m.inverse_dynamics(q, v, a, actuated=base.actuated))
+    places = [m.columns[1].index(name) for name in base.actuated]
+    assert len(base) == 34
+    assert np.abs(base.regressor(q, v, a) @ base.nominal - tau[:, places]).max() < 1e-9 * np.abs(tau).max()
+
+
+def test_driven_joints_are_enough_of_a_file(tmp_path: Path) -> None:
+    """Of closed loops people measure their motors: the other joints follow."""
+    m = rhombus()
+    driven = ["left motor", "right motor"]
+    q, v, a = some_states(m, 40, 3, driven)
+    places = [m.columns[1].index(name) for name in driven]
+    rows = np.column_stack([np.arange(40.0), q[:, places], v[:, places], a[:, places], np.zeros((40, 2))])
+    head = ",".join(["t", *(f"{n}.{k}" for k in ("q", "v", "a", "tau") for n in driven)])
+    np.savetxt(tmp_path / "m.csv", rows, delimiter=",", header=head, comments="")
+    for got, expected in zip(measured(m, tmp_path / "m.csv", driven), (q, v, a)):
+        assert np.allclose(got, expected, atol=1e-8)
+
+
+def test_what_loops_cannot_is_said() -> None:
+    m = rhombus()
+    with pytest.raises(InputError, match=r"moves in 2 way\(s\), and 1 joint\(s\)"):
+        idf.base_parameters(m, actuated=["left motor"])
+    with pytest.raises(InputError, match="do not close"):
+        Branch(m, ["left motor", "right motor"]).motion(np.array([[-1.5, 1.5]]), np.zeros((1, 2)), np.zeros((1, 2)))
+    with pytest.raises(InputError, match="no branches"):
+        idf.base_parameters(bc.zoo.chain(2), at=[0.0, 0.0])
+    with pytest.raises(InputError, match="quaternions"):
+        idf.excite(idf.base_parameters(branched()))

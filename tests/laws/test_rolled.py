@@ -15,7 +15,7 @@ from bellcrank.build.targets import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.emit.cpu.rolled import MOST_CALLS
+from bellcrank.emit.cpu.rolled_code import MOST_CALLS
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion

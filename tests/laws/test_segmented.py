@@ -12,7 +12,7 @@ from bellcrank import zoo
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import graph
 from bellcrank.build.rolling import rolled
-from bellcrank.build.segmented import segmented
+from bellcrank.build.segments import segmented
 from bellcrank.build.targets import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.formats.builder import Builder

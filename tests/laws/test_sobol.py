@@ -70,6 +70,11 @@ def test_a_result_without_variance_and_lost_runs() -> None:
     f = ishigami(dict(made.columns))
     f[7] = np.nan
     assert sobol_indices(made, f, "f").used == 511
+    some = points(ISHIGAMI, 128, "random", 0)
+    rare = sobol_indices(some, np.where(np.arange(128) == 17, 1.0, 0.0), "f")  # one run has it, the others have nothing
+    assert np.isfinite(rare.first).all()
+    assert np.isnan(rare.first_error).all()
+    assert "\N{PLUS-MINUS SIGN} ?" in str(rare)
 
 
 def test_a_pendulum(tmp_path: Path) -> None:
@@ -78,7 +83,7 @@ def test_a_pendulum(tmp_path: Path) -> None:
     b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))
     over = {"bob.mass": bc.uniform(0.5, 2.0), "hinge.q": bc.uniform(0.0, 1.2)}
-    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster:
         done = bc.study(
             b.build(), over, 4 * 4096, seconds=0.2, step=0.01, summary=["final(energy)", "max(hinge.v)"],
             points="saltelli", to=tmp_path / "s", cluster=cluster,

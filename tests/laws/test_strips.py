@@ -12,6 +12,7 @@ from bellcrank import simulate, zoo
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.graph import Graph, trace
 from bellcrank.graph import strips as strips_module
+from bellcrank.graph.strip_parts import Parts
 from bellcrank.graph.strips import At, Call, Strips, Turn, strips
 from bellcrank.graph.structure import structure
 from bellcrank.nodes.ops import OPS
@@ -57,6 +58,8 @@ def same(graph: Graph, seed: int = 1) -> Strips:
     want, got = graph.evaluate(**given), evaluated(graph, made, **given)
     for k, x in want.items():
         assert (got[k] == x).all()
+    for length in (2, 8, 64):  # what is known before they are made
+        assert Parts(graph).share(length) >= made.share(length)
     return made
 
 

@@ -109,6 +109,22 @@ def test_it_travels_and_turns(parked: Parked) -> None:
     assert math.hypot(q["carriage.x"], q["carriage.y"]) < 0.5
 
 
+def test_the_gauge_of_digging_is_where_the_teeth_are(parked: Parked) -> None:
+    """Also where the machine has gone: on a slope, 30 m away, it resists as deep as the teeth are there."""
+    m, plant, given = parked.machine.mechanism, parked.plant, parked.machine.system.parameters
+    start = dict(zip(parked.names, map(float, parked.machine.start), strict=True)) | {"carriage.x": 30.0}
+    plant.reset(start={f"{name}.q": x for name, x in start.items()})
+    height, slope = float(m.pose(np.array(list(start.values())), "tip")[2, 3]) - 3.0, 0.1
+    plant.tune({"ground.height": height, "ground.slope_x": slope, "tracks.left": 0.0, "tracks.right": 0.0})
+    out = np.asarray(plant.step(np.array(parked.machine.first(), float))).reshape(-1)
+    x, _, z = m.pose(np.asarray(plant.state).reshape(-1)[: m.nq], "tip")[:3, 3]
+    plant.tune({"ground.slope_x": 0.0})
+    d = height + slope * x - z
+    assert d > 0.5
+    expected = given["ground.square"] * d * d + given["ground.linear"] * d
+    assert out[list(plant.outputs).index("soil.resistance")] == pytest.approx(expected, rel=1e-6)
+
+
 def cut(parked: Parked, hardness: float, **levers: float) -> Any:
     """Teeth half a metre in the ground, then levers pulled for two seconds: how far the carriage and the teeth went,
     and the gauge of slipping with where the carriage was, every 20 ms. hardness: of the usual soil's forces.

@@ -11,14 +11,9 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit import messages
 from bellcrank.excavators.linkage import machine as linkage
-from cockpit_page import chromium, opening, serving_machines, until, wait
+from cockpit_page import opening, serving_machines, until
 from fake_drive import FakeDrive
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
+from waiting import wait
 
 
 @pytest.fixture
@@ -87,3 +82,16 @@ def test_plots_are_looked_into(shown: Any) -> None:
     assert 0.5 < high - low < 4.0
     page.mouse.dblclick(box["x"] + 0.5 * box["width"], box["y"] + 30)
     until(page, f"{zoom} === null")
+
+
+def test_it_says_where_nothing_can_be_dug(browser: Any) -> None:
+    """The ground has an end, and a machine on tracks gets there."""
+    with serving_machines() as served, opening(browser) as opened:
+        server = served(linkage.tracked(), make=FakeDrive)
+        page, drive = opened(server), server.session.drive
+        said = "document.getElementById('warning').textContent.includes('nothing can be dug')"
+        until(page, "document.getElementById('warning').textContent !== ''")  # of the fake's gauges
+        assert not page.evaluate(said)
+        drive.y[drive.system.mechanism.columns[0].index("carriage.x")] = 30.0
+        drive.n = 1
+        until(page, said)

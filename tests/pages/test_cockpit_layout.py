@@ -17,7 +17,7 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 from bellcrank.cockpit.machines import generic
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
-from cockpit_page import chromium, opening, serving_machines
+from cockpit_page import opening, serving_machines
 
 # A zoom of 200 % is half as many pixels of the page on either side.
 SIZES = [(390, 844), (844, 390), (1024, 768), (1440, 900), (1440 // 2, 900 // 2), (1024 // 2, 768 // 2)]
@@ -45,9 +45,9 @@ STATES = {
 
 
 @pytest.fixture(scope="module", params=MACHINES)
-def page(request: Any) -> Iterator[Any]:
+def page(request: Any, browser: Any) -> Iterator[Any]:
     """One page for all sizes: nobody loads it anew to turn a telephone."""
-    with chromium() as browser, serving_machines() as served, opening(browser) as opened:
+    with serving_machines() as served, opening(browser) as opened:
         yield opened(served(MACHINES[request.param](), make=FakeDrive))
 
 

@@ -26,13 +26,8 @@ from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.session import Settings
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import machine as excavator
-from cockpit_page import PATIENCE, Server, chromium, heard, opening, pictures, serving_machines, until, wait
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
+from cockpit_page import Server, heard, opening, pictures, serving_machines, until
+from waiting import PATIENCE, wait
 
 
 @pytest.fixture

@@ -15,15 +15,9 @@ from bellcrank.excavators.machines import MACHINES
 from bellcrank.record import Column, Record, state_columns
 from bellcrank.record.dug_ground import dug_ground
 from bellcrank.view.machine_looks import LOOKS, look_of, script
-from chromium import launched, opening, settled
+from chromium import opening, settled
 
 BUILT = pytest.mark.skipif(not script(), reason="the page's scripts are not built: make page")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--use-angle=swiftshader", "--enable-unsafe-swiftshader") as made:
-        yield made
 
 
 @pytest.fixture

@@ -14,16 +14,10 @@ import bellcrank as bc
 from bellcrank.record import Column, Record, Stop, state_columns
 from bellcrank.record.dug_ground import dug_ground
 from bellcrank.structures.beam import Beam
-from chromium import launched, opening, settled
+from chromium import opening, settled
 from page_measures import contrasts
 from runs import rk4
 from trees import ALL, random_tree
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu", "--disable-3d-apis") as made:  # machines, too, are drawn by the page itself
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +26,9 @@ def run() -> Record:
 
 
 @pytest.fixture
-def shown(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def shown(flat_browser: Any, tmp_path: Path) -> Iterator[Any]:
     """Opens a record."""
-    with opening(browser) as opened:
+    with opening(flat_browser) as opened:
 
         def show(run: Record, width: int = 1280, height: int = 800, scheme: str = "light", **more: Any) -> Any:
             return opened(run.report(tmp_path / "page.html"), width, height, scheme, **more)

@@ -11,14 +11,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.scheduling import Schedule, Tasks
-from chromium import launched, opening, settled
+from chromium import opening, settled
 from page_measures import contrasts
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +21,9 @@ def s() -> Schedule:
 
 
 @pytest.fixture
-def shown(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def shown(flat_browser: Any, tmp_path: Path) -> Iterator[Any]:
     """Opens a schedule."""
-    with opening(browser) as opened:
+    with opening(flat_browser) as opened:
 
         def show(s: Schedule, width: int = 1200, height: int = 760, scheme: str = "light") -> Any:
             path = tmp_path / "page.html"

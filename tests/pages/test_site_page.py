@@ -17,8 +17,9 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 from bellcrank.cockpit.machines import generic
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.ground.tasks import within
-from cockpit_page import Server, chromium, opening, serving_machines, until, wait
+from cockpit_page import Server, opening, serving_machines, until
 from fake_drive import FakeDrive
+from waiting import wait
 
 PICTURES = os.environ.get("BELLCRANK_PICTURES", "")  # a folder, for who wants to look
 
@@ -35,12 +36,6 @@ class StillDrive(FakeDrive):
     def resume(self) -> None:
         self.t, self.n = self.t + 0.02, self.n + 20
         self.calls.append(("resume",))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import json
+import shutil
 import subprocess
 import threading
 import time
@@ -30,8 +31,10 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.exporting import page as exported
 from bellcrank.exporting import wasm
-from cockpit_page import chromium, until
+from chromium import settled
+from cockpit_page import need_page, until
 from targets.test_export_wasm import NODE, needs_node
+from waiting import wait
 
 WINDOW, WINDOWS = 2.0, 8  # s, and how often: on a computer that others use, some are theirs
 
@@ -42,9 +45,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as made:
-        yield made
+def excavator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of one machine, which several tests look at."""
+    need_page()
+    return bc.export(MACHINES["excavator"](), tmp_path_factory.mktemp("pages") / "excavator", to="page")
 
 
 @contextmanager
@@ -76,21 +80,20 @@ def value(page: Any, name: str) -> float:
     return float(page.evaluate(f"cockpit.state().values[{at - len(names) + names.index(name)}]"))
 
 
-def test_a_visitor_drives(browser: Any, tmp_path: Path) -> None:
-    folder = bc.export(MACHINES["excavator"](), tmp_path / "excavator", to="page")
-    with opened(browser, folder) as page:
+def test_a_visitor_drives(browser: Any, excavator: Path) -> None:
+    with opened(browser, excavator) as page:
         until(page, "document.getElementById('link').textContent.startsWith('live')")
         begin = value(page, "cab.q")
         page.keyboard.down("KeyD")
         until(page, "Math.abs(cockpit.axes()['left.x']) > 0.5")
-        time.sleep(1.0)
+        wait(lambda: abs(value(page, "cab.q") - begin) > 0.01)
         page.keyboard.up("KeyD")
-        assert abs(value(page, "cab.q") - begin) > 0.01
         assert page.locator("#coach").is_visible()  # there is ground to dig in
         page.locator("#pause").click()
         until(page, "!cockpit.settings().running")
         still = page.evaluate("cockpit.state().n")
-        time.sleep(0.2)
+        for _ in range(5):
+            settled(page)
         assert page.evaluate("cockpit.state().n") == still
         page.locator("#pause").click()
         until(page, f"cockpit.state().n > {still}")
@@ -99,10 +102,9 @@ def test_a_visitor_drives(browser: Any, tmp_path: Path) -> None:
         assert page.locator("#replay").is_visible()
 
 
-def test_an_address_digs_and_is_rewound(browser: Any, tmp_path: Path) -> None:
+def test_an_address_digs_and_is_rewound(browser: Any, excavator: Path) -> None:
     """?pilot=dig: a program digs, the ground keeps the hole, the machine feels the load; and all can be replayed."""
-    folder = bc.export(MACHINES["excavator"](), tmp_path / "excavator", to="page")
-    with opened(browser, folder, "&pilot=dig") as page:
+    with opened(browser, excavator, "&pilot=dig") as page:
         until(page, "cockpit.settings().pilot === 'dig'")
         until(page, "cockpit.view().site().dug > 0.05")
         assert value(page, "payload") > 50.0  # kg, in the same second
@@ -127,6 +129,7 @@ def test_an_address_digs_and_is_rewound(browser: Any, tmp_path: Path) -> None:
 
 
 def test_the_linkage_runs_at_its_rate_with_the_kernels_numbers(browser: Any, tmp_path: Path) -> None:
+    need_page()
     machine = MACHINES["excavator_linkage"]()
     folder = bc.export(machine, tmp_path / "linkage", to="page")
     assert sum(p.stat().st_size for p in folder.iterdir()) < 1_500_000
@@ -185,12 +188,11 @@ console.log(JSON.stringify([rows, [...g.heights], g.balance, g.score(site.tasks.
 
 
 @needs_node
-def test_the_page_digs_the_hole_that_python_digs(tmp_path: Path) -> None:
+def test_the_page_digs_the_hole_that_python_digs(excavator: Path, tmp_path: Path) -> None:
     """Machine, ground and program: fourteen seconds in JavaScript and in Python, number by number."""
-    machine = MACHINES["excavator"]()
-    folder = bc.export(machine, tmp_path / "it", to="page")
-    (tmp_path / "it" / "package.json").write_text('{"type": "module"}')
-    (tmp_path / "it" / "digs.js").write_text(DIGS)
+    machine, folder = MACHINES["excavator"](), shutil.copytree(excavator, tmp_path / "it")
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "digs.js").write_text(DIGS)
     done = subprocess.run([str(NODE), "digs.js"], cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     rows, heights, balance, score, changes, news = json.loads(done.stdout)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bellcrank as bc
-from chromium import launched, opening, settled
+from chromium import opening, settled
 from page_measures import contrasts
 
 distributed = pytest.importorskip("distributed")
@@ -26,26 +25,20 @@ INK = """(() => {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched("--disable-gpu") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     b = bc.Builder("pendulum")
     b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=0.1)
     over = {"bob.mass": bc.uniform(0.5, 2.0), "hinge.q": bc.uniform(-1.0, 1.0)}
     asked: dict[str, Any] = {"seconds": 0.5, "step": 0.01, "summary": ["max(hinge.v)", "final(energy)"]}
-    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as cluster:
         to = tmp_path_factory.mktemp("studies") / "pendulum"
         return bc.study(b.build(), over, 80, points="saltelli", to=to, cluster=cluster, **asked).report()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_draws_chooses_and_replays(browser: Any, report: Path, scheme: str) -> None:
-    with opening(browser) as opened:
+def test_it_draws_chooses_and_replays(flat_browser: Any, report: Path, scheme: str) -> None:
+    with opening(flat_browser) as opened:
         page = opened(report, 1000, 800, scheme)
         settled(page)
         assert page.locator("#scatter circle").count() == 80

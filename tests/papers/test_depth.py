@@ -18,7 +18,7 @@ def test_paths_and_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert [row[0] for row in paths.rows] == ["4", "8", "16"]
     assert float(paths.rows[2][2]) < float(paths.rows[2][1])  # dca is shorter than aba from 16 joints on
     assert "not yet" in times.title
-    row = {"bodies": 1000, "one_core_us": 50.0, "gpu_us": 20.0, "off": 1e-13, "launches": 7}
+    row = {"bodies": 1000, "one_core_us": 50.0, "gpu_us": 20.0, "off": 1e-13, "phases": 7}
     depth.FIGURES.write_text(json.dumps({"gpu": "a GPU", "rows": [row]}), "utf-8")
     assert depth.measured().rows == (("1,000", "50 us", "20 us", "2.5", "7", "1e-13"),)
 

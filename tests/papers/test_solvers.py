@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.papers.counts import published
-from bellcrank.papers.wong.compared import printed
+from bellcrank.papers.wong.comparison import printed
 from bellcrank.papers.wong.solvers import back_substitution, factorised, feed_forward, substituted
 from bellcrank.papers.wong.systolic import Array, Cell, Words
 

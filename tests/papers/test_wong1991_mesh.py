@@ -27,7 +27,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.papers.counts import fitted, parsed, published
 from bellcrank.papers.wong import Cost, Mesh, mesh, wong_mesh
-from bellcrank.papers.wong.compared import (
+from bellcrank.papers.wong.comparison import (
     crossover,
     curves,
     excavator,

@@ -167,12 +167,12 @@ FUNCTIONS: list[Any] = [
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from(WIDTHS), st.integers(5, 200))
 def test_random_graphs(seed: int, kind: tuple[str, int], chunk: int) -> None:
-    """Three hundred random operations on each other, each of them an output or not."""
+    """A hundred and fifty random operations on each other, each of them an output or not."""
     rng = np.random.default_rng(seed)
 
     def body(x: Any) -> dict[str, Any]:
         stack: list[Any] = [*x, 0.0, 1.0, -1.0, 0.5, -2.0]
-        for _ in range(300):
+        for _ in range(150):
             f = FUNCTIONS[int(rng.integers(len(FUNCTIONS)))]
             a, b = (stack[int(i)] for i in rng.integers(max(0, len(stack) - 60), len(stack), 2))
             y = f(a, b)

@@ -11,7 +11,7 @@ import pytest
 from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu.rolled import MOST_CALLS
+from bellcrank.emit.cpu.rolled_code import MOST_CALLS
 from bellcrank.exporting.things import driven
 from bellcrank.graph import Recursion, strips, trace
 from bellcrank.scalar import cos, sin

@@ -5,12 +5,15 @@ How well it predicts is measured by `python -m bench.costs`, not here.
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
+import numpy as np
 import pytest
 
 import bellcrank as bc
 from bellcrank.build.graphs import Request, chosen, graph
 from bellcrank.emit.cpu import costs as model
-from bellcrank.emit.cpu.costs import SAMPLES, Costs, Parts, costs, parts, sample
+from bellcrank.emit.cpu.costs import AT_LEAST, AT_MOST, SAMPLES, Costs, Parts, costs, parts, sample
 from bellcrank.emit.cpu.target import EVEN
 from bellcrank.graph import trace
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
@@ -91,3 +94,17 @@ def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
         by, _ = chosen(m, Request("forward_dynamics"))
         least = min(table.predicted(g) for g in graphs.values())
         assert table.predicted(graph(m, "forward_dynamics", by.name)) <= EVEN * least
+
+
+def test_what_is_slower_on_any_computer_is_so_at_every_price_within_the_bounds() -> None:
+    rng = np.random.default_rng(5)
+    least, most = np.array(astuple(AT_LEAST)), np.array(astuple(AT_MOST))
+    out = 0
+    for _ in range(2000):
+        a, b = (Parts(*rng.integers(0, 40, len(least)).astype(float)) for _ in range(2))
+        prices = rng.uniform(least, most, (50, len(least)))
+        if a.exceeds(b):
+            out += 1
+            assert (prices @ (np.array(astuple(a)) - np.array(astuple(b))) >= -1e-9).all()
+    assert out > 20
+    assert not a.exceeds(a)

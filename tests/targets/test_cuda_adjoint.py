@@ -85,3 +85,13 @@ def test_on_a_gpu(dtype: str, tolerance: float) -> None:
     for checkpoints in (None, 4):
         gpu = made.run(0.14, target="cuda", dtype=dtype, checkpoints=checkpoints, **given())
         same(gpu, made.run(0.14, **given()), tolerance)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_a_large_result_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes another way to memory, and a later one does not write over it."""
+    small = adjoint().run(0.1, target="cuda", **given())
+    monkeypatch.setattr(device, "LARGE", 8)
+    large = adjoint().run(0.1, target="cuda", **given())
+    adjoint().run(0.2, target="cuda", **given())
+    same(large, small, 0.0)

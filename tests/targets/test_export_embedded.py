@@ -12,12 +12,13 @@ import bellcrank as bc
 from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.exporting import embedded
+from bellcrank.exporting import embedded_targets
 from bellcrank.exporting.things import driven, export_of
 from targets.test_c99 import ROBOTS
 
 needs_qemu = pytest.mark.skipif(
-    bool(embedded.missing()), reason=f"not installed: {', '.join(embedded.missing())}; {embedded.DEBIAN}"
+    bool(embedded_targets.missing()),
+    reason=f"not installed: {', '.join(embedded_targets.missing())}; {embedded_targets.DEBIAN}",
 )
 STEPS = 20
 
@@ -52,7 +53,7 @@ def test_steps_are_ours(machine: Any, processor: str, dtype: str, tolerance: flo
     s = machine()
     u = [s.defaults.get(n, 0.0) + 0.3 * (k < 2) for k, n in enumerate(s.inputs)]
     made, rows = package(s, dtype), native(s, u)
-    found = embedded.emulated(made, processor, STEPS, u)
+    found = embedded_targets.emulated(made, processor, STEPS, u)
     assert found.status == 0
     assert found.state is not None
     y = found.state[1 : 1 + rows.shape[1]]
@@ -71,20 +72,22 @@ def test_steps_are_ours(machine: Any, processor: str, dtype: str, tolerance: flo
 
 @needs_qemu
 def test_an_error_on_the_processor_is_one_here() -> None:
-    found = embedded.emulated(package(excavator(), "float64"), "Cortex-M7", 3, [float("nan")] * len(excavator().inputs))
+    found = embedded_targets.emulated(
+        package(excavator(), "float64"), "Cortex-M7", 3, [float("nan")] * len(excavator().inputs)
+    )
     assert found.status == 2
 
 
 def test_functions_have_no_step_to_measure() -> None:
     found = export_of(bc.zoo.pendulum(), ["mass_matrix"], "it", bc.Solver())
     with pytest.raises(InputError, match="takes steps"):
-        embedded.model_header(Package("it", found.graphs), 3, [])
+        embedded_targets.model_header(Package("it", found.graphs), 3, [])
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded.shutil, "which", lambda name: None)
+    monkeypatch.setattr(embedded_targets.shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="apt install gcc-arm-none-eabi"):
-        embedded.emulated(package(driven(bc.zoo.pendulum()), "float64"), "Cortex-M7")
+        embedded_targets.emulated(package(driven(bc.zoo.pendulum()), "float64"), "Cortex-M7")
 
 
 @needs_qemu
@@ -97,5 +100,5 @@ def test_the_command_prints_a_row_for_each(tmp_path: Any, capsys: pytest.Capture
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["report"]
-    assert [row["processor"] for row in rows] == ["this computer", *embedded.PROCESSORS]
+    assert [row["processor"] for row in rows] == ["this computer", *embedded_targets.PROCESSORS]
     assert all(row["instructions"] > row["operations"] for row in rows[1:])

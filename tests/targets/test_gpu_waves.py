@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import types
 from typing import Any
 
@@ -11,47 +12,54 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.build.segmented import segmented
+from bellcrank.build.segments import segmented
 from bellcrank.dynamics import shape_of
-from bellcrank.emit.cpu.library import Library
 from bellcrank.emit.cuda import wave_kernel, waves
-from bellcrank.emit.cuda.waves import THREADS, ThreadWaves, waved
+from bellcrank.emit.cuda.team import MEET, work
+from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.cuda.waves import BLOCK, EVERYBODY, MEETING, NOBODY, ThreadWaves, waved
 from bellcrank.errors import InputError
 from bellcrank.graph.slim import passes, slim
 from bellcrank.graph.waves import waves as waves_of
-from emulated import machine_code, played
+from emulated_blocks import Blocks
 
 
-class Played:
-    """What bellcrank.emit.cuda.device.Function is. Within a launch of one block the threads wait where a phase begins:
-    so the phases are gone through one by one, and the threads of each in any order.
+class Played(Blocks):
+    """What bellcrank.emit.cuda.device.Function is. Wave by wave, as if all had met before each, and the blocks of each
+    one after the other. Threads of a team run in turns (emulated_blocks.py); others do not know of each other.
     """
 
-    num_regs = local_size_bytes = 0
-
     def __init__(self, text: str, name: str, threads: int, shared: int) -> None:
-        text = text.replace("  call void @llvm.nvvm.barrier0()\n", "").replace(f'"nvvm.maxntid"="{threads}"', "")
-        self.library = Library(machine_code(played(text)))
-        self.address = self.library.address(name)
-        self.place = (ctypes.c_int32 * 2).from_address(self.library.address("place"))
-        self.kernel = self
+        self.teams = text.count("nounwind convergent {") - 1  # but the meeting
+        text = re.sub(r"  call void @(everybody|over)\(.*\n", "", text.replace(MEETING, ""))
+        super().__init__(text.replace(f'"nvvm.maxntid"="{threads}"', ""), name, threads, shared)
 
-    def __call__(self, grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
-        *arrays, first, last, threads = arguments
-        assert int(threads) == grid[0] * block[0]
-        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays), *[ctypes.c_int32] * 3)(self.address)
-        pointers = [a.ctypes.data for a in arrays]
-        for row in range(int(first), int(last)):
-            for k in reversed(range(int(threads))):
-                self.place[0], self.place[1] = k % block[0], k // block[0]
-                call(*pointers, row, row + 1, int(threads))
+    def __call__(self, rows: int, *arguments: Any) -> None:
+        *arrays, plan, begin, end, blocks, meeting = arguments
+        assert rows == blocks * self.threads
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*arrays, plan)]
+        call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers), *[ctypes.c_int32] * 3, ctypes.c_void_p)
+        kernel = call(self._address)
+        for row in range(begin, end):
+
+            def work(row: int = row) -> None:
+                kernel(*pointers, row, row + 1, int(blocks), meeting.ctypes.data)
+
+            for block in reversed(range(blocks)):
+                self._memory[:] = 0xFF
+                if plan[row, 1] < self.teams:
+                    self._block(block, work)
+                    continue
+                for k in reversed(range(self.threads)):
+                    self._place[:] = k, block
+                    work()
 
 
 class Stream:
-    """Does everything at once, and records it where it is asked to."""
+    """Does everything at once."""
 
     def __init__(self, non_blocking: bool = False) -> None:
-        self.engine: Any = None
+        pass
 
     def __enter__(self) -> None:
         pass
@@ -62,16 +70,10 @@ class Stream:
     def synchronize(self) -> None:
         pass
 
-    def begin_capture(self) -> None:
-        pass
-
-    def end_capture(self) -> Any:
-        return types.SimpleNamespace(launch=lambda stream: self.engine.launch())
-
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = types.SimpleNamespace(synchronize=lambda: None)
+    here = types.SimpleNamespace(synchronize=lambda: None, attributes={"MultiProcessorCount": 2})
     cuda = types.SimpleNamespace(Stream=Stream, Device=lambda: here, get_current_stream=lambda: here)
     names = ("zeros", "empty", "asarray", "broadcast_to")
     made = types.SimpleNamespace(**{name: getattr(np, name) for name in names}, asnumpy=np.array, cuda=cuda)
@@ -79,32 +81,31 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wave_kernel, "Function", Played)
     monkeypatch.setattr(waves, "ptx", lambda text: text)
     monkeypatch.setattr("bellcrank.emit.cuda.device.missing", lambda: "")
-    begin = wave_kernel.Engine.__init__
 
-    def started(self: Any, *args: Any) -> None:
-        begin(self, *args)
-        self.stream.engine = self
 
-    monkeypatch.setattr(wave_kernel.Engine, "__init__", started)
+@pytest.mark.parametrize("n", [300, 600])
+@pytest.mark.usefixtures("gpu")
+def test_the_whole_gpu_for_a_state(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More segments than a block has threads, so that in some phases all take part and in others the first block."""
+    monkeypatch.setattr("bellcrank.emit.cuda.target.SEGMENT", 2)
+    m = zoo.chain(n)
+    k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
+    q, v, tau = m.random(0, (2,))
+    expected = bc.kernel(m, "forward_dynamics", method="aba")(q[1], v[1], tau[1])
+    found = k(q[1:], v[1:], tau[1:])[0]
+    assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
+    assert k.engine.blocks == 2  # of all that would have something to do
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_whole_gpu_for_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More segments than a block has threads, so that some phases are launched alone and others follow each other."""
-    monkeypatch.setattr("bellcrank.emit.cuda.target.SEGMENT", 2)
-    m = zoo.chain(300)
-    k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
-    q, v, tau = m.random(0, (2,))
-    expected = bc.kernel(m, "forward_dynamics", method="aba")(q, v, tau)
-    found = k(q, v, tau)
-    assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
-    np.testing.assert_array_equal(k(q[1], v[1], tau[1]), found[1])
-    blocks = {blocks for _, _, blocks in k.engine.launches}
-    assert blocks == {1, 2}
+def test_what_the_whole_gpu_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = bc.kernel(zoo.chain(300), "forward_dynamics", method="dca", target="cuda")
+    monkeypatch.setattr(k.engine, "function", lambda rows, *arguments: arguments[-6].fill(np.nan))
+    q, v, tau = zoo.chain(300).random(0)
     with pytest.raises(InputError, match=r"v\[7\].* is nan"):
-        k(q[0], np.where(np.arange(300) == 7, np.nan, v[0]), tau[0])
+        k(q, np.where(np.arange(300) == 7, np.nan, v), tau)
     with pytest.raises(InputError, match="out= is not"):
-        k(q[0], v[0], tau[0], out=np.zeros(300))
+        k(q, v, tau, out=np.zeros(300))
 
 
 def cut(n: int, shortest: int) -> Any:
@@ -117,7 +118,7 @@ def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
     assert ".visible .entry phases" in made.ptx
     again = wave_kernel.unpacked(wave_kernel.packed(made))
     assert again.ptx == made.ptx
-    assert again.launches == made.launches
+    assert (again.blocks, again.shared, again.room) == (made.blocks, made.shared, made.room)
     np.testing.assert_array_equal(again.whole, made.whole)
     np.testing.assert_array_equal(again.plan, made.plan)
 
@@ -135,12 +136,34 @@ def test_who_only_passes_on_is_looked_past() -> None:
             assert thin.further[r.tree.children[run.begin, 0]].tolist() == [0, 3, 0, 12]
 
 
-def test_launches_grow_with_the_logarithm() -> None:
-    few, many = (ThreadWaves(cut(n, 4)) for n in (1200, 2400))
-    assert len(many.launches()) - len(few.launches()) <= 4 * 2  # a join more, in each channel
-    for made in (few, many):
-        rows, _ = made.plan()
-        assert [first for first, _, _ in made.launches()][1:] == [last for _, last, _ in made.launches()][:-1]
-        assert made.launches()[-1][1] == len(rows)
-        widest = max(last - first for _, _, first, last in rows.tolist())
-        assert max(blocks for _, _, blocks in made.launches()) == -(-widest // THREADS)
+def test_phases_grow_with_the_logarithm() -> None:
+    few, many = (ThreadWaves(cut(n, 4)).plan() for n in (1200, 2400))
+    assert 0 < sum(many[:, 0] > 0) - sum(few[:, 0] > 0) <= 4 * 2  # a join more, in each channel
+    for rows in (few, many):
+        assert set(rows[:, 0]) == {NOBODY, BLOCK, EVERYBODY}
+        alone = rows[:, 4] == 1
+        waited = rows[1:, 0] > 0
+        np.testing.assert_array_equal((rows[1:, 0] == BLOCK)[waited], (alone[1:] & alone[:-1])[waited])
+
+
+def test_a_join_is_shared_out_evenly() -> None:
+    """Every unit once; who uses what another made has met it since; and no member has much more to do than others."""
+    made = ThreadWaves(cut(200, 4))
+    (largest, *_) = sorted(made.teams.values(), key=lambda loop: -loop.shared)
+    found, units = largest.plan.team, Units(largest.bodies[0].graph)
+    done = [u for stream in found.streams for u in stream if u is not MEET and u.defines[0].op != "input"]
+    assert sorted(u.serial for u in done) == sorted(u.serial for u in units.all)
+    when: dict[int, tuple[int, int]] = {}
+    for member, stream in enumerate(found.streams):
+        met = 0
+        for u in stream:
+            met += u is MEET
+            when |= dict.fromkeys((n.serial for n in u.defines if n.op != "input"), (member, met))
+    for u in done:
+        member, met = when[u.serial]
+        for n in u.uses:
+            if n.op != "input":
+                other, before = when[n.serial]
+                assert before < met or (other == member and before == met)
+    sizes = [sum(work(u) for u in stream if u is not MEET) for stream in found.streams]
+    assert max(sizes) < 1.5 * sum(sizes) / len(sizes)

@@ -22,14 +22,46 @@ def soaked(minutes: float) -> str:
     return done.stdout
 
 
+def grown(said: str, what: str) -> tuple[float, float]:
+    """MiB at the end, and how much more every minute, of what is resident or held while nobody works."""
+    found = re.search(rf"{what} .* ([\d.]+) MiB at the end, ([-+][\d.]+) a minute", said)
+    assert found is not None, said
+    return float(found[1]), float(found[2])
+
+
 def test_a_short_while() -> None:
-    assert soaked(0.1).startswith("end, ")
+    said = soaked(0.1)
+    assert re.search(r"^end, exit status 0", said, re.M)
+    assert grown(said, "resident")[0] > grown(said, "held")[0] > 1.0
 
 
 @pytest.mark.long
 def test_a_long_while() -> None:
     """Memory is flat once all that is made once is made: a hundredth of it in a minute would be a leak."""
     said = soaked(5.0)
-    found = re.search(r"([\d.]+) MiB at the end, ([-+][\d.]+) MiB a minute", said)
-    assert found is not None
-    assert float(found[2]) < 0.01 * float(found[1]), said
+    for what in ("resident", "held"):
+        size, more = grown(said, what)
+        assert more < 0.01 * size, said
+
+
+LEAK = """
+import bellcrank as bc
+from bench.kernels_soak import slope, weighed
+for keep in (False, True):
+    kept, weights = [], []
+    for k in range(8):
+        made = [bc.kernel(bc.zoo.load("pendulum"), "forward_dynamics", method="aba") for _ in range(5)]
+        kept += made if keep else []
+        del made
+        weights.append({"second": 10.0 * k, **weighed()})
+    print(60.0 * slope(weights, "held") / weights[-1]["held"])
+"""
+
+
+def test_a_leak_would_be_seen() -> None:
+    """By the same scales: kernels that are dropped weigh nothing, and those that are kept more than is allowed."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "PYTHONMALLOC": "malloc"}
+    command = [sys.executable, "-c", LEAK]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    dropped, kept = map(float, done.stdout.split())
+    assert dropped < 0.002 < 0.02 < kept, done.stderr

@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+import bellcrank as bc
 from bellcrank.emit.cpu import entry, pycall
 
 llvm.initialize_native_target()
@@ -450,6 +451,17 @@ def test_elsewhere_the_fallback_does_it_all(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(pycall, "supported", lambda: False)
     recorder = Recorder()
     assert pycall.native(lambda name: 0, "toy", "A toy.", recorder) is recorder
+
+
+def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = bc.zoo.planar3r()
+    usual = bc.kernel(arm, "mass_matrix", method="crba")
+    monkeypatch.setattr(pycall, "supported", lambda: False)
+    plain = bc.kernel(arm, "mass_matrix", method="crba")
+    q = np.array([0.1, 0.2, 0.3])
+    assert np.array_equal(plain(q), usual(q))
+    assert plain.__doc__ == usual.__doc__
+    assert str(usual.function.__doc__) in str(plain.function.__doc__)
 
 
 @pytest.mark.parametrize("fact", ["free-threaded", "not CPython"])

@@ -17,6 +17,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cores.kernel import ParallelKernel
 from cores import EVER, all_cpus, cut, same
+from waiting import wait
 
 __all__ = ["all_cpus"]  # a fixture
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX threads")
@@ -128,10 +129,7 @@ def test_idle_workers_sleep_and_wake() -> None:
     k = cut(m)
     same(k, m)
     assert k.crew is not None
-    until = time.monotonic() + 60
-    while k.crew.awake and time.monotonic() < until:
-        time.sleep(0.01)
-    assert k.crew.awake == 0
+    wait(lambda: k.crew.awake == 0)
     same(k, m)
 
 

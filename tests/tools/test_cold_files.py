@@ -31,7 +31,7 @@ sys.setprofile(watch)
 sys.setprofile(None)
 print(*sorted(ran))
 """
-FILES = {"arm.forward_dynamics(*state)": 58, "bc.simulate(arm, seconds=0.05)": 90}  # at most; fewer are better
+FILES = {"arm.forward_dynamics(*state)": 56, "bc.simulate(arm, seconds=0.05)": 91}  # at most; fewer are better
 
 
 @pytest.mark.parametrize("call", FILES)

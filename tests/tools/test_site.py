@@ -149,7 +149,7 @@ def test_the_site_on_a_phone_in_the_dark_without_a_network(built: Path) -> None:
 
 def look(built: Path) -> None:
     """No page is wider than the screen, nothing is asked for from elsewhere, and the search finds."""
-    with chromium.launched() as browser, chromium.opening(browser) as opened:
+    with chromium.playing() as p, chromium.launched(p) as browser, chromium.opening(browser) as opened:
         for name in ("index", "methods/aba", "reference/quantities", "terminal", "speed"):
             page = opened(built / f"{name}.html", 390, 844, "dark")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, name

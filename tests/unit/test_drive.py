@@ -16,6 +16,7 @@ from bellcrank.sim import urgency
 from bellcrank.sim.exchange import Clock
 from bellcrank.sim.realtime import Drive
 from bellcrank.sim.row_store import Kept
+from waiting import wait
 
 MS = 1_000_000  # nanoseconds
 
@@ -73,6 +74,26 @@ def test_a_punctual_loop_is_the_simulation(arm: bc.Mechanism) -> None:
     assert sum(report["measured"]["histogram"]["counts"]) == 200
     assert run.realtime is not None
     assert run.realtime["steps"] == 200
+
+
+def test_a_period_is_timed_by_its_threads_own_clock_and_traced(arm: bc.Mechanism) -> None:
+    """Own clocks that stand still, as where others have the core, and go on: 7 us for each period."""
+    clock = Hand({50: late(3 * MS)}, wakes=100)
+    own = iter(range(0, 10**9, 7000))
+    drive = Drive(arm, 1000.0, q0=START, clock=Clock(clock.now, clock.sleep, lambda: next(own)))
+    clock.drive = drive
+    drive.start()
+    drive._thread.join()
+    drive.stop()
+    report = drive.report()
+    assert report["own"]["min"] == report["own"]["max"] == pytest.approx(7e-6)
+    assert "by its own clock" in str(drive.deadlines)
+    trace = drive.shared.trace[: drive.shared.get("traced")]
+    assert len(trace) == 100
+    assert (np.diff(trace[:, 0]) > 0).all()  # in order of when they woke up
+    assert trace[:, 1].max() * 1e-9 == report["jitter"]["max"]
+    assert trace[:, 2].max() * 1e-9 == report["measured"]["max"]
+    assert set(trace[:, 3]) == {7000}
 
 
 def late(by: int) -> Callable[[Hand], None]:
@@ -177,19 +198,17 @@ def test_a_run_that_fails_stops_and_keeps_its_record(arm: bc.Mechanism) -> None:
 def test_the_real_clock(arm: bc.Mechanism) -> None:
     """Nothing is said about how punctual this computer is."""
     with Drive(arm, 1000.0, q0=START) as drive:
-        time.sleep(0.2)
+        wait(lambda: drive.snapshot().t > 0.1)
         drive.pause()
-        time.sleep(0.05)
+        wait(lambda: drive.snapshot().status == "paused")
         first = drive.snapshot()
         time.sleep(0.05)
         assert drive.snapshot().t == first.t
-        assert drive.snapshot().status == "paused"
         drive.resume()
         drive.slow(0.5)
-        time.sleep(0.1)
-        assert drive.snapshot().t > first.t
+        wait(lambda: drive.snapshot().t > first.t)
         drive.reset(q0=START)
-        time.sleep(0.1)
+        wait(lambda: 0.0 < drive.snapshot().t < first.t)
     run = drive.record()
     assert len(run) > 0
     assert run.t[0] == pytest.approx(1e-3)
@@ -248,10 +267,7 @@ def test_code_is_there_before_the_time_runs(arm: bc.Mechanism, monkeypatch: pyte
     drive = Drive(arm, 1000.0, q0=START)
     monkeypatch.setattr("bellcrank.sim.realtime.Code", lambda program: pytest.fail("it is compiled while time runs"))
     with drive:
-        until = time.monotonic() + 10.0
-        while drive.snapshot().n == 0 and time.monotonic() < until:
-            time.sleep(0.01)
-    assert drive.snapshot().n > 0
+        wait(lambda: drive.snapshot().n > 0)
 
 
 class Refused:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS, Linkage
 from bellcrank.parameters import nominal
 from bellcrank.sim.exchange import Clock
 from bellcrank.sim.realtime import Drive
+from waiting import wait
 
 Array = np.ndarray[Any, Any]
 LINKAGE = Linkage.of_zoo()
@@ -285,8 +285,7 @@ def test_the_real_time_loop_is_the_same_run() -> None:
     drive = Drive(simulator().system, 1000, "rk4", substeps=2, every=10, clock=Clock(now, sleep))
     drive.input({"autopilot": 1.0})
     drive.start()
-    while drive.running:
-        time.sleep(0.01)
+    wait(lambda: not drive.running)
     drive.stop()
     found, plain = drive.record(), driven(3.0, autopilot=1.0)
     n = min(len(found), len(plain) - 1)

@@ -12,9 +12,10 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import patience, room
-from bellcrank.build import forecast, graphs
+from bellcrank.build import forecast, graphs, kernels
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
+from bellcrank.graph import recursion
 
 DYNAMICS = graphs.Request("forward_dynamics")
 
@@ -45,9 +46,18 @@ def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypat
         bc.kernel(bc.zoo.chain(70), "forward_dynamics")
 
 
+def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
+    monkeypatch.setattr(recursion, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(recursion, "_Written", lambda *_: pytest.fail("it was begun"))
+    with pytest.raises(InputError, match=r"operation by operation: [\d,]+ of them, some 0.0 GB, and 0.0 GB are free"):
+        _ = found.outputs
+
+
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(forecast, "PATIENCE", 1e-3)
+    monkeypatch.setattr(kernels, "small", lambda *_: False)  # or nobody would look
     with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
         bc.kernel(bc.zoo.chain(3), "bias")
     graph = graphs.graph(bc.zoo.chain(3), "bias")
@@ -82,9 +92,9 @@ def test_an_interrupted_compilation_leaves_a_clean_cache(
         else:
             m.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            bc.kernel(bc.zoo.chain(2), "forward_dynamics")
+            bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")  # "auto" would measure this computer first
     assert not list(cache.kept())
-    kernel = bc.kernel(bc.zoo.chain(2), "forward_dynamics")
+    kernel = bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")
     assert not kernel.from_cache
     assert kernel([0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).shape == (2,)
 
@@ -104,6 +114,11 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
     with patience.said("all of it"):
         bc.kernel(bc.zoo.chain(7), "forward_dynamics", method="aba")
     assert "compiling" not in screen.getvalue()
+    screen.truncate(0)
+    bc.zoo.load("chain:500")
+    assert "\rbuilding chain:500 ... 0 s\x1b[K" in screen.getvalue()
+    bc.zoo.chain(500)
+    assert "\rputting the 500 bodies of chain500 together ... 0 s\x1b[K" in screen.getvalue()
 
 
 def test_memory_is_asked_of_the_system() -> None:

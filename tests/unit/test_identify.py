@@ -17,7 +17,7 @@ from bellcrank.cli import app
 from bellcrank.errors import InputError, ReadError
 from bellcrank.identify.consistent import pseudo_inertia
 from bellcrank.identify.least_squares import estimated, factored
-from bellcrank.identify.measured import measured
+from bellcrank.identify.measurement import measured
 from bellcrank.identify.numbers import ten
 from bellcrank.model import Mechanism
 
@@ -185,6 +185,9 @@ def test_shapes_and_numbers() -> None:
         idf.regressor(m, q[:, :1], v, a)
     with pytest.raises(InputError, match="say which joints are driven"):
         idf.base_parameters(bc.zoo.four_bar())
+    for prior in (0.0, -1.0, 1e-300, np.nan, np.inf, "x"):
+        with pytest.raises(InputError, match="expected a number above zero, about 1"):
+            idf.consistent_estimate(idf.estimate(base, q, v, a, q), q, v, a, q, prior)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has free numbers"):
         idf.numbers_of(m.free("link1.mass"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.actuators import PD, PID
 from bellcrank.sim.arguments import whole
+from waiting import wait
 
 HERE = __file__
 
@@ -312,9 +312,7 @@ def test_an_input_is_given_or_has_a_value_of_its_own() -> None:
     assert driven.snapshot().u.tolist() == [2.0, 0.0]
     driven.input({"b": 1.0})
     driven.start()
-    until = time.monotonic() + 60.0
-    while driven.snapshot().n == 0 and time.monotonic() < until:
-        time.sleep(0.01)
+    wait(lambda: driven.snapshot().n > 0)
     driven.stop()
     assert driven.snapshot().u.tolist() == [2.0, 1.0]
 

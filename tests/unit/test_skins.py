@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank.errors import ModelError
 from bellcrank.record.mechanism_json import mechanism, to_plain
 from bellcrank.structures.beam import Beam
-from bellcrank.structures.skin import MOST, pairs, triangles
+from bellcrank.structures.skin import MOST_NODES, pairs, triangles
 from bellcrank.view.scene import poses, scene
 from bellcrank.view.still import STEEL, svg
 
@@ -69,7 +69,7 @@ def test_nodes_that_do_not_push_each_other_are_not_joined() -> None:
 def test_many_nodes_become_few() -> None:
     grid, joined = bricks(60, 20)
     found = pairs(grid, joined)
-    assert len(np.unique(found)) <= MOST
+    assert len(np.unique(found)) <= MOST_NODES
     assert np.ptp(grid[np.unique(found)], axis=0)[:2] == pytest.approx(np.ptp(grid, axis=0)[:2], rel=0.1)
 
 
@@ -77,7 +77,7 @@ def test_a_surface_with_fewer_nodes_has_no_faces_of_two_corners() -> None:
     grid, _ = bricks(60, 20)
     cells = np.array([(21 * x + y, 21 * x + y + 1, 21 * x + y + 22) for x in range(60) for y in range(20)])
     found = triangles(grid, cells)
-    assert len(np.unique(found)) <= MOST
+    assert len(np.unique(found)) <= MOST_NODES
     assert all(len(set(face)) == 3 for face in found.tolist())
 
 

@@ -6,6 +6,7 @@ import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import BellcrankError, InputError
+from bellcrank.studies import engine
 from bellcrank.studies import folder as folder_module
 from bellcrank.studies.chunk import worked
+from bellcrank.studies.engine import StudyError
 from bellcrank.studies.folder import Folder
 from bellcrank.studies.replays import _bones, _centres
 from bellcrank.view.scene import poses
@@ -26,7 +29,7 @@ pytest.importorskip("pyarrow")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Dask without processes: what they add is tested in test_study_kills.py."""
-    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=None) as made:
+    with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as made:
         yield made
 
 
@@ -260,3 +263,16 @@ def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch:
         asked.clear()
         bc.study(pendulum(), over, to=tmp_path / place, **how)
         assert set(asked) == {place}
+
+
+def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none can be started, nobody would ever be done with anything."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(engine, "PATIENCE", 0.4)
+    points: Any = SimpleNamespace(part=lambda first, last: None)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as nobody,
+        distributed.Client(nobody, set_as_default=False) as client,
+        pytest.raises(StudyError, match=r"no worker has been there for 0\.4 s"),
+    ):
+        list(engine.done_chunks(client, b"", points, [(0, 2), (2, 4)], True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,34 @@ def test_the_argument_that_does_not_fit_is_named() -> None:
     with pytest.raises(TypeError, match="missing"):
         _told(m)
     assert misfit(_told, (m, np.int64(2), ("a",)), {"path": None}) is None
+
+
+def test_what_is_no_float_is_expected_where_numbers_are_read() -> None:
+    """10**400 is an OverflowError of Python's wherever a ValueError is awaited."""
+    sources = Path(bc.__file__).parent.rglob("*.py")
+    assert [
+        str(p) for p in sources if re.search(r"except \((TypeError, ValueError|ValueError, TypeError)\)", p.read_text())
+    ] == []
+
+
+@pytest.mark.parametrize("huge", [10**400, [10**400], np.array([10**400])], ids=["number", "list", "array"])
+def test_numbers_that_are_no_floats(huge: Any) -> None:
+    m = bc.zoo.chain(2)
+    for call in (
+        lambda: bc.flexible(huge, huge, huge, {"a": [0]}),
+        lambda: bc.interp(0.5, huge, huge),
+        lambda: m.forward_dynamics(huge, [0.0, 0.0], [0.0, 0.0]),
+        lambda: bc.simulate(m, 0.01, q0=huge),
+        lambda: bc.simulate(m, 0.01, events=huge),
+        lambda: bc.equilibrium(m, huge),
+        lambda: bc.register(huge, "a", None),
+        lambda: bc.Where(target=huge),
+    ):
+        with pytest.raises(bc.BellcrankError):
+            call()
+
+
+@pytest.mark.parametrize("quantum", [0.0, -1.0, np.nan, np.inf, None, "x"])
+def test_a_quantum_is_above_zero(quantum: Any) -> None:
+    with pytest.raises(InputError, match="expected a number above zero"):
+        bc.quantised(1.0, quantum)

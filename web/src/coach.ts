@@ -4,7 +4,7 @@ import { Axes, Axis } from "./messages";
 import { KEYS, Labels } from "./sticks";
 import { by, make } from "./dom";
 
-export interface Site { height: number; share: number; dug: number; closed: number; bearing: number; reach: number }
+export interface Site { height: number; share: number; dug: number; closed: number; bearing: number; reach: number; away: boolean }
 const ARROWS: Record<string, string> = { "x -1": "←", "x 1": "→", "y 1": "↑", "y -1": "↓" };
 const DEPTH = 0.35, OUT = 0.3; // m: less deep does not fill the bucket; and above the ground
 const HIGH = 1.6, LOW = 0.2; // m: reaching away lowers the teeth by half a metre, and a bucket that opens on the ground digs

@@ -1,6 +1,7 @@
 // Numbers to have in view, each with a bar: payload, pressures, the engine; and a warning where one goes too far.
 
 import { by, make } from "./dom";
+import { HALF } from "./earth";
 import { Welcome } from "./messages";
 
 export class Gauges {
@@ -20,8 +21,8 @@ export class Gauges {
     into.hidden = !this.rows.length;
   }
 
-  show(values: ArrayLike<number>): void {
-    const loud: string[] = [];
+  show(values: ArrayLike<number>, away = false): void {
+    const loud: string[] = away ? [`Here nothing can be dug: the ground ends ${HALF} m from where it started.`] : [];
     for (const g of this.rows) {
       const x = (values[g.at] ?? 0) * g.scale, over = g.warn !== null && x >= g.warn;
       g.text.textContent = `${Math.abs(x) < 10 && g.unit !== "%" ? x.toFixed(2) : Math.round(x)} ${g.unit}`;

@@ -225,13 +225,13 @@ setInterval(() => {
   if (replay) plots?.replay(replay.table, replay.t, false);
   else if (tab === "Plots" && history && history.end > history.start && !by("panel").classList.contains("away")) plots!.live(history);
   if (newest) sliders?.show(replay ? replay.row() : newest.values);
-  if (newest) gauges?.show(replay ? replay.row() : newest.values);
   if (newest && welcome) {
     const of = (name: string) => newest!.values[12 * welcome!.sizes[0] + welcome!.names.indexOf(name)] ?? 0;
     if (sound.on) sound.hear(newest.flags & RUNNING ? of("engine.speed") : 0, of("engine.load"));
   }
   if (newest) by("clock").textContent = `${newest.t.toFixed(2)} s`;
   const site = newest && view?.site();
+  if (newest) gauges?.show(replay ? replay.row() : newest.values, site?.away);
   if (site) coach?.see(site, replay !== null);
   dead();
 }, 80);

@@ -5,7 +5,7 @@ import { RoomEnvironment } from "three/addons/environments/RoomEnvironment.js";
 import { Bending } from "./bending";
 import * as excavator from "./excavator";
 import { Site } from "./coach";
-import { Earth } from "./earth";
+import { Earth, HALF } from "./earth";
 import { dark } from "./dom";
 import { Covered, Eye, Seat } from "./eye";
 import { Handle } from "./handle";
@@ -145,11 +145,11 @@ export class View {
 
   clearTrace(): void { this.trace.clear(); this.stale = true; }
 
-  // How high the teeth are above the ground, and what was dug.
+  // How high the teeth are above the ground, what was dug, and whether they are beyond what can be.
   site(): Site | null {
     if (!this.earth || !this.w.tool) return null;
     const { load, dug } = this.bucket;
-    return { height: this.tip.y - (this.w.ground ?? 0), share: load / this.w.tool.capacity, dug, closed: this.closed, bearing: Math.atan2(this.tip.z, this.tip.x), reach: Math.hypot(this.tip.x, this.tip.z) };
+    return { height: this.tip.y - (this.w.ground ?? 0), share: load / this.w.tool.capacity, dug, closed: this.closed, bearing: Math.atan2(this.tip.z, this.tip.x), reach: Math.hypot(this.tip.x, this.tip.z), away: Math.max(Math.abs(this.tip.x), Math.abs(this.tip.z)) > HALF };
   }
 
   // values: 12 numbers for each body.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from bellcrank.build import shipped
-from bellcrank.build.graphs import Request, check, chosen, fits, rolls, shared
-from bellcrank.dynamics import METHODS, Method, candidates, immobility, method, quantity
+from bellcrank.build import factory_state
+from bellcrank.build.graphs import Request, check, chosen, considered, fits, rolls
+from bellcrank.dynamics import METHODS, Method, immobility, quantity
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
 from bellcrank.model import Mechanism
@@ -20,19 +20,16 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     check(mechanism, request)
     if quantity(request.quantity).inverts:
         immobility.check(mechanism)
-    named = request.method != "auto"
-    able = [method(request.method, request.quantity, mechanism.tree)] if named else []
-    able = able or candidates(request.quantity, mechanism.tree)
-    able = shared(mechanism, request, able)
+    able = considered(mechanism, request)
     if len(able) == 1 and rolls(mechanism, request, able[0]):
         return able[0]
     if len(able) == 1:
         fits(mechanism, request.quantity, able[0])
         return able[0]
-    if not shipped.untouched():
+    if not factory_state.untouched():
         return chosen(mechanism, request)[0]
     h, asked = host(), json.dumps(asdict(request))
-    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *shipped.key())
+    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *factory_state.key())
     name = store.key("method", mechanism.fingerprint, asked, *here)
     if name not in _known:
         if (found := store.load(f"{name}.json")) is not None:

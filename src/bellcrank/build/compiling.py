@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Shape = int | tuple[int, ...]
 CPU = Where()
 TAKEN = ("out", "parameters")  # what a kernel understands by itself
-MOST = 1_000_000  # symbols: each is a node, and code for each is written
+MOST_SYMBOLS = 1_000_000  # symbols: each is a node, and code for each is written
 SCALARS = (int, float, np.integer, np.floating, Node)
 
 
@@ -106,8 +106,10 @@ def traced(function: Callable[..., Any], inputs: Mapping[str, Shape] | None, nam
         )
     called = name or _name(function)
     shapes = {key: _shape(key, shape) for key, shape in inputs.items()}
-    if (size := sum(map(math.prod, shapes.values()))) > MOST:
-        raise InputError(f"inputs: {size} symbols in all are more than can be compiled; expected at most {MOST}.")
+    if (size := sum(map(math.prod, shapes.values()))) > MOST_SYMBOLS:
+        raise InputError(
+            f"inputs: {size} symbols in all are more than can be compiled; expected at most {MOST_SYMBOLS}."
+        )
     call = _caller(function, called, shapes)
 
     def body(**symbols: Any) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _caller(function: Callable[..., Any], name: str, inputs: Mapping[str, Any]) 
     """Calls the function by the names of its arguments; in their order where it has none."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a builtin that does not tell
+    except (TypeError, ValueError, OverflowError):  # of a builtin that does not tell
         return lambda symbols: function(*symbols.values())
     kinds = {p.kind for p in signature.parameters.values()}
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.build import forecast
 from bellcrank.build.beneath import Beneath, moved, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
-from bellcrank.build.segmented import divided
+from bellcrank.build.segments import divided
 from bellcrank.dynamics import (
     METHODS,
     QUANTITIES,
@@ -184,13 +184,22 @@ def shared(mechanism: Mechanism, request: Request, able: list[Method]) -> list[M
     return [m for m in able if rolls(mechanism, request, m)] or beneath or able
 
 
+def considered(mechanism: Mechanism, request: Request) -> list[Method]:
+    """The methods that may answer: the one asked for, or by "auto" all that are not hopeless."""
+    named = request.method != "auto"
+    by = [method(request.method, request.quantity, mechanism.tree)] if named else []
+    return shared(mechanism, request, by or candidates(request.quantity, mechanism.tree))
+
+
+def small(mechanism: Mechanism, request: Request) -> bool:
+    """Whether it is so little work by any of them that nobody need be told what it will take."""
+    work = [estimate(by.name, request.quantity, mechanism.tree) for by in considered(mechanism, request)]
+    return not mechanism.loops and min(work) > 0.0 and max(work) <= MOST_STRAIGHT
+
+
 def expected(mechanism: Mechanism, request: Request, calls: bool) -> forecast.Forecast:
     """What a kernel will take to make. calls: whether it is for a target that shares the code of alike bodies."""
-    tree = mechanism.tree
-    if request.method == "auto":
-        by = shared(mechanism, request, candidates(request.quantity, tree))
-    else:
-        by = [method(request.method, request.quantity, tree)]
+    tree, by = mechanism.tree, considered(mechanism, request)
     shares = moved(tree) if tree.loops else []
     equations = (EQUATIONS.get(loop.kind, 1) * share for loop, share in zip(tree.loops, shares, strict=True))
     passes = 1.0 + forecast.EQUATION * sum(equations)
@@ -272,18 +281,13 @@ def chosen(
     check(mechanism, request)
     if quantity(request.quantity).inverts:
         immobility.check(mechanism)
-    if request.method != "auto":
-        by = method(request.method, request.quantity, mechanism.tree)
-        found = traced(mechanism, request, by)
-        return by, found if calls else _flat(found)
-    able = shared(mechanism, request, candidates(request.quantity, mechanism.tree))
-    graphs = [(m, traced(mechanism, request, m)) for m in able]
-    by, found = choose(graphs)
+    graphs = [(m, traced(mechanism, request, m)) for m in considered(mechanism, request)]
+    by, found = choose(graphs) if request.method == "auto" else graphs[0]
     return by, found if calls else _flat(found)
 
 
 def _flat(graph: Graph) -> Graph:
-    """Without calls."""
+    """The graph with the bodies of its calls written out."""
     if not graph.calls:
         return graph
     operations = graph.count().arithmetic

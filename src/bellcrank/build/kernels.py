@@ -14,8 +14,8 @@ from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.build import by_tangents, shipped
-from bellcrank.build.graphs import Request, check, chosen, expected, side_by_side
+from bellcrank.build import by_tangents, factory_state
+from bellcrank.build.graphs import Request, check, chosen, expected, side_by_side, small
 from bellcrank.build.stages import Job, built, shared_out
 from bellcrank.build.targets import Where
 from bellcrank.build.targets import target as target_of
@@ -71,7 +71,8 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         calls = where.target == "cpu" and not where.machine  # other targets of kernels know none
         if where.machine and (wide := side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
-        expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
+        if not small(mechanism, request):
+            expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
         by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 
@@ -84,7 +85,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         q.name,
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
-        (mechanism.fingerprint, json.dumps(asdict(request)), *shipped.key()) if shipped.untouched() else (),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *factory_state.key()) if factory_state.untouched() else (),
         columns(mechanism),
         str(signature),
         doc,

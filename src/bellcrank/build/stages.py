@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from bellcrank import patience  # not its function: shipped.py looks at all that modules of build/ have
+from bellcrank import patience  # not its function: factory_state.py looks at all that modules of build/ have
 from bellcrank.emit import cache as store
 from bellcrank.emit.target import About, Extend, Signature, Target
 from bellcrank.graph import Graph, Recursion
@@ -69,7 +69,7 @@ def built(job: Job, on: Target) -> Kernel:
 
 
 def fitted(method: str, graph: Graph, on: Target) -> tuple[str, Graph]:
-    """A graph that can be cut into segments (build/segmented.py), in as many as the target has use for."""
+    """A graph that can be cut into segments (build/segments.py), in as many as the target has use for."""
     if isinstance(graph, Recursion) and graph.recut is not None and (cut := getattr(on, "segments", None)):
         return method, graph.recut(*cut)
     return method, graph

@@ -28,8 +28,8 @@ class Where:
     def __post_init__(self) -> None:
         dtype = str(getattr(self.dtype, "name", getattr(self.dtype, "__name__", self.dtype)))  # np.float32 is welcome
         object.__setattr__(self, "dtype", dtype)
-        if self.target not in TARGETS:
-            raise InputError(unknown("target", self.target, TARGETS, "cuda" if self.target == "gpu" else ""))
+        if not isinstance(self.target, str) or self.target not in TARGETS:  # an array is in nothing, and says so itself
+            raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
         if dtype not in DTYPES:
             raise InputError(unknown("dtype", dtype, DTYPES))
         if not isinstance(self.threads, int | np.integer) or not 1 <= self.threads <= MOST_THREADS:

@@ -37,7 +37,7 @@ def extended(
 def _wrench(name: str, frame: str, value: Any) -> Any:
     try:
         array = np.asarray(value, object if symbolic(value) else float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.shape[-1:] != (6,):
         raise InputError(

@@ -78,7 +78,7 @@ def _told(path: Path, found: Sequence[dict[str, Any]]) -> None:
 def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dtype: str) -> list[dict[str, Any]]:
     """What a step takes, processor by processor, beside what the header promises."""
     from bellcrank.emit.c.package import Package
-    from bellcrank.exporting import embedded
+    from bellcrank.exporting import embedded_targets
     from bellcrank.exporting.things import export_of
 
     made = export_of(thing, functions, name, how)
@@ -87,13 +87,13 @@ def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dt
         screen.fail("--report is of a machine that takes steps; leave out --function.")
     tick = next(t for t in package.texts if t.name == package.machine["tick"])
     operations = sum(tick.graph.count().by_kind.values())
-    if gone := embedded.missing():
-        screen.note(f"not found: {', '.join(gone)} (Debian: {embedded.DEBIAN}); there is no emulated run")
+    if gone := embedded_targets.missing():
+        screen.note(f"not found: {', '.join(gone)} (Debian: {embedded_targets.DEBIAN}); there is no emulated run")
     with screen.working("measuring") as tell:
-        found = [embedded.host_size(package)]
-        for processor in embedded.PROCESSORS if not gone else ():
+        found = [embedded_targets.host_size(package)]
+        for processor in embedded_targets.PROCESSORS if not gone else ():
             tell(f"on an emulated {processor}")
-            found.append(embedded.emulated(package, processor))
+            found.append(embedded_targets.emulated(package, processor))
     return [
         {
             "processor": x.processor, "code [B]": x.code, "stack [B]": x.stack, "bound [B]": tick.stack,

@@ -37,7 +37,7 @@ def identify(
     --excite writes a motion within the limits along which they are told best, --data estimates them from measurements.
     """
     import bellcrank as bc
-    from bellcrank.identify.measured import measured
+    from bellcrank.identify.measurement import measured
 
     locked = _listed(lock)
     m = bc.read(name, base=base, check=check, lock=locked) if locked else mechanism(name, base, check)
@@ -48,7 +48,7 @@ def identify(
         with screen.working("looking for a motion"):
             motion = bc.identify.excite(found, seconds, rate)
         screen.note(f"condition {motion.cost:.3g}, wrote {motion.save(excite)}")
-    told = bc.identify.estimate(found, *measured(m, data, found.actuated)) if data is not None else None
+    told = bc.identify.estimate(found, *measured(m, data, found.actuated, found.at)) if data is not None else None
     values = told.values if told is not None else found.nominal
     if json:
         rows = [

@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit.plant import Snapshot
-from bellcrank.cockpit.servos import Servos, gains, met, movable, sliders
+from bellcrank.cockpit.servos import Servos, Sliders, gains, met, movable, sliders, steadiest
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.contact import Array, GroundContact
@@ -29,6 +29,7 @@ Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
 Pilot = Callable[[Snapshot], Sequence[float]]
 BY = ("position", "torque")
 POSES = 8  # tried, to see what weight and inertia a joint meets
+NARROW = 0.02  # of what it might go: a slider that is no wider is useless
 EVERY_NTH = 4  # of the steps to the end of a slider, for which its servo is made
 
 
@@ -145,21 +146,39 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
             "give bellcrank.cockpit a Machine of your own."
         )
     measured = dict(zip(m.columns[1], units(m)[1], strict=True))
-    sizes = [math.pi if measured[name] == "rad" else typical_length(m) for name in moved]
-    inertia, hold = (x[0] for x in met(m, start[None], moved))
     control: Control
     if by == "torque":
+        inertia = met(m, start[None], moved)[0][0]
         levers = [_forced(m, name, measured[name], k) for name, k in zip(moved, np.diag(inertia), strict=True)]
         control = _passed_on
     else:
-        found = sliders(m, start, moved, _ends(m, start, moved, sizes))
+        size = {name: math.pi if unit == "rad" else typical_length(m) for name, unit in measured.items()}
+        moved, found = _reaching(m, start, moved, size)
         levers = [Lever(name, measured[name], *pair, None) for name, pair in zip(moved, found.ends, strict=True)]
         # From end to end takes a second at least, however close the loops have brought them together.
-        speeds = (min(size / 2.0, high - low) for size, (low, high) in zip(sizes, found.ends, strict=True))
-        control = _servos(m, start, moved, found.ways, tuple(speeds), hold)
+        speeds = (min(size[name] / 2.0, high - low) for name, (low, high) in zip(moved, found.ends, strict=True))
+        control = _servos(m, start, moved, found.ways, tuple(speeds), met(m, start[None], moved)[1][0])
     actuators = [IdealTorque(name) for name in moved]
     made = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(moved, 0.0))
     return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
+
+
+def _reaching(m: Mechanism, start: Array, usual: list[str], size: Mapping[str, float]) -> tuple[list[str], Sliders]:
+    """Joints and how far their sliders go: of the usual ones or, where one of those can hardly go anywhere because what
+    follows is near a dead point, of others, if that is better.
+    """
+
+    def tried(moved: list[str]) -> tuple[float, Sliders]:
+        found = sliders(m, start, moved, _ends(m, start, moved, [size[name] for name in moved]))
+        return min((high - low) / size[name] for name, (low, high) in zip(moved, found.ends, strict=True)), found
+
+    wide, found = tried(usual)
+    other = steadiest(m, start) if m.loops and wide < NARROW else usual
+    if len(other) == len(usual) and other != usual:
+        wider, another = tried(other)
+        if wider > wide:
+            return other, another
+    return usual, found
 
 
 def _passed_on(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import os
 import socket
 import sys
@@ -115,7 +116,10 @@ def serve(
         each(session)
         return seconds is None or time.monotonic() - began < seconds
 
+    gc.collect()
+    gc.freeze()  # graphs and machines stay: going through them again takes a second, and pictures wait for it
     try:
         asyncio.run(serving(session, guard, listening, goes_on))
     finally:
+        gc.unfreeze()
         listening.close()

@@ -61,6 +61,19 @@ def movable(m: Mechanism, q: Any) -> list[str]:
     return [name for name in names if name in found]
 
 
+def steadiest(m: Mechanism, q: Any) -> list[str]:
+    """Another choice: those follow that are furthest from a dead point at q, as a track's do not that lie in line. They
+    are chosen one by one, each for the most that those before it cannot do.
+    """
+    J = np.asarray(m.closure_jacobian(q))
+    left, follow = J.copy(), list[int]()
+    for _ in range(int(np.linalg.matrix_rank(J))):
+        follow.append(int(np.argmax((left * left).sum(axis=0))))
+        along = left[:, follow[-1]] / np.linalg.norm(left[:, follow[-1]])
+        left = left - np.outer(along, along @ left)
+    return [name for k, name in enumerate(m.columns[1]) if k not in follow and name in m.columns[0]]
+
+
 def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
     """Lambda, and the forces that hold the moved coordinates, at each of some places q (places, nq)."""
     at = [m.columns[1].index(name) for name in moved]

@@ -34,7 +34,7 @@ Rows = list[list[Scalar]]
 
 
 def com(tree: Tree, q: Vector) -> list[Scalar]:
-    """c."""
+    """c, the centre of all mass."""
     return list(_centre(tree, poses(tree, q), composites(tree, q)))
 
 

@@ -51,7 +51,7 @@ class Turned:
 
 
 def turned(X: Transform, S: Sequence[Motion], v: Vector) -> Turned:
-    """Of one body."""
+    """How one body is turned against the one before it, and how fast."""
     return Turned(Mat(*(X.down(axis) for axis in AXES)).T, along(S, v).ang)
 
 

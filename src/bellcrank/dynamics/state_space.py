@@ -141,11 +141,16 @@ class MassInverse:
         rows = [i for i in range(len(self.W)) if not all(is_zero(c[i]) for c in columns)]
         if not rows:
             return [[0.0] * len(self.W) for _ in columns]
-        carriers = sorted(reached)
         by_factors = sum(len(self.W[i]) for i in rows) + sum(len(reached & row.keys()) for row in self.scaled)
         given = [[c[i] for i in rows] for c in columns]
         if by_factors >= len(rows) * len(self.W):
             return columnwise(_full, [row[i] for row in self.square for i in rows], given)
+        return self._by_factors(rows, reached, given)
+
+    def _by_factors(
+        self, rows: Sequence[int], reached: frozenset[int], given: Sequence[Sequence[Scalar]]
+    ) -> list[list[Scalar]]:
+        carriers = sorted(reached)
         places = [[(r, a) for r, i in enumerate(rows) if a in self.W[i]] for a in carriers]
         first = [self.W[rows[r]][a] for terms in places for r, a in terms]
         taken = [[(carriers.index(a), w) for a, w in row.items() if a in reached] for row in self.scaled]

@@ -13,7 +13,7 @@ from bellcrank.model.tree import Tree
 MARGIN = 1.2  # what a rough estimate puts further behind than this is not traced by "auto" ...
 COUPLED = 3.0  # (where joints share coordinates, which the estimate does not see)
 STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
-HOPELESS = 3.0, 20_000.0  # both that many times behind and that many operations
+HOPELESS = 1.5, 12_000.0  # both that many times behind and that many operations
 
 
 Rates = tuple[float, float, float, float]

@@ -8,6 +8,8 @@ instructions ahead always finds something to do. A wider window gains nothing mo
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from bellcrank.graph import Graph, Node
 
@@ -29,38 +31,56 @@ LATENCY = {
 WINDOW = 100
 
 
-def order(graph: Graph, window: int = WINDOW) -> list[Node]:
-    """All live nodes, arguments first."""
-    nodes = graph.nodes
-    position = {n.serial: i for i, n in enumerate(nodes)}
-    users: dict[int, list[Node]] = {n.serial: [] for n in nodes}
-    missing: dict[int, int] = {}
-    for n in nodes:
-        arguments = {a.serial: a for a in n.operands}
-        missing[n.serial] = len(arguments)
-        for serial in arguments:
-            users[serial].append(n)
-    urgency: dict[int, float] = {}
-    for n in reversed(nodes):
-        urgency[n.serial] = LATENCY.get(n.op, 10.0) + max((urgency[u.serial] for u in users[n.serial]), default=0.0)
+_known: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()  # a choice and its code ask for the same
 
+
+def order(graph: Graph, window: int = WINDOW) -> list[Node]:
+    """All live nodes, arguments first. Made once for each graph: take it as it is."""
+    orders = _known.setdefault(graph, {})
+    if window not in orders:
+        orders[window] = _ordered(graph.nodes, window)
+    return orders[window]
+
+
+def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
+    """Plain lists and few calls: every node of every graph goes through this, some of them three times."""
+    total, place = len(nodes), {n.serial: i for i, n in enumerate(nodes)}
+    users: list[list[int]] = [[] for _ in nodes]
+    missing = [0] * total
+    for i, n in enumerate(nodes):
+        arguments = n.operands
+        if len(arguments) > 1 and (len(arguments) > 2 or arguments[0] is arguments[1]):
+            arguments = tuple({a.serial: a for a in arguments}.values())
+        missing[i] = len(arguments)
+        for a in arguments:
+            users[place[a.serial]].append(i)
+    urgency = [0.0] * total
+    for i in range(total - 1, -1, -1):
+        after = 0.0
+        for u in users[i]:
+            if urgency[u] > after:
+                after = urgency[u]
+        urgency[i] = LATENCY.get(nodes[i].op, 10.0) + after
+
+    push, pop = heapq.heappush, heapq.heappop
     result: list[Node] = []
-    done: set[int] = set()
+    done = bytearray(total)
     ready: list[tuple[float, int]] = []
-    first = horizon = 0
-    while len(result) < len(nodes):
-        while horizon < min(len(nodes), first + window):
-            n = nodes[horizon]
+    first, horizon, limit = 0, 0, min(total, window)
+    while first < total:
+        while horizon < limit:
+            if not missing[horizon]:
+                push(ready, (-urgency[horizon], horizon))
             horizon += 1
-            if not missing[n.serial]:
-                heapq.heappush(ready, (-urgency[n.serial], n.serial))
-        _, serial = heapq.heappop(ready)
-        result.append(nodes[position[serial]])
-        done.add(serial)
-        for user in users[serial]:
-            missing[user.serial] -= 1
-            if not missing[user.serial] and position[user.serial] < horizon:
-                heapq.heappush(ready, (-urgency[user.serial], user.serial))
-        while first < len(nodes) and nodes[first].serial in done:
-            first += 1
+        i = pop(ready)[1]
+        result.append(nodes[i])
+        done[i] = 1
+        for u in users[i]:
+            missing[u] -= 1
+            if not missing[u] and u < horizon:
+                push(ready, (-urgency[u], u))
+        if i == first:
+            while first < total and done[first]:
+                first += 1
+            limit = min(total, first + window)
     return result

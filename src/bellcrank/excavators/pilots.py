@@ -103,7 +103,7 @@ class Tour:
 
 
 @dataclass
-class Experiment:
+class PaperRun:
     """Wong's RESOLVED run (1991, section 5.5.2), by the sticks, again and again: to its beginning, 5 s still, 5 s out
     by 1.5 m and round by 15 degrees at constant speed, height and bucket angle, 5 s still.
     """
@@ -133,7 +133,7 @@ class Experiment:
 
     @property
     def rates(self) -> list[float]:
-        """While it moves."""
+        """Speeds of the four coordinates while it moves."""
         return [(b - a) / wong.MOVING for a, b in zip(wong.FROM, wong.TO, strict=True)]
 
     @property
@@ -147,7 +147,7 @@ class Experiment:
 class More:
     """A program for a machine that has more levers: those stay where they are."""
 
-    program: Tour | Experiment
+    program: Tour | PaperRun
     others: tuple[float, ...]
 
     def __call__(self, shot: Snapshot) -> list[float]:

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.atomic_file import write_whole
-from bellcrank.emit.c.c99 import texts
+from bellcrank.emit.c.c99 import codes, texts
 from bellcrank.emit.c.routine import LONGEST_NAME, Routine, fresh
 from bellcrank.errors import InputError
+from bellcrank.exporting import costs
 from bellcrank.exporting.compilers import here, library
-from bellcrank.exporting.things import Export
+from bellcrank.exporting.things import WRITTEN_OUT, Export
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inlined, moved
 from bellcrank.nodes.node import Node
@@ -176,6 +177,8 @@ def functions(found: Export) -> Iterator[Function]:
         while any(other in taken for other in companions(word)):
             word = fresh(word, taken)
         taken |= dict.fromkeys(companions(word), 0)
+        work = sum(costs.jacobian(graph, of, graph.inputs) for of in graph.shapes)
+        costs.announce(f"export of {graph.name} with its jac_", work, WRITTEN_OUT)
         f = Function(word, inlined(graph) if graph.calls else graph)
         yield f
         yield f.jacobian
@@ -184,9 +187,10 @@ def functions(found: Export) -> Iterator[Function]:
 def source(found: Export) -> str:
     """All of it in one C file."""
     all_ = list(functions(found))
-    called, mine = texts({f"{f.name}_of_arrays": f.flat for f in all_}, "float64", static=True)
+    taken = {f"{f.name}{tail}": 0 for f in all_ for tail in TAILS}
+    called, mine = texts({f"{f.name}_of_arrays": f.flat for f in all_}, "float64", taken, static=True)
     parts = [HEAD.format(title=comment(found.name), version=__version__)]
-    parts += [text.code() for text in (*called, *mine)]
+    parts += codes([*called, *mine])
     return "\n".join([*parts, *(f.text(text) for f, text in zip(all_, mine, strict=True))])
 
 

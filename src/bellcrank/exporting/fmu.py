@@ -19,16 +19,18 @@ from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
-from bellcrank.exporting import fmi_xml
+from bellcrank.exporting import costs, fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, chosen, library
 from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
-from bellcrank.graph import Graph, Ports
+from bellcrank.graph import Graph, Ports, Recursion
 from bellcrank.graph.inline import inlined, moved
+from bellcrank.graph.variations import tangent
 from bellcrank.nodes.tape import Tape
 
 SOURCES = Path(__file__).parent / "sources"
 MOVED = ("y", "u", "p")  # with respect to which there are derivatives
+REMEDY = "Its derivatives are written out: take fewer bodies, or the C package, which has none unless asked."
 ACTIONS = ("record", "stop", "switch")  # by the numbers that instance.h knows
 # What each array of a machine's functions is in the macros of model.h.
 ARRAYS = {
@@ -44,6 +46,9 @@ def write_fmu(
     if found.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
     targets = [t for t in chosen(platforms) if version == 3 or PLATFORMS[t][1]]
+    if not rolled(found.stepper):
+        work = costs.BOTH_WAYS * found.stepper.slope.count().arithmetic * -(-len(targets) // (os.cpu_count() or 1))
+        costs.announce(f"export of {found.name} as an FMU", work, REMEDY)
     files = contents(found, version, targets, tell)
 
     def zipped(stream: IO[bytes]) -> None:
@@ -90,7 +95,9 @@ def unknowns(s: Stepper) -> Graph:
     """(t, y, u, p) -> rates, outputs and functions of events, one behind the other: they have nearly all in common, and
     so have their derivatives.
     """
-    graphs = [inlined(g) for g in (s.slope, s.observe, *([s.indicate] if s.program.ports.events else []))]
+    graphs = [s.slope, s.observe, *([s.indicate] if s.program.ports.events else [])]
+    if not rolled(s):
+        graphs = [inlined(g) for g in graphs]
     tape, inputs = Tape(), {name: shape for g in graphs for name, shape in g.inputs.items()}
     given = {at: tape.node("input", *at) for g in graphs for at in g.elements}
     found = [x for g in graphs for array in moved(g, tape, given).values() for x in array.flat]
@@ -99,10 +106,18 @@ def unknowns(s: Stepper) -> Graph:
     return Graph(f"{s.slope.name}.all", inputs, {"all": every}, tape)
 
 
+def rolled(s: Stepper) -> bool:
+    """Whether alike bodies are loops: then so are those of its derivatives, and nothing is written out."""
+    called = [*s.slope.calls, *s.observe.calls]
+    return any(isinstance(g, Recursion) for g in called) and not any(g.only for g in called)
+
+
 def derivatives(s: Stepper, version: int) -> dict[str, Graph]:
-    """All that is unknown along directions, and back."""
+    """All that is unknown along directions, and back; of what is rolled, instance.h goes back by all directions."""
     graph = unknowns(s)
     wrt = [x for x in MOVED if x in graph.inputs]
+    if rolled(s):
+        return {"along": tangent(graph, wrt)}
     along = graph.jvp(wrt)
     found = {"along": Graph(along.name, along.inputs, {"d_all": along.outputs["d_all"]}, along.tape)}
     return found | ({"back": graph.vjp(wrt)} if version == 3 else {})

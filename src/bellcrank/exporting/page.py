@@ -89,15 +89,17 @@ def files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     simulator = Simulator(machine.system, solver=how)
     found = export_of(simulator, (), m.name, how)
     poses = getattr(stage.pose_kernel(m), "graph")  # noqa: B009 - a kernel, said to be a function
-    module = wasm.files(Export(m.name, {"poses": poses}, found.stepper, found.columns))
+    page, own = page_texts(), {name: (wasm.SOURCES / name).read_text("utf-8") for name in OWN}
+    called = m.name if f"{stem(m.name)}.js".lower() not in {*page, *own} else f"{m.name}_"  # "ground" is ours already
+    module = wasm.files(Export(called, {"poses": poses}, found.stepper, found.columns))
     made = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
-    own = {name: (wasm.SOURCES / name).read_text("utf-8") for name in OWN}
+    welcome = plain(described(machine, simulator, 1.0 / step))
     texts = (
-        page_texts()
+        page
         | own
         | {
-            "line.js": own["line.js"].replace("MACHINE", stem(m.name)),
-            "welcome.json": json.dumps(plain(described(machine, simulator, 1.0 / step)), allow_nan=False),
+            "line.js": own["line.js"].replace("MACHINE", stem(called)),
+            "welcome.json": json.dumps(welcome, allow_nan=False, separators=(",", ":")),
             "README.md": README.format(name=stem(m.name)),
         }
     )

@@ -13,6 +13,7 @@ from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
+from bellcrank.exporting import costs
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shown
@@ -27,6 +28,11 @@ from bellcrank.sim.systems import System, system
 FUNCTION = re.compile(r"(?P<name>\w+)(\((?P<frame>.+)\))?")
 DERIVATIVE = re.compile(r"d\((?P<of>.+)\)/d\((?P<wrt>\w+)\)")
 
+# What to do where that takes long.
+WRITTEN_OUT = (
+    "A Jacobian is written out element by element: take fewer bodies, or compute it from an FMU's directional "
+    "derivatives, which are loops over alike bodies (docs/export.md)."
+)
 MOST_DERIVATIVES = 8  # "d(" in a name: two for each order
 
 
@@ -125,7 +131,9 @@ def function(m: Mechanism | None, asked: Any) -> tuple[str, Graph]:
         )
     if found := DERIVATIVE.fullmatch(asked):
         name, graph = function(m, found["of"])
-        return f"d{name}_d{found['wrt']}", graph.jacobian(next(iter(graph.outputs)), found["wrt"])
+        of = next(iter(graph.shapes))
+        costs.announce(f"export of {shown(asked)}", costs.jacobian(graph, of, [found["wrt"]]), WRITTEN_OUT)
+        return f"d{name}_d{found['wrt']}", graph.jacobian(of, found["wrt"])
     found = FUNCTION.fullmatch(asked)
     if found is None:
         raise InputError(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 from bellcrank.actuators.actuator import StateVariable, known
@@ -48,6 +49,13 @@ class Element(ABC):
     def _check(self, *names: str, above_zero: bool = False) -> None:
         """Each of these numbers is at least zero (above it), as far as it is known now."""
         check_range(self, self._called, names, above_zero)
+
+    def _check_not_zero(self, *names: str) -> None:
+        """None of these numbers, which may have a sign, is zero, as far as it is known now."""
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, Real) and not value:
+                raise InputError(f"{self._called}: {name} is {brief(value)}; expected a number that is not zero.")
 
     @property
     def _called(self) -> str:

@@ -30,6 +30,7 @@ class Gear(Coupling):
 
     def __post_init__(self) -> None:
         self._pair()
+        self._check_not_zero("ratio")
         self._check("backlash", "damping")
         self._check("stiffness", above_zero=True)
 
@@ -77,6 +78,7 @@ class Belt(Coupling):
 
     def __post_init__(self) -> None:
         self._pair()
+        self._check_not_zero("radius_a", "radius_b")
         self._check("damping", "tension")
         self._check("stiffness", above_zero=True)
 
@@ -108,7 +110,7 @@ class Belt(Coupling):
 
 @dataclass(frozen=True)
 class Worm(Coupling):
-    """joints (worm, wheel)."""
+    """Its joints are (worm, wheel)."""
 
     radius_worm: Scalar  # m
     radius_wheel: Scalar  # m

@@ -18,7 +18,7 @@ from bellcrank.misfits import explained
 from bellcrank.parameters.part_numbers import one_number
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
-MOST = 10.0  # of exponents: each half is a multiplication or a root
+MOST_EXPONENT = 10.0  # of exponents: each half is a multiplication or a root
 
 
 @explained
@@ -68,15 +68,15 @@ def push(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: fl
 
 
 def stored(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:
-    """J."""
+    """The energy that is stored at a depth z, J."""
     return stiffness * powered(z, exponent + 1.0) * (1.0 / (exponent + 1.0))
 
 
 def powered(z: Scalar, exponent: float) -> Scalar:
     """max(z, 0)^exponent: for whole and half exponents, which need no logarithm."""
-    twice = round(2.0 * exponent) if 1.0 <= exponent <= MOST else 0
+    twice = round(2.0 * exponent) if 1.0 <= exponent <= MOST_EXPONENT else 0
     if abs(twice - 2.0 * exponent) > 1e-12:
-        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MOST:g}: 1.5 is Hertz's.")
+        raise InputError(f"exponent is {exponent!r}; expected 1, 1.5, 2, ..., up to {MOST_EXPONENT:g}: 1.5 is Hertz's.")
     deep = maximum(z, 0.0)
     total: Scalar = 1.0
     for _ in range(twice // 2):

@@ -31,7 +31,7 @@ class Line(Between):
 
     @abstractmethod
     def stored(self, L: Scalar) -> Scalar:
-        """J."""
+        """The energy that is stored at a length L, J."""
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]

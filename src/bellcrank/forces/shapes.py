@@ -86,7 +86,7 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """Along z."""
+    """A cylinder whose axis is z."""
 
     radius: Scalar
     length: Scalar
@@ -97,12 +97,15 @@ def grid(xs: Sequence[float], ys: Sequence[float], heights: Any) -> Callable[[Sc
     """Heights at points of a grid, heights[i][j] at (xs[i], ys[j]), bilinear between them and level beyond."""
     try:
         H, at = np.asarray(heights, float), [np.asarray(xs, float), np.asarray(ys, float)]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"grid: xs is {brief(xs)}, ys {brief(ys)} and heights {brief(heights)}; expected numbers in rows."
         ) from None
-    if H.shape != (at[0].size, at[1].size) or min(H.shape) < 2 or not np.isfinite(H).all():
+    if H.shape != (at[0].size, at[1].size) or min(H.shape) < 2:
         raise InputError(f"grid: heights has the shape {H.shape}; expected {(at[0].size, at[1].size)}, at least 2 x 2.")
+    if not np.isfinite(H).all():
+        i, j = np.argwhere(~np.isfinite(H))[0].tolist()
+        raise InputError(f"grid: heights[{i}][{j}] is {H[i, j]}; expected finite numbers.")
     for name, x in zip("xy", at, strict=True):
         if (np.diff(x) <= 0.0).any():
             raise InputError(f"grid: {name}s must increase; {x.tolist()!r} does not.")

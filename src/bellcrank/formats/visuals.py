@@ -22,7 +22,7 @@ from bellcrank.model.parts import Array
 
 SIDES = 24  # of round shapes
 ABOVE = 6  # folders above a file in which a package is looked for
-MOST = 400  # visuals of one robot
+MOST_VISUALS = 400  # visuals of one robot
 GREY = (0.75, 0.76, 0.78)
 Colour = tuple[float, float, float]
 
@@ -51,7 +51,7 @@ def visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
         place = _placed(m, link.get("name") or "")
         if place is None:
             continue
-        for e in list(link.each("visual"))[: MOST - len(found)]:
+        for e in list(link.each("visual"))[: MOST_VISUALS - len(found)]:
             try:
                 found.append(_visual(e, source.parent, *place, colours, known))
             except BellcrankError as error:

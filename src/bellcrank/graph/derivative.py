@@ -50,6 +50,35 @@ def along(
     return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(directions)] for y in rows]
 
 
+def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]) -> dict[int, Value]:
+    """By serial, how fast each node changes when the inputs move as seeds says; nothing of those that stay. Behind a
+    call it goes by a call, too: of the tangent of what was called, whose code then exists once.
+    """
+    rates = dict[int, Value]()
+    called: dict[int, list[Value]] = {}  # by the serial of a call, the rates of its results
+    for node in nodes:
+        step(f"d {node.label}")
+        if node.op == "input":
+            terms = [seeds[node.serial]] if node.serial in seeds else []
+        elif node.op == "call":
+            function, *arguments = node.args
+            moves = [rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in arguments]
+            if any(isinstance(x, Node) or x != 0.0 for x in moves):
+                called[node.serial] = node.tape.call(tangent(function), *arguments, *moves)
+            continue
+        elif node.op == "result":
+            call, k = node.args
+            terms = [called[call.serial][k]] if call.serial in called else []
+        else:
+            terms = [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
+        if terms:
+            total = terms[0]
+            for term in terms[1:]:
+                total = total + term
+            rates[node.serial] = total
+    return rates
+
+
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
     matrix: Matrix = []
     for y in rows:

@@ -89,7 +89,7 @@ class Graph:
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """Of the outputs."""
+        """The shapes of the outputs, by name."""
         return {name: array.shape for name, array in self.outputs.items()}
 
     def count(self) -> Count:

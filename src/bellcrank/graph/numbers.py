@@ -87,5 +87,5 @@ def _numbers(graph: str, name: str, value: Any) -> Array:
         return array.astype(np.float64)
     except BellcrankError:
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f'{graph}: input "{name}" is {value!r:.200}; expected real numbers.') from None

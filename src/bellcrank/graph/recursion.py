@@ -24,8 +24,12 @@ from bellcrank.nodes.evaluation import COMPUTED, ordered
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
 from bellcrank.nodes.tape import PARAMETERS, Tape
+from bellcrank.patience import said
+from bellcrank.quoting import line
+from bellcrank.room import free_memory
 
 MOST_WRITTEN = 5_000_000  # operations that are written out one by one
+WRITTEN = 1_600  # bytes that each of them takes
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,14 @@ class Recursion(Graph):
                 f"needs them one by one; at most {MOST_WRITTEN:,} are written out. Loops over parts are made for "
                 'target="cpu", and for the quantities that docs/size.md lists.'
             )
-        return _Written(self).graph()
+        if WRITTEN * operations > (free := free_memory()):
+            raise InputError(
+                f"{self.name}, operation by operation: {operations:,} of them, some "
+                f"{WRITTEN * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was begun. Take fewer "
+                "bodies."
+            )
+        with said(f"writing out {operations:,} operations of {line(self.name)}"):
+            return _Written(self).graph()
 
     @cached_property
     def outputs(self) -> Mapping[str, Array]:

@@ -7,7 +7,6 @@ stored one behind the other, and long sums.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
+from bellcrank.graph.strip_parts import NEUTRAL, Parts
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS
 
 WIDE = 16  # angles are turned in vectors of at most so many
 SHORTEST = 8  # elements that are worth a loop
 LONGEST_PERIOD = 24  # of operations with the same operands that come in turn
-LONG_SUM = 16
-NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 ArrayName = tuple[str, Any]
 
 
@@ -67,14 +65,14 @@ class Unit:
 class Units:
     """All units of a graph, each after what it needs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, parts: Parts) -> None:
         self.graph = graph
         self.all: list[Unit] = []
         self.home: dict[int, Operand] = {}
         self.inputs = {name: Unit("input", array=("in", name)) for name in graph.inputs}
         self.calls: list[Unit] = []
-        self.sums = _sums(graph)
-        for nodes in _levels(graph, self.sums):
+        self.sums = parts.sums
+        for nodes in parts.levels:
             self.level(nodes)
         for name, array in graph.outputs.items():
             self.store(list(array.flat), ("out", name))
@@ -211,68 +209,3 @@ def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:
         pace = now
     close(begin, len(rows))
     return found
-
-
-def _sums(graph: Graph) -> dict[int, list[Value]]:
-    """Long sums, and largest and smallest ones, in the order in which they are added up: by the node that is all."""
-    uses: dict[int, int] = {}
-    for n in graph.nodes:
-        for a in n.operands:
-            uses[a.serial] = uses.get(a.serial, 0) + 1
-    for array in graph.outputs.values():
-        for x in array.flat:
-            if isinstance(x, Node):
-                uses[x.serial] = uses.get(x.serial, 0) + 1
-    inner: set[int] = set()
-    found: dict[int, list[Value]] = {}
-    for n in reversed(graph.nodes):
-        if n.op not in NEUTRAL or n.serial in inner:
-            continue
-        terms, members, at = list[Value](), list[Node](), n
-        while True:
-            members.append(at)
-            on = next((a for a in at.operands if a.op == n.op and uses[a.serial] == 1), None)
-            if on is None:
-                terms += reversed(at.args)
-                break
-            terms.append(next(a for a in at.args if a is not on))
-            at = on
-        if len(members) >= LONG_SUM:
-            found[n.serial] = terms[::-1]
-            inner.update(m.serial for m in members[1:])
-    return found
-
-
-def _levels(graph: Graph, sums: dict[int, list[Value]]) -> list[list[Node]]:
-    """Nodes by how many others they wait for, one after the other. Comparisons, and what is inside a sum, have no
-    place of their own.
-    """
-    level: dict[int, int] = {}
-    found: list[list[Node]] = []
-    hidden = _inside(graph, sums)
-    for n in graph.nodes:
-        if n.serial in hidden:
-            continue
-        needs = [a for a in sums[n.serial] if isinstance(a, Node)] if n.serial in sums else n.operands
-        mine = max((level[a.serial] for a in needs), default=-1)
-        if n.op not in COMPARISONS:
-            mine += 1
-            while len(found) <= mine:
-                found.append([])
-            found[mine].append(n)
-        level[n.serial] = mine
-    return found
-
-
-def _inside(graph: Graph, sums: dict[int, list[Value]]) -> set[int]:
-    by_serial = {n.serial: n for n in graph.nodes}
-    hidden: set[int] = set()
-    for serial, terms in sums.items():
-        leaves = {id(x) for x in terms if isinstance(x, Node)}
-        stack = [a for a in by_serial[serial].operands if id(a) not in leaves]
-        while stack:
-            n = stack.pop()
-            if n.serial not in hidden:
-                hidden.add(n.serial)
-                stack.extend(a for a in n.operands if id(a) not in leaves)
-    return hidden

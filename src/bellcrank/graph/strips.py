@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
+from bellcrank.graph.strip_parts import Parts
 from bellcrank.graph.strip_units import ArrayName, Unit, Units
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
@@ -85,14 +86,17 @@ class Strips:
 
 def strips(graph: Graph) -> Strips:
     """The graph as loops, the same operations in the same order for every element."""
-    return _Making(Units(graph)).made()
+    return _Making(Units(graph, Parts(graph))).made()
 
 
 def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
     """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
     if graph.size < (fewest or FEWEST):
         return None
-    found = strips(graph)
+    parts = Parts(graph)
+    if parts.share(LONG) < SHARE:  # which is soon known
+        return None
+    found = _Making(Units(graph, parts)).made()
     return found if found.share(LONG) >= SHARE else None
 
 

@@ -40,6 +40,31 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     return Graph(f"{g.name}.jvp", {**g.inputs, **{f"d_{x}": g.inputs[x] for x in names}}, outputs, g.tape)
 
 
+def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None = None) -> Graph:
+    """d_y of every output y alone, where calls stay calls, of the tangents of what is called: of a large mechanism
+    nothing is written out. made: those that there are, by what they are of.
+    """
+    names, known = _names(graph, wrt), {} if made is None else made
+    if isinstance(graph, Recursion):
+        return recursion_tangent.tangent(graph, names)
+
+    def of(function: Graph) -> Graph:
+        if id(function) not in known:
+            known[id(function)] = tangent(function, (), known)
+        return known[id(function)]
+
+    moves = {x: _new(graph, f"d_{x}", graph.inputs[x]) for x in names}
+    nodes = graph.nodes
+    seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
+    rates = derivative.forwards(nodes, seeds, of)
+    outputs = {
+        f"d_{y}": _shaped([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in array.flat], array.shape)
+        for y, array in graph.outputs.items()
+    }
+    inputs = {**graph.inputs, **{f"d_{x}": graph.inputs[x] for x in names}}
+    return Graph(f"{graph.name}.tangent", inputs, outputs, graph.tape)
+
+
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """For weights w_y of the outputs y: the gradient g_x of the weighted sum of all outputs with respect to x."""
     g, names = graph, _names(graph, wrt)

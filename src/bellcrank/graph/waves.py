@@ -27,7 +27,7 @@ class Wave:
 
     @property
     def places(self) -> int:
-        """Of one run."""
+        """How many places one run has."""
         return self.repeats * len(self.cells)
 
 
@@ -43,7 +43,7 @@ class Shape:
 
     @property
     def places(self) -> int:
-        """Of one run."""
+        """How many places one run has."""
         return self.repeats * len(self.cells)
 
     @property

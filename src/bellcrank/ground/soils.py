@@ -43,7 +43,7 @@ class NamedSoil:
 
     @property
     def unit_weight(self) -> float:
-        """N/m3."""
+        """Weight of a cubic metre, N/m3."""
         return self.density * GRAVITY
 
     @property

@@ -32,7 +32,7 @@ def _actions(n: int, low: Any, high: Any) -> Box:
         raise InputError("gym: the plant has no inputs, so that there is nothing to decide; see bellcrank.system.")
     try:
         a, b = (np.broadcast_to(np.asarray(x, float), (n,)).copy() for x in (low, high))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"gym: low is {low!r} and high {high!r}; expected numbers, or one for each of {n}.") from None
     if not (a <= b).all():  # nor where one is NaN
         raise InputError(f"gym: low is {low!r} and high {high!r}; expected low up to high, for each of {n} inputs.")

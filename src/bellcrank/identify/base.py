@@ -8,14 +8,16 @@ remains are the groups that people print.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bellcrank.errors import InputError
-from bellcrank.identify.loops import actuated_regressor, some_states
+from bellcrank.identify.branch import some_states
+from bellcrank.identify.loops import actuated_regressor
 from bellcrank.identify.numbers import TEN, Number, numbers_of, values_of
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
@@ -38,6 +40,7 @@ class Base:
     groups: Array  # (base, numbers); the identity on the independent ones
     unseen: tuple[int, ...]  # numbers that no force depends on
     actuated: tuple[str, ...] = ()
+    at: Any = None  # a guess of where closed loops are assembled
 
     def __len__(self) -> int:
         return len(self.independent)
@@ -52,7 +55,7 @@ class Base:
         return np.asarray(self.groups @ values_of(self.mechanism, self.numbers))
 
     def regressor(self, q: Any, v: Any, a: Any) -> Array:
-        """(samples, forces, base)."""
+        """What every base number adds to every force: (samples, forces, base)."""
         Y = actuated_regressor(self.mechanism, q, v, a, self.numbers, self.actuated)
         return Y[:, :, list(self.independent)]
 
@@ -78,22 +81,31 @@ class Base:
             lines += ["", f"no force depends on {', '.join(self.numbers[k].name for k in self.unseen)}"]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 @explained
 def base_parameters(
-    m: Mechanism, joints: Sequence[str] | None = None, actuated: Sequence[str] = (), seed: int = 0
+    m: Mechanism,
+    joints: Sequence[str] | None = None,
+    actuated: Sequence[str] = (),
+    seed: int = 0,
+    at: ArrayLike | Mapping[str, float] | None = None,
 ) -> Base:
     """joints: which numbers every joint has (armature, damping, friction, stiffness, offset); those of the mechanism
-    where nothing is said. actuated: the joints that are driven, where the mechanism has loops.
+    where nothing is said. actuated: the joints that are driven, where the mechanism has loops, and at: a guess of a
+    configuration on the branch on which it works (what is assembled from zero where nothing is said).
     """
+    if at is not None and not m.loops:
+        raise InputError(f'"{m.name}" has no closed loops, and so no branches: leave at= out.')
     numbers = numbers_of(m, joints)
     if not numbers:
         raise InputError(f'"{m.name}" has no numbers to find.')
     rows = max(STATES, 3 * len(numbers))
-    q, v, a = some_states(m, -(-rows // max(1, len(actuated) or m.nv)) + 20, seed)
+    q, v, a = some_states(m, -(-rows // max(1, len(actuated) or m.nv)) + 20, seed, actuated, at)
     Y = actuated_regressor(m, q, v, a, numbers, tuple(actuated))
     found = reduced(Y.reshape(-1, len(numbers)), _order(m, numbers))
-    return Base(m, numbers, *found, actuated=tuple(actuated))
+    return Base(m, numbers, *found, actuated=tuple(actuated), at=at)
 
 
 def reduced(Y: Array, order: Sequence[int]) -> tuple[tuple[int, ...], Array, tuple[int, ...]]:

@@ -11,12 +11,13 @@ squares can move along it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.extras import extra
 from bellcrank.identify.least_squares import Estimate, checked_forces, compressed
 from bellcrank.identify.loops import actuated_regressor
@@ -48,6 +49,8 @@ def consistent_estimate(
     `prior` in the logarithm of its masses and sizes, where the data ask for it.
     """
     optimize = extra("scipy.optimize", "study", "estimates that can exist")
+    if not isinstance(prior, Real) or not 1e-9 <= prior <= 1e9:  # its square is divided by
+        raise InputError(f"prior is {brief(prior)}; expected a number above zero, about 1.")
     base = found.base
     m, numbers = base.mechanism, base.numbers
     Y = actuated_regressor(m, q, v, a, numbers, base.actuated)

@@ -42,6 +42,7 @@ class Rates:
     measured: list[Experiment]
     parameters: dict[str, float]
     runs: int = 0
+    begun: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,7 +77,13 @@ class Rates:
     def off(self, x: Array) -> tuple[Array, Array]:
         rate, slope = self._graphs
         t, y, u, dy = self._states
-        p = self.system.parameters.vector({**self.parameters, **dict(zip(self.names, x.tolist(), strict=True))})
+        try:
+            p = self.system.parameters.vector({**self.parameters, **dict(zip(self.names, x.tolist(), strict=True))})
+        except InputError:
+            if not self.begun:  # where the search begins, everything must be as it can be
+                raise
+            return np.full(dy.T.shape, np.nan), np.zeros((*dy.T.shape, len(self.names)))
+        self.begun = True
         given = {"t": t, "y": y, "u": u, "p": np.broadcast_to(p, (len(t), p.size))}
         fed = {k: given[k] for k in rate.inputs}
         nv = self.system.mechanism.nv

@@ -2,13 +2,15 @@
 
 Each joint follows a Fourier series (J. Swevers et al., Optimal robot excitation and identification, 1997) about the
 middle of its range, blended in and out so that it begins and ends at rest. Whatever the coefficients are, the series is
-made as large as the limits allow; so the search for the least condition number has no constraints.
+made as large as the limits allow; so the search for the least condition number has no constraints. With closed loops
+the driven joints do, in a box around a configuration within which the loops close, and the others move along.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,14 @@ from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
 from bellcrank.extras import extra
 from bellcrank.identify.base import Base
+from bellcrank.identify.branch import WIDEST, Branch
+from bellcrank.identify.regressors import regressor
 from bellcrank.misfits import explained
+from bellcrank.model import Mechanism
 from bellcrank.quoting import cell
 from bellcrank.sim.arguments import many, positive
 
 Array = np.ndarray[Any, Any]
-WIDEST = 2.0  # rad or m either way, of a joint without limits
 FASTEST, STRONGEST = 2.0, 8.0  # of a joint whose limits say nothing; accelerations are never limited in robot files
 MARGIN = 0.95  # of what limits allow
 SAMPLES = 60  # of a trajectory, while it is searched for
@@ -33,7 +37,10 @@ BLEND = 1.0  # seconds at either end, at most a fifth
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A motion: t (samples), q, v, a (samples, nv). cost: the condition number of its regressor, columns scaled."""
+    """A motion: t (samples), q (samples, nq), v and a (samples, nv).
+
+    cost: the condition number of its regressor, columns scaled.
+    """
 
     base: Base
     t: Array
@@ -45,10 +52,10 @@ class Excitation:
 
     def save(self, path: str | Path) -> Path:
         """A CSV file that a controller can play: t, then JOINT.q, JOINT.v and JOINT.a of every joint."""
-        names = self.base.mechanism.columns[1]
+        q, v = self.base.mechanism.columns
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["t", *(cell(f"{n}.{k}") for k in "qva" for n in names)])
+        writer.writerow(["t", *(cell(f"{n}.{k}") for k, names in (("q", q), ("v", v), ("a", v)) for n in names)])
         for row in np.column_stack([self.t, self.q, self.v, self.a]):
             writer.writerow([repr(float(x)) for x in row])
         return write_text(Path(path), out.getvalue(), "The motion is still in memory: call save(...) again")
@@ -59,16 +66,18 @@ def excite(
     base: Base, seconds: float = 20.0, rate: float = 100.0, harmonics: int = 5, tries: int = 4, seed: int = 0
 ) -> Excitation:
     """A motion of so many seconds, sampled at `rate` Hz, within the limits of the joints. harmonics: of each joint.
-    tries: random starts of the search, of which the best is gone on with.
+    tries: random starts of the search, of which the best is gone on with. With closed loops the driven joints are
+    moved, on the branch of the base parameters.
     """
     m = base.mechanism
-    if m.loops or m.nq != m.nv:
-        raise InputError(f'"{m.name}" has loops or quaternions; exciting motions are for trees of plain joints.')
+    if not m.loops and m.nq != m.nv:
+        raise InputError(f'"{m.name}" has quaternions; exciting motions are for trees of plain joints, or for loops.')
     seconds, rate = positive("seconds", seconds), positive("rate", rate, ", in Hz")
-    series = _Series(base, seconds, many("harmonics", harmonics))
+    harmonics, tries = many("harmonics", harmonics), many("tries", tries)
     optimize = extra("scipy.optimize", "study", "exciting trajectories")
-    rng = np.random.default_rng(seed)
-    starts = rng.normal(size=(many("tries", tries), series.size)) / series.fading
+    series = _Looped(base, seconds, harmonics, Branch(m, base.actuated, base.at)) if m.loops else _Series(
+        base, seconds, harmonics, *_ranges(m, range(m.nv), range(m.nv)))  # fmt: skip
+    starts = np.random.default_rng(seed).normal(size=(tries, series.size)) / series.fading
     costs = series.costs(starts)
     best = starts[int(np.argmin(costs))]
     found = optimize.minimize(
@@ -76,24 +85,36 @@ def excite(
     )
     x = found.x if found.fun < costs.min() else best
     t = np.arange(round(seconds * rate) + 1) / rate
-    q, v, a = (y[0] for y in series.motion(x[None], t))
+    q, v, a = series.whole(*(y[0] for y in series.motion(x[None], t)))
     return Excitation(base, t, q, v, a, float(np.exp(min(found.fun, costs.min()))), float(np.exp(costs[0])))
 
 
+def _ranges(m: Mechanism, coordinates: Sequence[int], joints: Sequence[int]) -> tuple[Array, Array, Array]:
+    """Middles, how far either way, and how fast, by the limits of these joints."""
+    lower, upper, velocity = (x[list(k)] for x, k in zip(m.limits[:3], (coordinates, coordinates, joints)))
+    wide = np.isfinite(lower) & np.isfinite(upper)
+    low, high = np.where(wide, lower, np.maximum(lower, -WIDEST)), np.where(wide, upper, np.minimum(upper, WIDEST))
+    return (low + high) / 2, (high - low) / 2, np.where(np.isfinite(velocity), velocity, FASTEST)
+
+
 class _Series:
-    def __init__(self, base: Base, seconds: float, harmonics: int) -> None:
+    """Of the joints whose middles, ranges and speeds are given: of a tree, all."""
+
+    def __init__(self, base: Base, seconds: float, harmonics: int, middle: Array, room: Array, fastest: Array) -> None:
         self.base, self.seconds, self.harmonics = base, seconds, harmonics
-        limits = base.mechanism.limits
-        low, high = np.maximum(limits.lower, -WIDEST), np.minimum(limits.upper, WIDEST)
-        wide = np.isfinite(limits.lower) & np.isfinite(limits.upper)
-        low, high = np.where(wide, limits.lower, low), np.where(wide, limits.upper, high)
-        self.middle, self.room = (low + high) / 2, MARGIN * (high - low) / 2
-        fast = np.where(np.isfinite(limits.velocity), limits.velocity, FASTEST)
-        self.fastest, self.strongest = MARGIN * fast, np.full(len(fast), STRONGEST)
-        self.size = 2 * harmonics * base.mechanism.nv
+        self.middle, self.room, self.fastest = middle, MARGIN * room, MARGIN * fastest
+        self.strongest = np.full(len(middle), STRONGEST)
+        self.size = 2 * harmonics * len(middle)
         self.grid = np.linspace(0.0, seconds, SAMPLES + 1)[1:-1]
         self.dense = np.linspace(0.0, seconds, 40 * harmonics + 1)
-        self.fading = np.tile(np.repeat(np.arange(1, harmonics + 1), 2), base.mechanism.nv)
+        self.fading = np.tile(np.repeat(np.arange(1, harmonics + 1), 2), len(middle))
+
+    def whole(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Of all joints (samples, n)."""
+        return q, v, a
+
+    def regressor(self, q: Array, v: Array, a: Array) -> Array:
+        return self.base.regressor(q, v, a)
 
     def motion(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
         """q, v and a (trials, times, nv) of coefficients (trials, size), as large as the limits allow."""
@@ -105,8 +126,7 @@ class _Series:
 
     def _shape(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
         """Before it is made large: series times a window, and its derivatives."""
-        n = self.base.mechanism.nv
-        c = x.reshape(len(x), n, self.harmonics, 2)
+        c = x.reshape(len(x), len(self.middle), self.harmonics, 2)
         w = 2.0 * np.pi * np.arange(1, self.harmonics + 1) / self.seconds * max(1.0, round(self.seconds / 10.0))
         S, C = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
         f = np.einsum("xjk,tk->xtj", c[..., 0], S) + np.einsum("xjk,tk->xtj", c[..., 1], C)
@@ -129,7 +149,7 @@ class _Series:
         """log of the condition number of the regressor, columns scaled, of each trial."""
         q, v, a = self.motion(x, self.grid)
         trials, samples, n = q.shape
-        Y = self.base.regressor(q.reshape(-1, n), v.reshape(-1, n), a.reshape(-1, n))
+        Y = self.regressor(q.reshape(-1, n), v.reshape(-1, n), a.reshape(-1, n))
         A = Y.reshape(trials, samples * Y.shape[1], -1)
         size = np.linalg.norm(A, axis=1, keepdims=True)
         N = np.swapaxes(A, 1, 2) @ A / (np.swapaxes(size, 1, 2) * np.maximum(size, 1e-300))
@@ -141,3 +161,31 @@ class _Series:
         h = 1e-5
         found = self.costs(np.vstack([x[None], x + h * np.eye(len(x))]))
         return float(found[0]), (found[1:] - found[0]) / h
+
+
+class _Looped(_Series):
+    """Of the driven joints of closed loops; the others move along."""
+
+    def __init__(self, base: Base, seconds: float, harmonics: int, branch: Branch) -> None:
+        m, at = base.mechanism, branch.coordinates
+        wanted, _, fastest = _ranges(m, at, branch.driven)
+        wide = (np.isfinite(m.limits.lower) & np.isfinite(m.limits.upper))[at]
+        branch.towards(np.where(wide, wanted, branch.middle))
+        middle = branch.middle
+        most = np.minimum(np.minimum(m.limits.upper[at] - middle, middle - m.limits.lower[at]), WIDEST)
+        if (most <= 0.0).any():
+            raise InputError(
+                f'"{m.name}" begins outside of the limits of {", ".join(base.actuated)}; give a guess inside: at=...'
+            )
+        room = branch.room(most)
+        super().__init__(base, seconds, harmonics, middle, room, branch.speeds(fastest))
+        self.branch = branch
+
+    def whole(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        return self.branch.motion(q, v, a)[:3]
+
+    def regressor(self, q: Array, v: Array, a: Array) -> Array:
+        """G^T Y: no force of the loops has power along G, which is the identity on the driven joints (loops.py)."""
+        q, v, a, G = self.branch.motion(q, v, a)
+        Y = regressor(self.base.mechanism, q, v, a, self.base.numbers)[:, :, list(self.base.independent)]
+        return np.asarray(np.swapaxes(G, 1, 2) @ Y)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, unknown
-from bellcrank.identify.measured import checked_table
+from bellcrank.identify.measurement import checked_table
 from bellcrank.record import Record, load_record
 from bellcrank.sim.columns import units
 from bellcrank.sim.systems import System

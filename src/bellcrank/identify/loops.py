@@ -28,15 +28,11 @@ def actuated_regressor(
     Y = regressor(m, q, v, a, numbers)
     if not m.loops:
         if actuated:
-            return Y[:, [_place(m, name) for name in actuated]]
+            return Y[:, [place(m, name) for name in actuated]]
         return Y
-    driven = [_place(m, name) for name in _driven(m, actuated)]
+    driven = [place(m, name) for name in said(m, actuated)]
     G = freedoms(m, np.atleast_2d(np.asarray(q, float)))
-    if G.shape[2] != len(driven):
-        raise InputError(
-            f'"{m.name}" moves in {G.shape[2]} way(s), and {len(driven)} joint(s) are said to be driven '
-            f"({', '.join(actuated)}); expected as many."
-        )
+    as_many(m, G, actuated)
     T = np.swapaxes(G, 1, 2)
     return np.linalg.solve(T[:, :, driven], T @ Y)
 
@@ -57,10 +53,10 @@ def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tupl
     the samples. guess: where to begin, near the first sample.
     """
     names = list(moved)
-    own = [_place(m, n) for n in names]
+    own = [place(m, n) for n in names]
     try:
         given = np.array([[np.asarray(x, float) for x in moved[n]] for n in names])  # (names, 3, samples)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.zeros(0)
     if given.ndim != 3 or given.shape[1] != 3:
         raise InputError(f"expected (q, v, a) of each of {', '.join(names) or 'some joints'}, of the same length.")
@@ -82,33 +78,6 @@ def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tupl
     return q, v, a
 
 
-def some_states(m: Mechanism, samples: int, seed: int) -> tuple[Array, Array, Array]:
-    """Random states, at which the loops are closed."""
-    if not m.loops:
-        q, v, a = m.random(seed, samples)
-        scale = np.random.default_rng(seed).uniform(0.5, 3.0, (samples, 1))
-        return q, 2.0 * v * scale, 4.0 * a * scale
-    rng = np.random.default_rng(seed)
-    found: list[Array] = []
-    for _ in range(20 * samples):
-        if len(found) == samples:
-            break
-        try:
-            found.append(np.asarray(m.assemble(m.neutral() + rng.uniform(-0.7, 0.7, m.nq))[0]))
-        except Exception as error:  # a start from which the loops cannot be closed is no state
-            if not isinstance(error, ValueError):
-                raise
-    if len(found) < samples:
-        raise InputError(f'the loops of "{m.name}" close from too few starts; give states of your own.')
-    q = np.array(found)
-    G = freedoms(m, q)
-    v = np.einsum("ski,si->sk", G, rng.normal(size=(samples, G.shape[2])) * 3.0)
-    C = np.asarray(m.closure_jacobian(q))
-    drift = np.asarray(m.closure_bias(q, v))
-    a = np.einsum("ski,si->sk", G, rng.normal(size=(samples, G.shape[2])) * 9.0)
-    return q, v, a + _solved(C, -np.einsum("sij,sj->si", C, a) - drift)
-
-
 def _closed(m: Mechanism, q: Array, others: Sequence[int]) -> Array:
     for _ in range(30):
         off = np.asarray(m.closure(q))
@@ -124,13 +93,24 @@ def _solved(C: Array, b: Array) -> Array:
     return np.asarray(np.einsum("sij,sj->si", np.linalg.pinv(C, rcond=1e-10), b))
 
 
-def _driven(m: Mechanism, actuated: Sequence[str]) -> Sequence[str]:
+def as_many(m: Mechanism, G: Array, actuated: Sequence[str]) -> None:
+    """Driven joints as freedoms, or it is said."""
+    if G.shape[2] != len(actuated):
+        raise InputError(
+            f'"{m.name}" moves in {G.shape[2]} way(s), and {len(actuated)} joint(s) are said to be driven '
+            f"({', '.join(actuated)}); expected as many."
+        )
+
+
+def said(m: Mechanism, actuated: Sequence[str]) -> Sequence[str]:
+    """The driven joints, which nobody else knows of closed loops."""
     if not actuated:
         raise InputError(f'"{m.name}" has closed loops; say which joints are driven: actuated=[...].')
     return actuated
 
 
-def _place(m: Mechanism, name: str) -> int:
+def place(m: Mechanism, name: str) -> int:
+    """Of a joint, among velocities."""
     if name not in m.columns[1]:
         raise InputError(f'"{m.name}": {unknown("joint", name, m.columns[1])}')
     return m.columns[1].index(name)

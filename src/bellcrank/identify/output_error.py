@@ -75,15 +75,20 @@ def fit(
     given = {"q0": q0, "v0": v0, "x0": x0, "parameters": parameters}
     nominal = _nominal(s, names, given, begin)
     problem = Problem(names, nominal, bounds, priors, loss, noise)
+    positive("step", step)
+    many("starts", starts)
     if error == "equation":
+        runs = {"q0": q0, "v0": v0, "x0": x0, "integrator": integrator, "target": target, "threads": threads}
+        for n in [n for n, x in (runs | {"starts": None if starts == 1 else starts}).items() if x is not None]:
+            raise InputError(f'{n}= is for runs, and error="equation" makes none; leave it out.')
         return problem.found(equation_error(s, names, measured, parameters), 1, seed)
     columns = tuple(measured[0].seen)
     for e in measured:
         if tuple(e.seen) != columns:
             raise InputError(f"{e.where} observes {', '.join(e.seen)}, and the first {', '.join(columns)}.")
     where = {k: x for k, x in {"target": target, "threads": threads}.items() if x is not None}
-    model = Model(s, names, positive("step", step), integrator or Solver().integrator, given, columns, where)
-    return problem.found(_Outputs(model, measured), many("starts", starts), seed)
+    model = Model(s, names, step, integrator or Solver().integrator, given, columns, where)
+    return problem.found(_Outputs(model, measured), starts, seed)
 
 
 @dataclass(eq=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.least_squares import in_words
 from bellcrank.text import table
@@ -83,6 +84,11 @@ class Problem:
 
     def found(self, of: Any, starts: int, seed: int) -> Fit:
         columns = of.columns
+        for c, x in self.noise.items():
+            if c not in columns:
+                raise InputError(f"noise: {unknown('column', c, columns)}")
+            if not isinstance(x, Real) or not 0.0 < float(x) < np.inf:
+                raise InputError(f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero.')
         noise = np.array([self.noise.get(c, np.nan) for c in columns])
         known = np.isfinite(noise)
         scale = np.maximum(of.sizes(), 1e-12)
@@ -135,7 +141,12 @@ class Problem:
         done = optimize.least_squares(
             lambda z: both(z)[0], start, lambda z: both(z)[1], bounds=limits, loss=self.loss, x_scale="jac", xtol=1e-10
         )
+        if not np.isfinite(done.x).all():
+            raise InputError(f"begin: from {self._numbers(x)} the search finds no way. Begin with other numbers.")
         return full(done.x)
+
+    def _numbers(self, x: Array) -> str:
+        return ", ".join(f"{n} = {float(v):g}" for n, v in zip(self.names, x, strict=True))
 
     def _prior(self, x: Array, leash: float = 0.0) -> tuple[Array, Array]:
         n = len(self.names)

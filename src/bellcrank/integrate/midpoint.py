@@ -23,7 +23,7 @@ def _step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> St
     half = 0.5 * h
     jacobian, _ = problem.linearised(t, y, "midpoint")
     scalar.step("W", "midpoint")
-    w = implicit(jacobian, half)
+    w = (problem.implicit or implicit)(jacobian, half)
     middle = last = y
     for i in range(NEWTON_STEPS):
         f = problem.rate(t + half, middle)

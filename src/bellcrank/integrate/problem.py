@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar
@@ -46,6 +47,7 @@ class Problem:
     # (q, q1, displacement): q1, but its rotations are those of q turned by Cayley's map of the displacement. Their
     # quaternions are not yet of unit length. None: q1 has none.
     rolled: Callable[[State, State, State], State] | None = None
+    implicit: Callable[[Any, Scalar], Any] | None = None  # what is used instead of linear.implicit
 
     @property
     def size(self) -> int:

@@ -63,7 +63,7 @@ def stiffly_accurate(name: str, order: int, table: Rosenbrock, source: str) -> I
     def step(problem: Problem, t: Scalar, y: State, h: Scalar, memory: State) -> Step:
         jacobian, dfdt = problem.linearised(t, y, name)
         scalar.step("W", name)
-        w = implicit(jacobian, table.g * h)
+        w = (problem.implicit or implicit)(jacobian, table.g * h)
         u: list[State] = []
         point = y
         for i, (a, c) in enumerate(zip(table.a, table.c, strict=True)):

@@ -46,9 +46,9 @@ def finite(where: str, what: str, values: object) -> None:
 
 def _fine(values: object) -> bool:
     """A number, three, or three times three, as most are: looked at without making an array of them."""
-    if type(values) is float:
-        return abs(values) < HUGE
-    return type(values) is tuple and all(map(_fine, values))
+    if type(values) is not tuple:
+        return type(values) is float and abs(values) < HUGE
+    return all(abs(x) < HUGE if type(x) is float else _fine(x) for x in values)
 
 
 def names(what: str, items: Iterable[str]) -> None:

@@ -19,11 +19,14 @@ from bellcrank.model.modal import Modal
 from bellcrank.model.outline import Outline
 from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, straight, triple
 from bellcrank.parameters import Parameters, depends, nominal
+from bellcrank.patience import told
+from bellcrank.quoting import visible
 
 Place = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 EYE, ZERO = np.eye(3), np.zeros(3)  # of every body that moves by itself
 
 
+@told(lambda name, bodies, *_, **__: f"putting the {len(bodies)} bodies of {visible(str(name))} together")
 def mechanism_of(
     name: str,
     bodies: Sequence[Body],

@@ -102,7 +102,7 @@ def _along(columns: Sequence[Motion], v: Sequence[float]) -> Array:
 
 
 def _swept(kind: Kind, v: Sequence[float], q: Sequence[float]) -> Array:
-    """S v."""
+    """The motion S v that rates v make at q."""
     return _along(kind.subspace(q), v)
 
 

@@ -20,8 +20,9 @@ from bellcrank.misfits import explained_class
 from bellcrank.model.check import mass, numbers
 from bellcrank.model.frames import tree_of
 from bellcrank.model.free import freed
-from bellcrank.model.given import possible
+from bellcrank.model.given_values import possible
 from bellcrank.model.joints import KINDS
+from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.modal import Modal
 from bellcrank.model.outline import Outline, check_outlines
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, straight
@@ -67,7 +68,16 @@ class Mechanism(Quantities):
 
     def _check_names(self) -> None:
         """Parts come from files, and from records past all readers: this is the one door that all go through."""
-        named = (
+        for what, names in self._given_names():
+            for name in names:
+                if why := refused(name):
+                    raise ModelError(f"the {what} {why}.")
+        self._check_columns()
+        check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
+
+    def _given_names(self) -> tuple[tuple[str, list[str]], ...]:
+        """All that somebody has called something, by what it is."""
+        return (
             ("mechanism", [self.name, self.ground]),
             ("body", [name for b in self.bodies for name in (b.name, *b.links)]),
             ("joint", [name for j in self.joints for name in (j.name, j.parent, j.child)]),
@@ -78,12 +88,6 @@ class Mechanism(Quantities):
             ("body", [name for m in self.flexible for name in (m.body, *(node.joint for node in m.nodes))]),
             ("outline", [name for o in self.outlines for name in (o.name, *(x.name for x in o.sections))]),
         )
-        for what, names in named:
-            for name in names:
-                if why := refused(name):
-                    raise ModelError(f"the {what} {why}.")
-        self._check_columns()
-        check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
 
     def _check_columns(self) -> None:
         """What belongs to a joint of several elements is called after it, and nobody else may be."""
@@ -134,10 +138,14 @@ class Mechanism(Quantities):
 
     @cached_property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the elements of q and of v."""
+        """Names of the elements of q and of v. Those of modes are the same: boom.end.mode1."""
         q, v = [], []
         for j in self.own_joints:
             kind = KINDS[j.kind]
+            if j.kind.startswith(PREFIX):
+                q += [f"{j.name}.{c}" for c in kind.coordinates]
+                v += [f"{j.name}.{c}" for c in kind.coordinates]
+                continue
             q += [j.name if kind.nq == 1 else f"{j.name}.{c}" for c in kind.coordinates]
             v += [j.name if kind.nv == 1 else f"{j.name}.{k}" for k in range(kind.nv)]
         return tuple(q), tuple(v)

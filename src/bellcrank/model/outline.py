@@ -143,19 +143,26 @@ class Outline:
 def check_outlines(outlines: tuple[Outline, ...], coordinates: tuple[str, ...], bodies: set[str]) -> None:
     """That what they say is there: they come from files, too."""
     for outline in outlines:
-        for s in (*outline.slices, *(x.slice for x in outline.sections)):
-            lost = [x for x in (*s.coordinates, s.body) if x not in coordinates and x not in bodies]
-            rows = {len(s.coordinates), len(s.shift), len(s.turn), len(s.loads)}
-            if lost or len(rows) > 1 or (s.fibres and len(s.fibres) != len(s.corners)):
-                raise ModelError(
-                    f'outline "{outline.name}": a slice of it names {", ".join(lost) or "rows that do not fit"}; '
-                    "expected bodies and coordinates of the mechanism, and a row for each of these."
-                )
-        skin = outline.skin
-        names = () if skin is None else (*skin.coordinates, skin.body)
-        lost = [x for x in names if x not in coordinates and x not in bodies]
-        if lost or (skin is not None and not skin.fits()) or not (skin or outline.slices):
+        _check_slices(outline, {*coordinates, *bodies})
+        _check_skin(outline, {*coordinates, *bodies})
+
+
+def _check_slices(outline: Outline, known: set[str]) -> None:
+    for s in (*outline.slices, *(x.slice for x in outline.sections)):
+        lost = [x for x in (*s.coordinates, s.body) if x not in known]
+        rows = {len(s.coordinates), len(s.shift), len(s.turn), len(s.loads)}
+        if lost or len(rows) > 1 or (s.fibres and len(s.fibres) != len(s.corners)):
             raise ModelError(
-                f'outline "{outline.name}": its skin names {", ".join(lost) or "points or rows that do not fit"}; '
-                "expected bodies and coordinates of the mechanism, and a row for each of these at every point."
+                f'outline "{outline.name}": a slice of it names {", ".join(lost) or "rows that do not fit"}; '
+                "expected bodies and coordinates of the mechanism, and a row for each of these."
             )
+
+
+def _check_skin(outline: Outline, known: set[str]) -> None:
+    skin = outline.skin
+    lost = [] if skin is None else [x for x in (*skin.coordinates, skin.body) if x not in known]
+    if lost or (skin is not None and not skin.fits()) or not (skin or outline.slices):
+        raise ModelError(
+            f'outline "{outline.name}": its skin names {", ".join(lost) or "points or rows that do not fit"}; '
+            "expected bodies and coordinates of the mechanism, and a row for each of these at every point."
+        )

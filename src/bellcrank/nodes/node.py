@@ -37,7 +37,7 @@ def constant(x: Any) -> float:
     """A number on its way into the graph."""
     try:
         value = float(x)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise TraceError(
             f"a traced scalar met {x!r} of type {type(x).__name__}; expected a number or a traced scalar."
         ) from error

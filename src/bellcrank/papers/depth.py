@@ -46,7 +46,7 @@ def matrix(n: int) -> float:
 
 def measured() -> Table:
     """What the GPU did."""
-    head = ("joints", "one core", "GPU", "times as fast", "launches", "off by")
+    head = ("joints", "one core", "GPU", "times as fast", "phases", "off by")
     if not FIGURES.exists():
         none = ("python -m bench.size_gpu --write", *[""] * (len(head) - 1))
         return Table("one state, measured: not yet on this computer", head, (none,))
@@ -57,4 +57,4 @@ def measured() -> Table:
 def _row(x: dict[str, Any]) -> tuple[str, ...]:
     gain = x["one_core_us"] / x["gpu_us"]
     times = f"{x['one_core_us']:.0f} us", f"{x['gpu_us']:.0f} us"
-    return f"{x['bodies']:,}", *times, f"{gain:.1f}", str(x["launches"]), f"{x['off']:.0e}"
+    return f"{x['bodies']:,}", *times, f"{gain:.1f}", str(x["phases"]), f"{x['off']:.0e}"

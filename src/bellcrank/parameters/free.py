@@ -103,6 +103,11 @@ class FreeTape(Tape):
         found = self._made.get(key)
         return self._made.setdefault(key, Free(self, op, args, 0, "")) if found is None else found
 
+    @property
+    def alive(self) -> bool:
+        """Whether there is any free number at all."""
+        return len(self._made) > 0
+
     def reversed(self, op: str, a: Any, b: Any) -> None:
         return None
 

@@ -96,7 +96,7 @@ def frozen(columns: Mapping[str, Column]) -> dict[str, Column]:
             raise InputError(f'column "{name}" has the shape {shape}; expected {full} as the others: (*batch, rows).')
         try:
             values = np.asarray(column.values, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f'column "{name}" is {column.values!r}; expected an array of numbers.') from None
         values = values.view() if shape == full else np.broadcast_to(values, full)
         values.flags.writeable = False

@@ -19,7 +19,7 @@ from bellcrank.model.parts import Array
 
 UNIT = 5e-4  # m, of a height in a file
 OFTEN = 0.1  # s: changes that are closer together are told as one
-MOST = 4096  # rows of a grid that a file may ask for
+MOST_ROWS = 4096  # rows of a grid that a file may ask for
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class DugGround:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """For a provenance."""
+        """What a provenance can hold of it: numbers and packed text."""
         rounded = [np.rint(x / UNIT).astype("<i2") for x in (self.first, self.heights)]
         parts = [self.t.astype("<f8"), self.cells.astype("<u4"), rounded[1], rounded[0]]
         packed = zlib.compress(b"".join(x.tobytes() for x in parts), 9)
@@ -85,7 +85,7 @@ def read_ground(data: Any) -> DugGround:
     try:
         n, k = int(data["rows"]), int(data["changes"])
         level, cell = float(data["level"]), float(data["cell"])
-        if not (0 < n <= MOST and k >= 0 and cell > 0.0):
+        if not (0 < n <= MOST_ROWS and k >= 0 and cell > 0.0):
             raise ValueError
         size = 14 * k + 2 * n * n
         raw = zlib.decompressobj().decompress(base64.b64decode(data["heights"], validate=True), size + 1)

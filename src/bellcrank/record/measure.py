@@ -52,7 +52,7 @@ def recorded(run: Record) -> Array:
 def at(run: Record, t: Any) -> Row:
     try:
         times, rows = np.asarray(t, float), recorded(run)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"at: t is {brief(t)}; expected a time in seconds, or several.") from None
     for lane in np.ndindex(*run.batch):
         n = int(rows[lane])

@@ -26,7 +26,7 @@ class Load(Task):
         return self.times * self.least(cost)
 
     def least(self, cost: Mapping[str, float]) -> float:
-        """Of one time."""
+        """What it costs to go through it once."""
         return sum(n * cost[op] for op, n in self.each.items())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cuda.device import cupy, free_bytes
+from bellcrank.emit.cuda.device import cupy, fetched, free_bytes
 from bellcrank.graph import Program
 from bellcrank.sim.adjoint_sweeps import Swept, Task
 from bellcrank.sim.gpu import KEPT, GpuProgram
@@ -73,9 +73,9 @@ class GpuThreads:
     def rows(self, found: Swept) -> Array:
         cp = cupy()
         there = cp.ascontiguousarray(cp.moveaxis(found.rows[0][: found.count][::-1], -1, 0))
-        array: Array = cp.asnumpy(there).astype(float, copy=False)
+        array: Array = fetched(there).astype(float, copy=False)
         return array
 
     def numbers(self, x: Any) -> Array:
-        array: Array = np.asarray(cupy().asnumpy(x), float)
+        array: Array = np.asarray(fetched(x), float)
         return array

@@ -12,7 +12,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.quoting import refused
 
 Array = np.ndarray[Any, Any]
-MOST = 1e15  # steps that can be told apart
+MOST_STEPS = 1e15  # steps that can be told apart
 
 
 def positive(name: str, value: Any, unit: str = ", in seconds") -> float:
@@ -27,7 +27,7 @@ def positive(name: str, value: Any, unit: str = ", in seconds") -> float:
 
 def whole(name: str, total: float, part: float, of: str) -> int:
     """total / part, which must be a whole number."""
-    if not abs(total / part) < MOST:
+    if not abs(total / part) < MOST_STEPS:
         raise InputError(
             f"{name} is {total:g} s, and the {of} of {part:g} s is too short for that: {total / part:g} of them."
         )
@@ -77,6 +77,8 @@ def number(what: str, value: Any) -> float:
 
 def unique(what: str, names: Sequence[str]) -> None:
     for name in names:
+        if name == "":
+            raise InputError(f"the name of the {what} is empty; expected one by which to find it.")
         if why := refused(name):
             raise InputError(f"the {what} {why}.")
     twice = sorted({n for n in names if list(names).count(n) > 1})

@@ -12,6 +12,7 @@ from bellcrank.text import table
 
 Report = Mapping[str, Any]
 MEASURES = (("a period took", "measured"), ("woke up late by", "jitter"))
+OWN = ("by its own clock", "own")  # a period took
 BAR = 40  # characters of the longest
 NEWEST = 8  # late periods that are told one by one
 
@@ -25,8 +26,10 @@ def whole(report: Report) -> str:
 def summary(report: Report) -> str:
     """The table and a line: for looking at while it runs."""
     rows = []
-    for title, key in MEASURES:
+    for title, key in (MEASURES[0], OWN, MEASURES[1]):
         times = report.get(key) or {}
+        if key == "own" and not times:
+            continue
         expected = report.get("predicted") if key == "measured" else None
         rows.append((title, _us(expected), *(_us(times.get(k)) for k in ("min", "mean", "p50", "p99", "max"))))
     head = ("us", "predicted", "min", "mean", "p50", "p99", "max")

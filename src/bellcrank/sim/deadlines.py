@@ -50,6 +50,7 @@ class Deadlines:
     predicted: float  # of a period, from the graph
     cost: Times
     jitter: Times
+    own: Times  # of a period, by the clock of its thread: without what others took of the core
     steps: int
     overruns: int
     skipped: int
@@ -62,9 +63,9 @@ class Deadlines:
     def plain(self) -> dict[str, Any]:
         return {
             "period": self.period, "predicted": self.predicted, "measured": self.cost.plain(),
-            "jitter": self.jitter.plain(), "steps": self.steps, "overruns": self.overruns, "skipped": self.skipped,
-            "caught_up": self.caught_up, "lost_rows": self.lost, "real_time_factor": self.real_time_factor,
-            "log": list(self.log), "notes": list(self.notes),
+            "jitter": self.jitter.plain(), "own": self.own.plain(), "steps": self.steps, "overruns": self.overruns,
+            "skipped": self.skipped, "caught_up": self.caught_up, "lost_rows": self.lost,
+            "real_time_factor": self.real_time_factor, "log": list(self.log), "notes": list(self.notes),
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -75,6 +76,7 @@ def deadlines(
     words: Mapping[str, int],
     costs: Array,
     delays: Array,
+    owns: Array,
     log: Array,
     step: float,
     predicted: float,
@@ -88,7 +90,7 @@ def deadlines(
         least, most, total = (words[f"{name}_{what}"] for what in ("least", "most", "sum"))
         return Times(n, least * 1e-9 if n else 0.0, total * 1e-9 / max(n, 1), most * 1e-9, counts, edges)
 
-    cost, jitter = times(costs, "cost"), times(delays, "delay")
+    cost, jitter, own = times(costs, "cost"), times(delays, "delay"), times(owns, "own")
     period = words["period"] * 1e-9
     done = cost.count
     kept = [log[k % EVENTS] for k in range(max(0, words["logged"] - EVENTS), words["logged"])]
@@ -98,6 +100,6 @@ def deadlines(
     )
     factor = done / (done + words["skipped"]) if done else 0.0
     return Deadlines(
-        period, predicted, cost, jitter, words["steps"], words["overruns"], words["skipped"], words["caught_up"],
+        period, predicted, cost, jitter, own, words["steps"], words["overruns"], words["skipped"], words["caught_up"],
         words["lost"], factor, told, tuple(notes),
     )  # fmt: skip

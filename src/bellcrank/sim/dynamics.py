@@ -23,6 +23,7 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
 from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
+from bellcrank.sim.implicit_systems import ImplicitSystems
 from bellcrank.sim.motions import forced
 from bellcrank.sim.systems import System
 
@@ -274,7 +275,12 @@ class Dynamics(ABC):
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
 
-        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s), rolled(s))
+        solver = self._systems.implicit
+        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s), rolled(s), solver)
+
+    @cached_property
+    def _systems(self) -> ImplicitSystems:
+        return ImplicitSystems(self.system.mechanism.name)
 
     @cached_property
     def columns(self) -> dict[str, tuple[str, int]]:

@@ -33,6 +33,7 @@ class Clock:
 
     now: Any  # () -> nanoseconds
     sleep: Any  # (nanoseconds): until then
+    own: Any = time.thread_time_ns  # () -> nanoseconds that the thread has had
 
 
 def usual() -> Clock | None:
@@ -70,10 +71,11 @@ class Exchange:
         self.inputs, self.mailbox = np.zeros(2 * nu + 1), np.zeros(1 + nu)
         self.window, self.ring = np.zeros(1 + size + nu), np.zeros((RING, row + nu))
         self.log = np.zeros((block.EVENTS, 4), np.int64)
-        self.costs, self.delays = np.zeros(block.BINS, np.int64), np.zeros(block.BINS, np.int64)
+        self.trace = np.zeros((block.TRACE, 4), np.int64)
+        self.costs, self.delays, self.owns = np.zeros((3, block.BINS), np.int64)
         for name, array in {
             "p": self.parameters, "u": self.inputs, "mailbox": self.mailbox, "window": self.window, "ring": self.ring,
-            "log": self.log, "costs": self.costs, "delays": self.delays,
+            "log": self.log, "costs": self.costs, "delays": self.delays, "owns": self.owns, "trace": self.trace,
         }.items():  # fmt: skip
             self.set(name, address(array))
         self.set("capacity", len(self.ring))
@@ -81,8 +83,9 @@ class Exchange:
         self._clock = None
         clock = clock or usual()
         if clock is not None:
-            self._clock = NOW(lambda _: int(clock.now())), SLEEP(lambda _, until: clock.sleep(until))
-            for name, function in zip(("now", "sleep"), self._clock, strict=True):
+            now, own = NOW(lambda _: int(clock.now())), NOW(lambda _: int(clock.own()))
+            self._clock = now, SLEEP(lambda _, until: clock.sleep(until)), own
+            for name, function in zip(("now", "sleep", "own"), self._clock, strict=True):
                 self.set(name, ctypes.cast(function, ctypes.c_void_p).value or 0)
         self.forget()
 
@@ -94,12 +97,12 @@ class Exchange:
 
     def forget(self) -> None:
         """Counters and histograms begin anew."""
-        for word in ("steps", "overruns", "skipped", "caught_up", "logged", "lost"):
+        for word in ("steps", "overruns", "skipped", "caught_up", "logged", "lost", "traced"):
             self.set(word, 0)
-        for name in ("cost", "delay"):
+        for name in ("cost", "delay", "own"):
             for what, first in (("sum", 0), ("most", 0), ("least", 2**62)):
                 self.set(f"{name}_{what}", first)
-        self.costs[:] = self.delays[:] = 0
+        self.costs[:] = self.delays[:] = self.owns[:] = 0
 
     # -- the loop
 
@@ -108,8 +111,8 @@ class Exchange:
         self._code = code
         self.set("ws", address(code.workspace))
         if self._clock is None:
-            self.set("now", code.library.address("real_now"))
-            self.set("sleep", code.library.address("real_sleep"))
+            for word in ("now", "sleep", "own"):
+                self.set(word, code.library.address(f"real_{word}"))
 
     def begin(self) -> None:
         """Completes the state before the first step."""

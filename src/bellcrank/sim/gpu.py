@@ -24,7 +24,7 @@ from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
 from bellcrank.sim.closure import Group
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.progress import Watch
+from bellcrank.sim.progress import ProgressTeller
 from bellcrank.sim.run import Batch, Rows
 
 Array = np.ndarray[Any, Any]
@@ -107,7 +107,7 @@ class Gpu:
     layout: Layout
     batch: Batch
     memory: Memory
-    watch: Watch
+    watch: ProgressTeller
     alone = None  # single runs are the CPU's business
 
     def __post_init__(self) -> None:

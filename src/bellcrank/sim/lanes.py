@@ -14,7 +14,7 @@ from bellcrank.graph.layout import NEVER
 from bellcrank.sim.closure import Group
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.memory import Memory
-from bellcrank.sim.progress import Watch
+from bellcrank.sim.progress import ProgressTeller
 from bellcrank.sim.run import Batch, Rows
 from bellcrank.sim.runner import Blocks, Compiled, run_all
 
@@ -52,7 +52,7 @@ class Lanes:
     batch: Batch
     threads: int
     memory: Memory
-    watch: Watch
+    watch: ProgressTeller
 
     def __post_init__(self) -> None:
         self.state = self.layout.array(self.batch.runs, self.batch.first)

@@ -267,7 +267,7 @@ def _closed(dynamics: Dynamics, at: Point) -> tuple[Point, Array]:
 
 
 def _outputs(s: System, states: tuple[str, ...], asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of y."""
+    """The names of y: those asked for, those of the system, or the states."""
     if asked is None:
         return tuple(s.outputs) or states
     names, known = listed("outputs", asked, "names"), [*states, *(n for n in units(s) if n not in states)]

@@ -58,28 +58,31 @@ def product(dynamics: Dynamics, tree: Tree, mass: forms.Dynamics, part: forms.Pa
         speeds[i, j] = 1.0
     moves = np.full((n, k), 0.0, dtype=object)
     moves[: m.nq] = E.reshape(k, m.nq).T
-    fast, slow = plain.along({"y": speeds}, ("dy",)), plain.along({"y": moves}, ("dy", "v"))
-    made = Graph(
-        f"{m.name}.slopes",
-        plain.inputs,
-        {"left": np.hstack([slow["dy"], fast["dy"]]), "right": wide(dynamics, N, A, slow["v"], rest)},
-        plain.tape,
-    )
-    if not k or len(made.nodes) < large:
-        return made
+    fast = plain.along({"y": speeds}, ("dy",))["dy"]
+    base = Graph(f"{m.name}.base", plain.inputs, {"N": N, "E": E, "A": A, "fast": fast}, plain.tape)
+    if not k or len(base.nodes) < large:
+        slow = plain.along({"y": moves}, ("dy", "v"))
+        both = {"left": np.hstack([slow["dy"], fast]), "right": wide(dynamics, N, A, slow["v"], rest)}
+        made = Graph(f"{m.name}.slopes", plain.inputs, both, plain.tape)
+        if not k or len(made.nodes) < large:
+            return made
+    return _one_at_a_time(dynamics, plain, base, rest)
 
-    # One displacement at a time, by code that exists once.
+
+def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, rest: int) -> Graph:
+    """The same, one displacement after the other, by code that exists once."""
+    m, n = dynamics.system.mechanism, dynamics.own
+    N = plain.outputs["N"]
     direction = plain.tape.inputs("dy", (n,))
     moved = plain.along({"y": direction[:, None]}, ("dy", "v"))
     tangent = Graph(
         f"{m.name}.tangent", {**plain.inputs, "dy": (n,)}, {key: x[:, 0] for key, x in moved.items()}, plain.tape
     )
-    base = Graph(f"{m.name}.base", plain.inputs, {"N": N, "E": E, "A": A, "fast": fast["dy"]}, plain.tape)
 
     def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         known = dynamics.call(base, t, y, u)
         columns = [
-            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
+            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(len(N))
         ]  # fmt: skip
         slow, bent = (np.stack([column[key] for column in columns], axis=1) for key in ("dy", "v"))
         return {

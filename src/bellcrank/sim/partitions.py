@@ -24,7 +24,7 @@ from bellcrank.sim.fixed_steps import chosen
 from bellcrank.sim.loop_closure import BOUND, GROWTH, WEAK
 from bellcrank.sim.looped_dynamics import LoopedDynamics
 
-MOST = 8  # partitions: what is beyond is done by those that there are, as well as they can
+MOST_PARTITIONS = 8  # partitions: what is beyond is done by those that there are, as well as they can
 HOPELESS = 1e30  # of E: a partition that is singular there
 
 
@@ -35,7 +35,7 @@ def carried(by: LoopedDynamics) -> list[LoopedDynamics]:
     first = replace(by, others={})  # so that it does not matter where others have been before
     first.others[by.part.order] = first
     Cs = closed(tree, reached(tree, by.analysis)).C[:, list(by.rank.rows)]
-    return list(dict.fromkeys(first.closure.suited(C) for C in Cs))[:MOST]
+    return list(dict.fromkeys(first.closure.suited(C) for C in Cs))[:MOST_PARTITIONS]
 
 
 def suited(parts: Sequence[LoopedDynamics]) -> Graph:

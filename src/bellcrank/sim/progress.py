@@ -34,7 +34,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Watch:
+class ProgressTeller:
     """Looks at the states of runs now and then, for whoever wants to know how far they are."""
 
     layout: Layout

@@ -39,7 +39,7 @@ from bellcrank.sim.tuning import Tuning
 from bellcrank.sim.urgency import urgent
 
 Array = np.ndarray[Any, Any]
-MOST = 5  # periods that are caught up after an overrun; more are skipped
+MOST_CAUGHT_UP = 5  # periods that are caught up after an overrun; more are skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Drive:
         substeps: int = 1,
         every: int = 1,
         spin: float = 0.0,
-        most: int = MOST,
+        most: int = MOST_CAUGHT_UP,
         core: int | None = None,
         keep: float | None = None,
         clock: Clock | None = None,
@@ -230,7 +230,7 @@ class Drive:
         """How long periods took, how late they began and how many were missed; prints itself."""
         x = self.shared
         words = {name: x.get(name) for name in block.WORDS}
-        kept = x.costs.copy(), x.delays.copy(), x.log.copy()
+        kept = x.costs.copy(), x.delays.copy(), x.owns.copy(), x.log.copy()
         return deadlines(words, *kept, self.step, self._predicted, self.notes)
 
     def record(self) -> Record:
@@ -300,7 +300,9 @@ class Drive:
 
 
 @explained
-def drive(mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any) -> Any:
+def drive(
+    mechanism: Mechanism | System, rate: float = 1000.0, seconds: float | None = None, **settings: Any
+) -> Drive | Record:
     """Runs a system in real time: for so many seconds, giving a Record; or until it is stopped, giving the Drive."""
     made = Drive(mechanism, rate, **settings)
     made.start()

@@ -33,7 +33,7 @@ STRIDE = 0.5  # rad or m: the farthest that a joint goes in one round
 PRESSURE, TINY = 1e5, 1e-12  # Pa: the size of a pressure that is zero; and what is no size
 SLIGHT = 1e-3, 1e-6  # effects that count as none: on an acceleration, and on the rate of a state of size 1
 SPREAD = (0.03, 0.1, 0.3, 0.3, 1.0, 1.0)  # rad or m: how far around the guess others are tried
-MOST = 400  # rounds, after which nothing else is tried
+MOST_ROUNDS = 400  # rounds, after which nothing else is tried
 KINK, SIDES = 0.1, 16  # how far beside a kink it is tried, and how often
 
 
@@ -192,7 +192,7 @@ class Search:
         """The nearest to rest, and how many rounds that took."""
         best, rounds = descended(self.equations(self.start), self.moved)
         for start in self._others() if best.error > FAILED else ():
-            if rounds > MOST:
+            if rounds > MOST_ROUNDS:
                 break
             new, more = descended(self.equations(start), self.moved)
             rounds += more

@@ -24,7 +24,7 @@ from bellcrank.graph.structure import structure
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress
 FIRST = 64  # ticks of the first blocks, before anyone knows how long one takes
-MOST = 2**40  # ticks in one go
+MOST_TICKS = 2**40  # ticks in one go
 MACHINES = 16  # programs whose machine code is kept at hand
 STARTING = 2e-3  # seconds: where less is left to do, threads cost more than they save
 
@@ -183,7 +183,7 @@ def _blocks(x: Array, count: int) -> Array:
 
 def _more(some: int, took: float) -> int:
     """How many next time, where so many took so long."""
-    return max(1, min(8 * some, int(some * PAUSE / max(took, 1e-9)), MOST))
+    return max(1, min(8 * some, int(some * PAUSE / max(took, 1e-9)), MOST_TICKS))
 
 
 def run_all(

@@ -34,7 +34,7 @@ from bellcrank.sim.memory import Memory
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded
 from bellcrank.sim.partitions import Joined, carried
 from bellcrank.sim.plan import Mode, Plan, planned
-from bellcrank.sim.progress import Standing, Watch, shown
+from bellcrank.sim.progress import ProgressTeller, Standing, shown
 from bellcrank.sim.run import Backend, Batch, Done, driven
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
@@ -86,7 +86,7 @@ class Simulator:
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = checked_events(events, wrt) if events else ()
+        self.events = () if events is None else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
 
@@ -202,21 +202,21 @@ class Simulator:
         """The runs, made where the plan says."""
         standing = Standing()
         with shown(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
-            watch = Watch(program.layout, plan.seconds, plan.adaptive, tell, standing)
+            watch = ProgressTeller(program.layout, plan.seconds, plan.adaptive, tell, standing)
             if plan.where.target == "cuda":
                 on = self._gpu(plan, program, runs, watch)
             else:
                 on = self._cores(plan, program, runs, watch, progress)
             return driven(self.dynamics, program.layout, runs, on)
 
-    def _cores(self, plan: Plan, program: Program, runs: Batch, watch: Watch, progress: Any) -> Backend:
+    def _cores(self, plan: Plan, program: Program, runs: Batch, watch: ProgressTeller, progress: Any) -> Backend:
         def code(by: Dynamics) -> Compiled:
             with said(f"compiling {self.system.mechanism.name}", progress):
                 return self.compiled(self._lanes(runs), plan.mode, by, plan.in_rows)
 
         return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
 
-    def _gpu(self, plan: Plan, program: Program, runs: Batch, watch: Watch) -> Backend:
+    def _gpu(self, plan: Plan, program: Program, runs: Batch, watch: ProgressTeller) -> Backend:
         from bellcrank.sim.gpu import Gpu, GpuProgram  # loaded for those who ask
 
         def code(by: Dynamics) -> GpuProgram:

@@ -19,7 +19,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
-from bellcrank.model.given import possible
+from bellcrank.model.given_values import possible
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.record.column import COMPONENTS, FORCES
@@ -307,8 +307,7 @@ def system(
     if control is not None and not callable(control):
         raise InputError(f"control is {control!r}; expected a function control(t, q, v, x, u).")
     own = _states(states or getattr(control, "states", ()), control)
-    defaults = {n: number(f'input "{n}"', x) for n, x in inputs.items()} if isinstance(inputs, Mapping) else {}
-    names = listed("inputs", tuple(inputs) if isinstance(inputs, Mapping) else inputs, "names")
+    names, defaults = _inputs(inputs)
     free = listed("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
@@ -323,6 +322,13 @@ def system(
     unique("output", list(made.outputs))
     _check_columns(made)
     return made
+
+
+def _inputs(given: Any) -> tuple[tuple[str, ...], dict[str, float]]:
+    """Their names, and what those are where a run does not say."""
+    if not isinstance(given, Mapping):
+        return listed("inputs", given, "names"), {}
+    return listed("inputs", tuple(given), "names"), {n: number(f'input "{n}"', x) for n, x in given.items()}
 
 
 def _actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:

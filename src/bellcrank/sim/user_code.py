@@ -26,7 +26,7 @@ def takes(what: str, function: Callable[..., Any], count: int, expected: str) ->
     """Says so where the function has not as many arguments as it will be given."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # one that is not written in Python may not tell
+    except (TypeError, ValueError, OverflowError):  # one that is not written in Python may not tell
         return
     try:
         signature.bind(*[None] * count)

@@ -36,7 +36,7 @@ class Inertia:
 
     @property
     def numbers(self) -> tuple[Scalar, ...]:
-        """All ten."""
+        """All ten numbers, one after the other."""
         h, I = self.h, self.I
         return self.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz
 

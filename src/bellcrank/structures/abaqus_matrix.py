@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.errors import ReadError
-from bellcrank.structures.matrix_market import MOST, Array, numbers_of
+from bellcrank.structures.matrix_market import MOST_NUMBERS, Array, numbers_of
 
 WIDTH = 5
 
@@ -33,7 +33,7 @@ def abaqus_matrix(where: str, lines: Sequence[str]) -> Array:
         )
     width = 3 if each.max() <= 3 else 6
     n = width * len(labels)
-    if float(n) * n > MOST:
+    if float(n) * n > MOST_NUMBERS:
         raise ReadError(f"{where}: is {n} x {n}, too large to be made dense. Condense it first.")
     i, j = (width * np.searchsorted(labels, table[:, k]) + table[:, k + 1].astype(int) - 1 for k in (0, 2))
     A = np.zeros((n, n))

@@ -105,7 +105,7 @@ def real_array(name: str, given: Any) -> Array:
         if np.iscomplexobj(given):
             raise TypeError
         return np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"flexible: {name} is {brief(given)}; expected an array of real numbers.") from None
 
 

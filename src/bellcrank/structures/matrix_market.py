@@ -14,7 +14,7 @@ from bellcrank.errors import ReadError, brief
 Array = np.ndarray[Any, Any]
 LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")
 # A dense matrix of more elements is not made from a file of any size.
-MOST = 2e8
+MOST_NUMBERS = 2e8
 
 
 def matrix_market(where: str, lines: Sequence[str]) -> Array:
@@ -24,7 +24,7 @@ def matrix_market(where: str, lines: Sequence[str]) -> Array:
     width = 3 if layout == "coordinate" else 2
     if len(numbers) < width or not all(0 < x < np.inf and x == np.floor(x) for x in numbers[:2]):
         raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
-    if float(numbers[0]) * float(numbers[1]) > MOST:
+    if float(numbers[0]) * float(numbers[1]) > MOST_NUMBERS:
         raise ReadError(f"{where}: is {numbers[0]:g} x {numbers[1]:g}, too large to be made dense. Condense it first.")
     rest = numbers[width:]
     if not np.isfinite(rest).all():

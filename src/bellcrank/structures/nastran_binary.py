@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ReadError
-from bellcrank.structures.matrix_market import MOST, Array
+from bellcrank.structures.matrix_market import MOST_NUMBERS, Array
 from bellcrank.structures.nastran_op4 import SHIFT, chosen
 
 CUT = "it was cut short, or is no OUTPUT4 file. Write it again."
@@ -91,7 +91,7 @@ def _head(where: str, record: bytes, kind: Kind) -> tuple[str, Array, int, bool]
         raise ReadError(f"{where}: the name of a matrix is no text: {CUT}")
     if what not in (1, 2):
         raise ReadError(f'{where}: matrix "{name}" is of type {what}; expected a real one, of type 1 or 2.')
-    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST:
+    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST_NUMBERS:
         raise ReadError(f'{where}: matrix "{name}" is {abs(rows)} x {columns}; expected one that can be made dense.')
     return name, np.zeros((abs(rows), columns)), what, rows < 0
 

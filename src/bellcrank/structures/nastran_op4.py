@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ReadError, unknown
-from bellcrank.structures.matrix_market import MOST, Array
+from bellcrank.structures.matrix_market import MOST_NUMBERS, Array
 
 WORDS = {1: 1, 2: 2}  # of a number, by type; others are complex
 SHIFT = 65536
@@ -113,7 +113,7 @@ def _head(file: Lines) -> Head:
     columns, rows, _, kind = (int(line[8 * i : 8 * i + 8]) for i in range(4))
     if kind not in WORDS:
         raise file.wrong("a real matrix, of type 1 or 2")
-    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST:
+    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MOST_NUMBERS:
         raise file.wrong("a matrix that can be made dense")
     return Head(columns, abs(rows), WORDS[kind], rows < 0, shape[2].upper(), int(shape[3]), int(shape[4]))
 

@@ -135,7 +135,7 @@ def _modes(where: str, K: Array, M: Array) -> tuple[Array, Array]:
 
 
 def _diagonal(X: Array) -> bool:
-    """But for rounding."""
+    """Whether nothing but rounding lies beside the diagonal."""
     size = np.sqrt(np.abs(np.diag(X)))
     return bool(np.all(np.abs(X - np.diag(np.diag(X))) <= ROUNDING * np.outer(size, size)))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bellcrank.structures.beam import Array
 
-MOST = 300  # nodes that are drawn
+MOST_NODES = 300  # nodes that are drawn
 SAME = 1e-9  # relative: a difference of lengths that is rounding
 
 
@@ -51,15 +51,15 @@ def triangles(grid: Array, faces: Any) -> Array:
 
 
 def few(grid: Array) -> tuple[Array, Array]:
-    """At most MOST of the nodes, one for each cell of a grid, and of each node which of them stands for it."""
+    """At most MOST_NODES of the nodes, one for each cell of a grid, and of each node which of them stands for it."""
     low, size = grid.min(axis=0), max(float(np.ptp(grid, axis=0).max()), 1e-300)
-    if len(grid) <= MOST:
+    if len(grid) <= MOST_NODES:
         return np.arange(len(grid)), np.arange(len(grid))
     cells = 256
     while True:
         at = np.minimum((grid - low) / size * cells, cells - 1).astype(int)
         _, first, home = np.unique(at, axis=0, return_index=True, return_inverse=True)
-        if len(first) <= MOST:
+        if len(first) <= MOST_NODES:
             return first, home.ravel()
         cells = int(cells * 0.8)
 

@@ -17,7 +17,7 @@ from bellcrank.structures.beam import Array, Beam
 from bellcrank.structures.section import Profile, Section
 
 SIDES = 12  # of what is round
-MOST = 40  # slices of a piece that are drawn
+MOST_SLICES = 40  # slices of a piece that are drawn
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ def straight(beam: Beam) -> Piece:
 def drawn(piece: Piece, shapes: Array) -> list[Slice]:
     """Slices from its start to its end. shapes: six displacements a node x modes, of the whole structure."""
     n = piece.beam.elements
-    return [cut(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MOST))] + (
-        [cut(piece, shapes, 1.0)] if n % -(-n // MOST) else []
+    return [cut(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MOST_SLICES))] + (
+        [cut(piece, shapes, 1.0)] if n % -(-n // MOST_SLICES) else []
     )
 
 

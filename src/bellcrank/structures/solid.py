@@ -66,7 +66,7 @@ def _mesh(fem: Any, given: Any) -> Any:
                 raise ValueError
             if cells.min(initial=0) < 0 or cells.max(initial=-1) >= len(points):
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ModelError(
                 f"solid: mesh is {brief(given)}; expected an skfem.MeshTet, or points (n, 3) and cells (m, 4)."
             ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,8 @@ from bellcrank.version import __version__
 
 LOSSES = 30  # workers that may die over one chunk before it is to blame
 AHEAD = 3  # chunks given out for each thread of the workers
+START = 120  # seconds in which a worker must have come: a computer may be busy with other things
+PATIENCE = 180.0  # seconds without any worker of ours, after which none will come
 
 
 class StudyError(BellcrankError, RuntimeError):
@@ -55,15 +58,21 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
         {"distributed.scheduler.allowed-failures": LOSSES, "distributed.worker.use-file-locking": False}
     ):
         if os.name == "nt":
-            made = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            made = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
         else:
             inside = extra("distributed.deploy.subprocess", "study", "a study")
-            options = {"nthreads": 1, "host": "127.0.0.1", "death_timeout": 30, "silence_logs": logging.CRITICAL}
+            options = {"nthreads": 1, "host": "127.0.0.1", "death_timeout": START, "silence_logs": logging.CRITICAL}
             one = {"cls": inside.SubprocessWorker, "options": {"worker_kwargs": {**options, "dashboard": False}}}
             made = distributed.SpecCluster(
                 scheduler={
                     "cls": distributed.Scheduler,
-                    "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+                    # any port for its statistics, too: another study on this computer may have the usual one
+                    "options": {
+                        "host": "127.0.0.1",
+                        "port": 0,
+                        "dashboard": False,
+                        "dashboard_address": "127.0.0.1:0",
+                    },
                 },
                 workers=dict.fromkeys(range(workers), one),
                 worker=one,
@@ -106,7 +115,7 @@ def done_chunks(
             room -= 1
 
     give_out()
-    for future in ending:
+    for future in _arriving(client, ending, local):
         first, last = running.pop(future.key)
         why = _lost(distributed, future)
         if client.status != "running":
@@ -131,6 +140,28 @@ def done_chunks(
             yield first, last, found
         future.release()
         give_out()
+
+
+def _arriving(client: Any, ending: Any, local: bool) -> Iterator[Any]:
+    """Futures as they end. Where all of our own workers are gone for good, none would ever end: that is said. Those of
+    another cluster may be queued for as long as it likes.
+    """
+    seen = looked = time.monotonic()
+    while not ending.is_empty():
+        now = time.monotonic()
+        if ending.has_ready():
+            yield next(ending)
+            seen = looked = time.monotonic()
+        elif local and now - looked > min(1.0, PATIENCE / 4.0):
+            looked, seen = now, now if client.nthreads() else seen
+            if now - seen > PATIENCE:
+                raise StudyError(
+                    f"no worker has been there for {PATIENCE:g} s: none could be started, or all were ended. What was "
+                    "computed is in the folder; the same study goes on from there. Fewer may do: workers=1."
+                )
+        else:
+            with ending.thread_condition:
+                ending.thread_condition.wait(0.1)
 
 
 def _lost(distributed: Any, future: Any) -> str:

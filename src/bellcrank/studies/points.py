@@ -22,7 +22,7 @@ from bellcrank.extras import extra
 from bellcrank.studies.ranges import Array, Levels, Range, ranged
 
 DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
-MOST = 2**31  # runs of one study
+MOST_RUNS = 2**31  # runs of one study
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
         raise InputError(f"points: {unknown('design', design, DESIGNS)}")
     if design == "grid":
         return Points(_grid(ranges, runs), design, ranges)
-    if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or not 1 <= runs <= MOST:
+    if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or not 1 <= runs <= MOST_RUNS:
         raise InputError(f"runs is {runs!r}; expected how many runs there are to be, a whole number from 1.")
     u = _shares(design, int(runs), len(ranges), seed)
     return Points({name: r.at(u[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
@@ -85,8 +85,8 @@ def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, A
     n = math.prod(shape)
     if runs is not None and runs != n:
         raise InputError(f"runs is {runs}, and the grid has {n} points; leave runs out.")
-    if n > MOST:
-        raise InputError(f"the grid has {n:g} points; expected at most {MOST}.")
+    if n > MOST_RUNS:
+        raise InputError(f"the grid has {n:g} points; expected at most {MOST_RUNS}.")
     places = np.unravel_index(np.arange(n), shape)
     return {name: r.take(k) for (name, r), k in zip(lists.items(), places, strict=True)}
 

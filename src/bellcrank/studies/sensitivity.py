@@ -38,7 +38,7 @@ class Indices:
 
     def __str__(self) -> str:
         def cell(x: float, e: float) -> str:
-            return "-" if np.isnan(x) else f"{x:.3f} \N{PLUS-MINUS SIGN} {e:.3f}"
+            return "-" if np.isnan(x) else f"{x:.3f} \N{PLUS-MINUS SIGN} " + ("?" if np.isnan(e) else f"{e:.3f}")
 
         rows = [
             (name, cell(self.first[i], self.first_error[i]), cell(self.total[i], self.total_error[i]))
@@ -57,6 +57,8 @@ def sobol_indices(points: Points, values: Array, result: str) -> Indices:
             f'sensitivities need independent points, and these are of the design "{points.design}"; take '
             'points="saltelli" (first order and total), "random" or "latin" (first order).'
         )
+    if not names:
+        return _nothing(names, result, len(values))
     X = np.stack([_numbered(points.columns[n]) for n in names], axis=1)
     good = np.isfinite(values)
     return _by_ranks(names, X[good], values[good], result)
@@ -94,8 +96,9 @@ def _by_ranks(names: tuple[str, ...], X: Array, y: Array, result: str) -> Indice
         return _nothing(names, result, len(y))
     first = _ranked(X, y)
     order = np.random.default_rng(0).permutation(len(y))
-    parts = [_ranked(X[part], y[part]) for part in np.array_split(order, PARTS)]
-    error = np.std(parts, axis=0, ddof=1) / np.sqrt(PARTS)
+    parts = np.array([_ranked(X[part], y[part]) for part in np.array_split(order, PARTS)])
+    told = parts[np.isfinite(parts).all(axis=1)]  # a result that few runs have may be the same in all of a part
+    error = np.std(told, axis=0, ddof=1) / np.sqrt(len(told)) if len(told) > 1 else np.full(len(names), np.nan)
     unknown = np.full(len(names), np.nan)
     return Indices(result, names, first, error, unknown, unknown, len(y))
 
@@ -103,6 +106,8 @@ def _by_ranks(names: tuple[str, ...], X: Array, y: Array, result: str) -> Indice
 def _ranked(X: Array, y: Array) -> Array:
     """The covariance of neighbours along each column, over the variance; ties are in a random order."""
     y = y - y.mean()
+    if not y @ y > 0.0:
+        return np.full(X.shape[1], np.nan)
     shuffled = np.random.default_rng(1).permutation(len(y))
     found = []
     for x in X.T:

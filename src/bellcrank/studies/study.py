@@ -102,6 +102,8 @@ class Study:
         told = ", ".join(f"{n} {reason}" for reason, n in failed.items()) or "none"
         return f"study of {len(self)} runs in {self.folder}; {len(self.results)} results; ended early: {told}"
 
+    __repr__ = __str__
+
 
 @explained
 def study(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bellcrank.model import Mechanism
     from bellcrank.record.record import Record
 
-MOST = 400  # moments in one picture
+MOST_MOMENTS = 400  # moments in one picture
 FAR = 1.5  # times its size: what goes further is followed
 MARKS, GREY = 9, "#c3cad3"  # lines on the ground under what is followed
 
@@ -29,8 +29,10 @@ def svg(run: Record, asked: Any, frames: int, speed: float) -> str:
     m, lane = run.mechanism, lane_of(run, asked)
     if m is None or not run.has_state("q") or not m.bodies:
         raise InputError("the record has no mechanism with positions; there is nothing to draw.")
-    if not 2 <= frames <= MOST or not speed > 0.0:
-        raise InputError(f"frames is {frames!r} and speed {speed!r}; expected 2 to {MOST} frames, and a speed above 0.")
+    if not 2 <= frames <= MOST_MOMENTS or not speed > 0.0:
+        raise InputError(
+            f"frames is {frames!r} and speed {speed!r}; expected 2 to {MOST_MOMENTS} frames, and a speed above 0."
+        )
     t, q = run.t[lane], run.q[lane]
     good = np.flatnonzero(np.isfinite(t) & np.isfinite(q).all(axis=-1))
     if good.size < 2:

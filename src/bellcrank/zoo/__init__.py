@@ -11,6 +11,8 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.patience import said
+from bellcrank.quoting import line
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.large import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
@@ -120,10 +122,11 @@ def load(spec: str) -> Mechanism:
     except TypeError as error:
         raise InputError(f'zoo: "{spec}": {error}. Write {name}{_signature(maker)}, for example "{name}:8".') from None
     try:
-        return maker(*args, **named)
+        with said(f"building {line(spec)}"):
+            return maker(*args, **named)
     except BellcrankError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f'zoo: "{spec}": {error}. Expected {name}{_signature(maker)}.') from None
 
 

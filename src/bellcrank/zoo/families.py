@@ -112,6 +112,8 @@ def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twis
     kinds = _kinds(joints)
     rng = np.random.default_rng(seed)
     bodies, made, depth = [], [], [0] * n
+    side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
+    inertia = matrix(np.diag([side, side, along]))
     for i in range(n):
         parent = (i - 1) // branching if i else -1
         depth[i] = depth[parent] + 1 if i else 0
@@ -126,8 +128,7 @@ def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twis
         point = (0.0, aside, LENGTH if i else 0.0)
         axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) if across else ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
         made.append(_joint(i, parent, kind, IDENTITY, point, *axes))
-        side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
-        bodies.append(Body(f"link{i + 1}", MASS, (0.0, 0.0, LENGTH / 2), matrix(np.diag([side, side, along]))))
+        bodies.append(Body(f"link{i + 1}", MASS, (0.0, 0.0, LENGTH / 2), inertia))
     return mechanism_of(name if twist == "alternate" else f"{name}_{twist}", bodies, made, source="zoo")
 
 

@@ -121,7 +121,7 @@ def _vector(what: str, given: Any, columns: Sequence[str], default: Array) -> Ar
 def _number(what: str, given: Any, shape: tuple[int, ...] = ()) -> Any:
     try:
         array = np.array(given, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if array.shape != shape or not np.isfinite(array).all():
         expected = f"{shape[0]} finite numbers" if shape else "a finite number"

@@ -33,7 +33,7 @@ from bellcrank.spatial.vector import ZERO, Vec
 
 
 @dataclass(slots=True, eq=False)
-class Seen:
+class RelativeMotion:
     """b, as somebody on a sees it, in the common axes."""
 
     d: Vec
@@ -43,15 +43,15 @@ class Seen:
     dw: Vec
 
 
-def seen(a: End, b: End) -> Seen:
+def relative_motion(a: End, b: End) -> RelativeMotion:
     d = b.p - a.p
     u = b.u - a.u - a.w.cross(d)
     w = b.w - a.w
     acc = b.a - a.a - a.dw.cross(d) - a.w.cross(a.w.cross(d)) - a.w.cross(u) * 2.0
-    return Seen(d, u, w, acc, b.dw - a.dw - a.w.cross(w))
+    return RelativeMotion(d, u, w, acc, b.dw - a.dw - a.w.cross(w))
 
 
-def _held(a: End, b: End, of: Seen, value: Scalar, t: Vec, c: Vec, dc: Vec, more: Scalar = 0.0) -> Equation:
+def _held(a: End, b: End, of: RelativeMotion, value: Scalar, t: Vec, c: Vec, dc: Vec, more: Scalar = 0.0) -> Equation:
     """t.(u + w x c) = 0; more: what of its derivative is not in the accelerations."""
     arm, back = c.cross(t), (of.d + c).cross(t)
     found = row(a, b, lambda s: -(t.dot(s.lin) + back.dot(s.ang)), lambda s: t.dot(s.lin) + arm.dot(s.ang))
@@ -60,14 +60,14 @@ def _held(a: End, b: End, of: Seen, value: Scalar, t: Vec, c: Vec, dc: Vec, more
 
 
 def ball(a: End, b: End, loop: Loop) -> Sequence[Equation]:
-    of, r = seen(a, b), loop.value
+    of, r = relative_motion(a, b), loop.value
     c = a.z * (-1.0 * r)
     touch = _held(a, b, of, a.z.dot(of.d) - r, a.z, ZERO, ZERO)
     return [touch, *(_held(a, b, of, 0.0, t, c, ZERO) for t in (a.x, a.y))]
 
 
 def wheel(a: End, b: End, loop: Loop) -> Sequence[Equation]:
-    of, r, n, s = seen(a, b), loop.value, a.z, b.z
+    of, r, n, s = relative_motion(a, b), loop.value, a.z, b.z
     ds = of.w.cross(s)
     ns, dns = n.dot(s), n.dot(ds)
     k = sqrt(1.0 - ns * ns)
@@ -79,13 +79,13 @@ def wheel(a: End, b: End, loop: Loop) -> Sequence[Equation]:
 
 
 def knife_edge(a: End, b: End, loop: Loop) -> Sequence[Equation]:
-    of, t = seen(a, b), b.y
+    of, t = relative_motion(a, b), b.y
     return [_held(a, b, of, 0.0, t, ZERO, ZERO, of.w.cross(t).dot(of.u))]
 
 
 def surface(a: End, b: End, loop: Loop) -> Sequence[Equation]:
     """One equation for each function, of the place of b in a's axes."""
-    of = seen(a, b)
+    of = relative_motion(a, b)
     turn = a.R.T
     x, dx = list(turn @ of.d), list(turn @ of.u)
     found = []

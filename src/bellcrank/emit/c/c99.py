@@ -5,20 +5,32 @@
 A scalar is called after the step that made it (`IA_boom_3`). A large graph is cut into static functions, because twice
 the function takes a compiler more than twice as long; what one leaves for a later one lies in an array on the stack.
 A graph that is called is a static function, once; package.py puts several graphs into one file. Where alike parts are
-many (docs/size.md), they are loops over tables of constants: rolled.py, strip_text.py.
+many (docs/size.md), they are loops over tables of constants: rolled_text.py, strip_text.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.c.rolled import RolledText
-from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, LOOPS, REALS, SPELL, TWINS, Routine, fresh
+from bellcrank import quoting
+from bellcrank.emit.c import turns
+from bellcrank.emit.c.rolled_text import RolledText
+from bellcrank.emit.c.routine import (
+    LONGEST_LABEL,
+    LONGEST_NAME,
+    MEMORY,
+    REALS,
+    SPELL,
+    TWINS,
+    Declaration,
+    Routine,
+    fresh,
+)
 from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
@@ -35,10 +47,17 @@ def source(
     """{file name: text} of a header and a C file. `columns` names the elements of arrays, for the header's comment."""
     if dtype not in REALS:
         raise InputError(unknown("dtype", dtype, REALS))
-    word = identifier(name or graph.name)[:LONGEST_NAME]
+    word = quoting.source(name or graph.name)[:LONGEST_NAME]
     called, (text,) = texts({word: graph}, dtype)
-    code = [f"/* {text.title} */", f'#include "{word}.h"\n', "#include <math.h>\n", *(t.code() for t in called)]
-    return {f"{word}.h": text.header(columns or {}), f"{word}.c": "\n".join([*code, text.code()])}
+    code = [f"/* {text.title} */", f'#include "{word}.h"\n', "#include <math.h>\n", *codes([*called, text])]
+    return {f"{word}.h": text.header(columns or {}), f"{word}.c": "\n".join(code)}
+
+
+def codes(routines: Sequence[Routine]) -> list[str]:
+    """The text of each of a file, and before them what they share."""
+    turning = next((t for t in routines if t.turns), None)
+    shared = [turns.function(turning.turning, turning.dtype)] if turning is not None else []
+    return [*shared, *(t.code() for t in routines)]
 
 
 def texts(
@@ -51,63 +70,82 @@ def texts(
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
     inner = {id(g): g for graph in graphs.values() for g in graph.calls}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
-    known = dict[int, Routine]()
+    known, turning = dict[int, Routine](), fresh("turned", names)
     for key, g in inner.items():
-        known[key] = routine(g, dtype, words[key], known, names, static=static or key not in public)
-    mine = [
-        known[id(g)] if words.get(id(g)) == name else routine(g, dtype, name, known, names, static)
-        for name, g in graphs.items()
-    ]
+        known[key] = routine(g, Declaration(dtype, words[key], known, names, static or key not in public, turning))
+    mine = []
+    for name, g in graphs.items():
+        own = Declaration(dtype, name, known, names, static, turning)
+        mine.append(known[id(g)] if words.get(id(g)) == name else routine(g, own))
     return [text for key, text in known.items() if key not in public], mine
 
 
-def routine(
-    graph: Graph, dtype: str, name: str, known: Mapping[int, Routine], names: dict[str, int], static: bool = False
-) -> Routine:
+def routine(graph: Graph, d: Declaration) -> Routine:
     """Loops where alike parts are many, as on a processor of this computer; else straight lines."""
     if isinstance(graph, Recursion):
-        return RolledText(graph, dtype, name, known, names, static)
+        return RolledText(graph, d)
     if (made := stripped(graph)) is not None:
-        return StripText(graph, made, dtype, name, known, names, static)
-    return Text(graph, dtype, name, known, names, static)
+        return StripText(graph, d, made)
+    return Text(graph, d)
 
 
-def pieces(nodes: Sequence[Node], count: int) -> list[Sequence[Node]]:
-    """Nearly equal ones; what a call gives is read where it was called."""
+def pieces(nodes: Sequence[Node], count: int, tied: Set[int]) -> list[Sequence[Node]]:
+    """Nearly equal ones; what a call gives is read where it was called, and so are others that are tied to the one
+    before.
+    """
     ends = [len(nodes) * k // count for k in range(count + 1)]
     for k, end in enumerate(ends):
-        while end < len(nodes) and nodes[end].op == "result":
+        while end < len(nodes) and (nodes[end].op == "result" or nodes[end].serial in tied):
             end += 1
         ends[k] = end
     return [nodes[a:b] for a, b in pairwise(ends)]
 
 
+class Turned:
+    """Sines and cosines that are computed together."""
+
+    def __init__(self, nodes: Sequence[Node], taken: dict[str, int]) -> None:
+        self.nodes, self.angles = nodes, list({n.args[0].serial: n.args[0] for n in nodes}.values())
+        self.size = -(-len(self.angles) // turns.FOUR) * turns.FOUR
+        self.arrays = {x: fresh(x, taken, numbered=True) for x in ("sin", "cos")}
+
+    def place(self, n: Node) -> str:
+        return f"{self.arrays[n.op]}[{self.angles.index(n.args[0])}]"
+
+    def call(self, text: Text) -> list[str]:
+        sine, cosine = self.arrays.values()
+        angles = [*self.angles, *[self.angles[-1]] * (self.size - len(self.angles))]  # gcc fetches a 0 from memory
+        values = [text.value(x) for x in angles]
+        rooms = [f"{text.real} {name}[{self.size}];" for name in self.arrays.values()]
+        fours = range(0, self.size, turns.FOUR)
+        calls = [(", ".join(values[k : k + turns.FOUR]), f" + {k}" if k else "") for k in fours]
+        return [*rooms, *(f"{text.turning}({given}, {sine}{at}, {cosine}{at});" for given, at in calls)]
+
+
 class Text(Routine):
     """One graph as a function of straight lines."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        dtype: str,
-        name: str,
-        known: Mapping[int, Routine],
-        outside: Mapping[str, int],
-        static: bool = False,
-    ) -> None:
-        super().__init__(graph, dtype, name, known, outside, static)
+    def __init__(self, graph: Graph, d: Declaration) -> None:
+        super().__init__(graph, d)
         twins = {(n.op, n.args): n for n in graph.nodes if n.op in TWINS}
         pairs = ((n, twins.get((TWINS.get(n.op, ""), n.args))) for n in graph.nodes if n.op != "input")
-        nodes = list({n.serial: n for pair in pairs for n in pair if n is not None}.values())
+        every = list({n.serial: n for pair in pairs for n in pair if n is not None}.values())
         taken, self.workspace = self.taken, fresh("w", self.taken)
+        nodes, groups = turns.gathered(every)
+        self.turned = {group[0].serial: Turned(group, taken) for group in groups}
+        self.place_of = {n.serial: turn.place(n) for turn in self.turned.values() for n in turn.nodes}
+        self.turns = bool(groups)
         self.cut(nodes, max(1, -(-len(nodes) // MOST_STATEMENTS)))
-        self.functions = [fresh(f"{name}_part", taken, numbered=True) for _ in self.parts]
+        self.functions = [fresh(f"{self.name}_part", taken, numbered=True) for _ in self.parts]
         self.calls = {n.serial: self.arrays_of(n, taken) for n in nodes if n.op == "call"}
         self.names |= {n.serial: f"{self.inputs[n.args[0]]}[{n.args[1]}]" for n in graph.nodes if n.op == "input"}
         for n in nodes:
             word = f"{n.op} {self.names[n.args[0].serial]}" if n.op in TWINS else n.label
             self.names[n.serial] = fresh(identifier(word)[:LONGEST_LABEL], taken, numbered=n.op not in TWINS)
 
-        self.loops = LOOPS if any(self.known[id(g)].loops == LOOPS for g in graph.calls) else Routine.loops
+        least = turns.LOOP if groups else Routine.loops
+        called = {self.known[id(g)].loops for g in graph.calls} | {least}
+        self.loops = max(called, key=list(MEMORY).index)
 
     def arrays_of(self, call: Node, taken: dict[str, int]) -> list[tuple[str, list[Any]]]:
         """For every array of the function that is called: its name here, and its elements, none where it is a result.
@@ -129,7 +167,7 @@ class Text(Routine):
 
     def cut(self, nodes: Sequence[Node], count: int) -> None:
         """Equal parts, what each reads of those before it, and places in the workspace for that."""
-        self.parts = pieces(nodes, count)
+        self.parts = pieces(nodes, count, self.place_of.keys() - self.turned.keys())
         self.home = {n.serial: k for k, part in enumerate(self.parts) for n in part}
         reads = [{a.serial: a for n in part if n.op != "result" for a in n.operands} for part in self.parts]
         self.loads = [[a for s, a in read.items() if self.home.get(s, k) < k] for k, read in enumerate(reads)]
@@ -170,6 +208,9 @@ class Text(Routine):
             call, flat = n.args
             array, i = self.result(call, flat)
             return [f"const {self.real} {self.names[n.serial]} = {array}[{i}];"]
+        if n.serial in self.place_of:
+            first = self.turned[n.serial].call(self) if n.serial in self.turned else []
+            return [*first, f"const {self.real} {self.names[n.serial]} = {self.place_of[n.serial]};"]
         return [self.statement(n)]
 
     def called(self, n: Node) -> list[str]:
@@ -214,6 +255,8 @@ class Text(Routine):
 
     def room_of(self, n: Node) -> int:
         """Numbers that a statement puts on the stack."""
+        if n.serial in self.turned:
+            return 1 + 2 * self.turned[n.serial].size
         if n.op != "call":
             return 1
         given, results = (len(mine) for _, mine in self.calls[n.serial]), n.args[0].shapes.values()

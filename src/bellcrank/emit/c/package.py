@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.emit.c.advance import advanced
-from bellcrank.emit.c.c99 import texts
+from bellcrank.emit.c.c99 import codes, texts
 from bellcrank.emit.c.package_texts import (
     CMAKE,
     EXAMPLE,
@@ -23,11 +23,11 @@ from bellcrank.emit.c.package_texts import (
     README,
     STATUS,
 )
-from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, LOOPS, MEMORY, REALS, Routine, fresh
+from bellcrank.emit.c.routine import LONGEST_LABEL, LONGEST_NAME, MEMORY, REALS, Routine, fresh
 from bellcrank.emit.c.stepper import Member, Stepper
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
-from bellcrank.quoting import comment, identifier, markdown
+from bellcrank.quoting import comment, identifier, markdown, source
 from bellcrank.version import __version__
 
 WORDS = ("state", "inputs", "parameters", "outputs", "rates")  # structs
@@ -48,7 +48,7 @@ class Package:
         if dtype not in REALS:
             raise InputError(unknown("dtype", dtype, REALS))
         self.name, self.stepper, self.dtype, self.columns = (
-            identifier(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
+            source(name)[:LONGEST_LABEL],  # so that what begins with it differs within C99's 63 characters
             stepper,
             dtype,
             columns or {},
@@ -67,7 +67,7 @@ class Package:
 
     @property
     def files(self) -> dict[str, str]:
-        """{file name: text}."""
+        """The text of each file, by its name."""
         return {
             f"{self.name}.h": self.header,
             f"{self.name}.c": self.code,
@@ -172,7 +172,7 @@ class Package:
     @property
     def code(self) -> str:
         lines = [f"/* {self.title} */", f'#include "{self.name}.h"\n', "#include <math.h>", "#include <string.h>\n"]
-        lines += [text.code() for text in (*self.called, *self.texts)]
+        lines += codes([*self.called, *self.texts])
         return "\n".join([*lines, *(line for part in self.functions() for line in part)])
 
     def functions(self) -> Iterable[list[str]]:
@@ -244,19 +244,18 @@ class Package:
 
     @property
     def loops(self) -> str:
-        own = LOOPS if self.rolled else Routine.loops
         if self.stepper is None or not self.stepper.watched:
-            return own
-        return "one loop of at most `most` ticks" + (f", {own}" if self.rolled else "")
+            return self.inside
+        return "one loop of at most `most` ticks" + (f", {self.inside}" if self.inside != Routine.loops else "")
 
     @property
     def memory(self) -> str:
-        return MEMORY[LOOPS if self.rolled else Routine.loops]
+        return MEMORY[self.inside]
 
     @property
-    def rolled(self) -> bool:
-        """Whether alike parts are loops."""
-        return any(text.loops == LOOPS for text in (*self.called, *self.texts))
+    def inside(self) -> str:
+        """What there is of loops in functions."""
+        return max((text.loops for text in (*self.called, *self.texts)), key=list(MEMORY).index)
 
     @property
     def example(self) -> str:

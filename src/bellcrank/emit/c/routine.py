@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from bellcrank.emit.c.turns import LOOP
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
@@ -36,7 +39,7 @@ LONGEST_LABEL = 40  # characters of it in a name, of which C99 promises 63
 LONGEST_NAME = 100  # of the function and its files: file systems take no more than 255
 
 LOOPS = "loops of fixed length"
-MEMORY = {"no loops": "no static data", LOOPS: "no data but constants"}  # by what there is of loops
+MEMORY = {"no loops": "no static data", LOOP: "no static data", LOOPS: "no data but constants"}  # by what is of loops
 
 HEADER = """/* {title}
  *
@@ -70,37 +73,43 @@ def fresh(word: str, taken: dict[str, int], numbered: bool = False) -> str:
     return name
 
 
-class Routine:
-    """One graph as a function. known: those that it calls; outside: names that no variable may hide."""
+@dataclass(frozen=True)
+class Declaration:
+    """What is known of a function before its graph is looked at."""
+
+    dtype: str
+    name: str
+    known: Mapping[int, Routine]  # functions that it may call
+    outside: Mapping[str, int]  # names that no variable may hide
+    static: bool = False
+    turning: str = "turned"  # the function of sines and cosines
+
+
+class Routine(ABC):
+    """One graph as a function."""
 
     loops = "no loops"
 
-    def __init__(
-        self,
-        graph: Graph,
-        dtype: str,
-        name: str,
-        known: Mapping[int, Routine],
-        outside: Mapping[str, int],
-        static: bool = False,
-    ) -> None:
-        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, dtype, name, REALS[dtype]
-        self.known, self.kind = known, "static void" if static else "void"
+    def __init__(self, graph: Graph, d: Declaration) -> None:
+        self.turning, self.turns = d.turning, False  # the function of sines and cosines, and whether it is called
+        self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REALS[d.dtype]
+        self.known, self.kind = d.known, "static void" if d.static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
-        self.taken = {**outside, name: 0}
+        self.taken = {**d.outside, d.name: 0}
         self.names = dict[int, str]()
         self.inputs = {key: fresh(identifier(key), self.taken) for key in graph.inputs}
         words = ["out"] if len(graph.shapes) == 1 else map(identifier, graph.shapes)
         self.outputs = {key: fresh(word, self.taken) for key, word in zip(graph.shapes, words, strict=True)}
         self.arrays = [*self.inputs.values(), *self.outputs.values()]
 
+    @abstractmethod
     def code(self) -> str:
-        raise NotImplementedError
+        """Its text, with the functions that it is divided into."""
 
     @property
+    @abstractmethod
     def stack(self) -> int:
         """Bytes that it takes at most, with all that it calls, libm aside."""
-        raise NotImplementedError
 
     def statement(self, n: Node) -> str:
         """An operation as a constant of its own."""

@@ -38,7 +38,7 @@ FIXED = {
 }
 UNITS = dict.fromkeys(("t", "begin", "h", "step", "end", "t_old", "h_old"), "s")
 SIGNS = ("status", "live", "hit")
-MOST = 100_000.0  # ticks until the end that was set, where they are chosen or events happen
+MOST_TICKS = 100_000.0  # ticks until the end that was set, where they are chosen or events happen
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Stepper:
         ports, found = self.program.ports, list[Member]()
         begins = {
             "h": self.step, "step": self.step, "bound": NEVER, "rtol": self.tolerance, "atol": self.tolerance,
-            "h_old": 1.0, "most": MOST,
+            "h_old": 1.0, "most": MOST_TICKS,
         }  # fmt: skip
         words = {"n": "steps", "h": "next_step" if self.watched else "step"}  # what fields of one letter are called
         for field, places in self.fields.items():

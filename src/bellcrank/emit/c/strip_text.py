@@ -5,10 +5,10 @@ has them in LLVM IR. What waits between loops, and what calls are given and give
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import accumulate
 
-from bellcrank.emit.c.routine import LOOPS, SPELL, Routine, fresh
+from bellcrank.emit.c import turns
+from bellcrank.emit.c.routine import LOOPS, SPELL, Declaration, Routine, fresh
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.strips import At, Call, Loop, Strips, Turn
@@ -17,23 +17,15 @@ from bellcrank.graph.strips import At, Call, Loop, Strips, Turn
 class StripText(Routine):
     loops = LOOPS
 
-    def __init__(
-        self,
-        graph: Graph,
-        made: Strips,
-        dtype: str,
-        name: str,
-        known: Mapping[int, Routine],
-        outside: Mapping[str, int],
-        static: bool = False,
-    ) -> None:
-        super().__init__(graph, dtype, name, known, outside, static)
+    def __init__(self, graph: Graph, d: Declaration, made: Strips) -> None:
+        super().__init__(graph, d)
         self.made, self.workspace, self.i = made, fresh("w", self.taken), fresh("i", self.taken)
-        self.table = fresh(f"{name}_table", self.taken)
+        self.turns = any(isinstance(step, Turn) and step.angles >= turns.FOUR for step in made.steps)
+        self.table = fresh(f"{self.name}_table", self.taken)
         ends = list(accumulate(made.sizes.values(), initial=0))
         self.starts, self.size = dict(zip(made.sizes, ends, strict=False)), max(1, ends[-1])
         loops = [k for k, step in enumerate(made.steps) if isinstance(step, Loop)]
-        self.functions = {k: fresh(f"{name}_strip", self.taken, numbered=True) for k in loops}
+        self.functions = {k: fresh(f"{self.name}_strip", self.taken, numbered=True) for k in loops}
         self.bodies = {k: self.loop(step) for k, step in enumerate(made.steps) if isinstance(step, Loop)}
 
     @property
@@ -71,14 +63,9 @@ class StripText(Routine):
 
     def turn(self, step: Turn) -> list[str]:
         """Sines, and behind them cosines."""
-        w, i, f = self.workspace, self.i, self.suffix
         given, got = self.starts["given", step.number], self.starts["got", step.number]
-        return [
-            self.head(step.angles),
-            f"    {w}[{got} + {i}] = sin{f}({w}[{given} + {i}]);",
-            f"    {w}[{got + step.angles} + {i}] = cos{f}({w}[{given} + {i}]);",
-            "}",
-        ]
+        places = given, got, got + step.angles
+        return turns.statements(self.turning, self.suffix, self.workspace, step.angles, places, self.i)
 
     def head(self, count: int) -> str:
         return f"for (int {self.i} = 0; {self.i} < {count}; ++{self.i}) {{"

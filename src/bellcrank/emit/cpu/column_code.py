@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.emit.cpu import lanes
-from bellcrank.emit.cpu.column_places import ColumnCalls, Places, begins, places
+from bellcrank.emit.cpu.column_places import ColumnCalls, Places, begins, places, written
 from bellcrank.emit.cpu.plan import Tile
-from bellcrank.emit.cpu.rolled import data
+from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
@@ -180,4 +180,4 @@ def calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") ->
         n.serial: ColumnCode(n.args[0], to.get(n.serial), f"{prefix}columns{k}", lanes, width, dtype)
         for k, n in enumerate(n for n in graph.nodes if n.op == "call")
     }
-    return ColumnCalls(made, to)
+    return ColumnCalls(made, to, written(to.values()))

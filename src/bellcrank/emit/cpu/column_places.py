@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -73,17 +73,18 @@ class ColumnCalls:
 
     codes: Mapping[int, Code]
     places: Mapping[int, Places]  # where they write what they give, if that is an output
-
-    @property
-    def written(self) -> dict[str, set[int]]:
-        """Elements of outputs that are written by loops."""
-        found: dict[str, set[int]] = {}
-        for p in self.places.values():
-            found.setdefault(p.array, set()).update(p.taken)
-        return found
+    written: Mapping[str, set[int]]  # elements of outputs that they write so
 
 
-NO_COLUMNS = ColumnCalls({}, {})
+NO_COLUMNS = ColumnCalls({}, {}, {})
+
+
+def written(places: Iterable[Places]) -> dict[str, set[int]]:
+    """The elements of outputs in these places."""
+    found: dict[str, set[int]] = {}
+    for p in places:
+        found.setdefault(p.array, set()).update(p.taken)
+    return found
 
 
 def places(graph: Graph) -> dict[int, Places]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from bellcrank.nodes.node import Node
 from bellcrank.stairs import above
 
 Array = np.ndarray[Any, Any]
+Rest = Callable[[], bytes] | None
 
 
 @explained_class("__init__", "derivative", "jvp", "vjp")
@@ -34,25 +35,40 @@ class Kernel:
     schedule: Any = None
     target = "cpu"
 
-    def __init__(self, about: About, library: Library, threads: int = 1, code_size: int = 0) -> None:
+    def __init__(self, about: About, library: Library, threads: int = 1, code_size: int = 0, rest: Rest = None) -> None:
+        """rest: makes the code of a batch, where the library has it not yet (emit/cpu/halves.py)."""
         self._know(about)
-        self.library, self.threads, self.code_size = library, threads, code_size
+        self.library, self._rest, self.threads, self.code_size = library, rest, threads, code_size
         signature, method = about.signature, about.method
         arrays = len(signature.inputs) + len(signature.outputs)
         self._one = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(library.address("one"))
-        self._many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * arrays)(
-            library.address("many")
-        )
         self.function: Callable[..., Any] = self.convert
-        if signature.inputs and len(signature.outputs) == 1 and pycall.supported():  # then it has an entry (target.py)
+        if signature.inputs and len(signature.outputs) == 1:  # then it has an entry (target.py)
             by = f"by {method}, {signature.dtype}" if method else signature.dtype
             teaches = f"{signature.doc}\n\n{by}" if signature.doc else by
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
             head = f"{signature.name}{call}\n--\n\n{teaches}"
-            self.function = pycall.native(library.address, signature.name, head, self.convert)
-            # A class of its own whose __call__ is the builtin: calling the kernel enters no Python code.
-            doc = f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"
-            self.__class__ = type("Kernel", (type(self),), {"__call__": self.function, "__doc__": doc})
+            own: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"}
+            if pycall.supported():
+                self.function = pycall.native(library.address, signature.name, head, self.convert)
+                own["__call__"] = self.function  # the builtin: calling the kernel enters no Python code
+            else:
+                self.function = partial(self.convert)  # which may have words of its own
+                self.function.__doc__ = head
+            self.__class__ = type("Kernel", (type(self),), own)
+
+    def whole(self) -> Library:
+        """The code, with that of a batch: compiled when the first comes, where it is large."""
+        if self._rest is not None:
+            self.code_size += self.library.joined(self._rest())
+            self._rest = None
+        return self.library
+
+    @cached_property
+    def _many(self) -> Callable[..., int]:
+        arrays = len(self.signature.inputs) + len(self.signature.outputs)
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * arrays)
+        return kind(self.whole().address("many"))
 
     def _know(self, about: About) -> None:
         self.signature, self.method, self.from_cache = about.signature, about.method, about.cached
@@ -244,14 +260,14 @@ class Kernel:
         """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
         if single:
             return int(self._one(*(p for p, _ in pointers)))
-        parts = min(self.threads, max(1, rows // self.signature.rows_per_thread))
+        parts, many = min(self.threads, max(1, rows // self.signature.rows_per_thread)), self._many
         if parts == 1:
-            return int(self._many(rows, *(x for pair in pointers for x in pair)))
+            return int(many(rows, *(x for pair in pointers for x in pair)))
         edges = [rows * k // parts // 16 * 16 for k in range(parts)] + [rows]
 
         def piece(k: int, keep: object = keep) -> int:
             start, count = edges[k], edges[k + 1] - edges[k]
-            return int(self._many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
+            return int(many(count, *(x for p, stride in pointers for x in (p + start * stride, stride))))
 
         others: list[Task] = []
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,8 @@ class Library:
         engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
         engine.finalize_object()
         self._held = unseen(engine)  # an engine that is finalised is unmapped
+        self._other: Library | None = None
+        self._joining = threading.Lock()
 
     def address(self, name: str) -> int:
         (engine,) = self._held
@@ -33,6 +36,16 @@ class Library:
         if not found:
             raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug of bellcrank.')
         return found
+
+    def joined(self, object_code: bytes) -> int:
+        """Loads the other half (emit/cpu/halves.py), and tells either where the other is; gives its size."""
+        with self._joining:  # what somebody may be running is not loaded again
+            if self._other is None:
+                other = Library(object_code)
+                for here, there, name in ((other, self, "one"), (self, other, "many")):
+                    ctypes.c_void_p.from_address(here.address(f"{name}.at")).value = there.address(name)
+                self._other = other
+        return code_size(object_code)
 
 
 UNUSED = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)

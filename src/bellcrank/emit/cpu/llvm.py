@@ -36,18 +36,15 @@ LARGE = 8_000  # nodes from which on loops over alike parts are looked for
 
 def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK) -> str:
     """The whole module, but for the Python entry, which emit/cpu/entry.py adds."""
-    calls = isinstance(graph, Recursion) or graph.calls
-    if calls or graph.size >= LARGE:
+    if isinstance(graph, Recursion) or graph.calls or loops(graph):
         from bellcrank.emit.cpu import rolled_module  # which is made of what is here
-        from bellcrank.graph.strips import stripped
 
-        if calls or stripped(graph, LARGE) is not None:
-            return rolled_module.source(graph, width, dtype)
-    state = _alone(graph, width, dtype, chunk)
-    block = _abreast(graph, width, dtype, chunk, len(state.pieces) == 1)
+        return rolled_module.source(graph, width, dtype)
+    state = alone(graph, width, dtype, chunk)
+    block = abreast(graph, width, dtype, len(state.pieces) == 1, chunk)
     cut = len(block.pieces) > 1
     functions = block.function("block", apart=cut)  # and then it is known how large a workspace is
-    loops = groups(graph, block) if cut else [many(graph, block)]
+    batch = groups(graph, block) if cut else [many(graph, block)]
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
@@ -57,14 +54,23 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int = CHUNK)
         *state.loops,
         *block.loops,
         one(graph, state),
-        *loops,
+        *batch,
         block.w.pooled(),
         writable(),
     ]
     return "\n".join(parts)
 
 
-def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> Speller:
+def loops(graph: Graph) -> bool:
+    """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
+    if graph.size < LARGE:
+        return False
+    from bellcrank.graph.strips import stripped
+
+    return stripped(graph, LARGE) is not None
+
+
+def alone(graph: Graph, width: int, dtype: str, chunk: int = CHUNK) -> Speller:
     """Of a state that is computed alone."""
     graph = condensed(graph, SPARED) if graph.tape.alike else graph
     calls = column_code.calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
@@ -72,7 +78,7 @@ def _alone(graph: Graph, width: int, dtype: str, chunk: int) -> Speller:
     return Speller(graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_registers(graph))
 
 
-def _abreast(graph: Graph, width: int, dtype: str, chunk: int, small: bool) -> Speller:
+def abreast(graph: Graph, width: int, dtype: str, small: bool, chunk: int = CHUNK) -> Speller:
     """Of a block of states."""
     graph = condensed(graph, SPARED_ABREAST) if graph.tape.alike else graph
     if small and not graph.calls and _waits(graph) and width > 1:

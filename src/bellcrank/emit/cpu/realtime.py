@@ -5,8 +5,8 @@
 `block` is an array of 8-byte words (block.py): flags and counters, and pointers to what is shared with
 the rest of the process. Inputs come through a mailbox and states go out through a window; each is a number that is odd
 while someone writes, and what it guards, so the newest wins and nobody waits. Rows go into a ring that someone else
-empties; a full ring loses rows, and counts them. The clock is two functions that come with the block, so that tests can
-bring their own; @real_now and @real_sleep are the computer's.
+empties; a full ring loses rows, and counts them. The clock is three functions that come with the block, so that tests
+can bring theirs; @real_now, @real_sleep and @real_own (the time that the thread has had) are the computer's.
 
 Times are in nanoseconds.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.ticks import begin, ticking
-from bellcrank.emit.cpu.words import EVENTS, Text
+from bellcrank.emit.cpu.words import EVENTS, TRACE, Text
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 
@@ -39,19 +39,25 @@ def source(program: Program, trig_width: int) -> tuple[str, int]:
     return "\n".join(parts), made.slots
 
 
-CLOCK = """declare i32 @clock_gettime(i32, ptr)
-declare i32 @clock_nanosleep(i32, i32, ptr, ptr)
-define i64 @real_now(ptr %clock) nounwind {
+def _clock(name: str, which: int) -> str:
+    """Nanoseconds by one of the system's clocks: 1 is monotonic, 3 the time that the calling thread has had."""
+    return f"""define i64 @{name}(ptr %clock) nounwind {{
   %ts = alloca [2 x i64], align 8
-  %rc = call i32 @clock_gettime(i32 1, ptr %ts)
+  %rc = call i32 @clock_gettime(i32 {which}, ptr %ts)
   %s = load i64, ptr %ts, align 8
   %n.at = getelementptr i64, ptr %ts, i64 1
   %n = load i64, ptr %n.at, align 8
   %sn = mul i64 %s, 1000000000
   %t = add i64 %sn, %n
   ret i64 %t
-}
-define void @real_sleep(ptr %clock, i64 %until) nounwind {
+}}"""
+
+
+CLOCK = f"""declare i32 @clock_gettime(i32, ptr)
+declare i32 @clock_nanosleep(i32, i32, ptr, ptr)
+{_clock("real_now", 1)}
+{_clock("real_own", 3)}
+define void @real_sleep(ptr %clock, i64 %until) nounwind {{
   %ts = alloca [2 x i64], align 8
   %s = sdiv i64 %until, 1000000000
   %n = srem i64 %until, 1000000000
@@ -60,7 +66,7 @@ define void @real_sleep(ptr %clock, i64 %until) nounwind {
   store i64 %n, ptr %n.at, align 8
   %rc = call i32 @clock_nanosleep(i32 1, i32 1, ptr %ts, ptr null)
   ret void
-}"""
+}}"""
 
 # Counts x in a histogram and keeps the least, the most and the sum, which are the three words at `stats`.
 NOTE = """declare i64 @llvm.ctlz.i64(i64, i1)
@@ -138,6 +144,7 @@ def _drive(program: Program) -> str:
     t.do("br label %wait")
 
     t.label("read")
+    own = t.now("own")
     late = t.let(f"sub i64 {woken}, {deadline}")
     t.do(f"call void @note(ptr {t.pointer('delays')}, ptr {t.place('delay_least')}, i64 {late})")
     if nu:
@@ -185,9 +192,12 @@ def _drive(program: Program) -> str:
 
     t.label("account")
     t.more("steps", ticks)
+    spent = t.let(f"sub i64 {t.now('own')}, {own}")
     ended = t.now()
     cost = t.let(f"sub i64 {ended}, {woken}")
     t.do(f"call void @note(ptr {t.pointer('costs')}, ptr {t.place('cost_least')}, i64 {cost})")
+    t.do(f"call void @note(ptr {t.pointer('owns')}, ptr {t.place('own_least')}, i64 {spent})")
+    _line(t, "trace", "traced", TRACE, (woken, late, cost, spent))
     period = t.word("period")
     then = t.let(f"add i64 {deadline}, {period}")
     t.put("deadline", then)
@@ -207,18 +217,23 @@ def _drive(program: Program) -> str:
     t.more("skipped", skip)
     t.more("caught_up", t.let(f"select i1 {any_excess}, i64 0, i64 1"))
     t.put("deadline", t.let(f"add i64 {then}, {t.let(f'mul i64 {skip}, {period}')}"))
-    logged = t.word("logged")
-    entry = t.let(f"mul i64 {t.let(f'urem i64 {logged}, {EVENTS}')}, 32")
-    line = t.let(f"getelementptr i8, ptr {t.pointer('log')}, i64 {entry}")
-    for k, value in enumerate((t.word("steps"), late, cost, skip)):
-        t.do(f"store i64 {value}, ptr {t.let(f'getelementptr i64, ptr {line}, i64 {k}')}, align 8")
-    t.put("logged", t.let(f"add i64 {logged}, 1"))
+    _line(t, "log", "logged", EVENTS, (t.word("steps"), late, cost, skip))
     t.do("br label %wait")
     t.label("stopped")
     t.do(f"ret i64 {STOPPED}")
     t.label("halted")
     t.do(f"ret i64 {HALTED}")
     return "define i64 @drive(ptr %block) nounwind {\n" + "\n".join(t.lines) + "\n}"
+
+
+def _line(t: Text, lines: str, count: str, most: int, values: tuple[str, str, str, str]) -> None:
+    """One more of the newest `most` lines of four numbers."""
+    written = t.word(count)
+    entry = t.let(f"mul i64 {t.let(f'urem i64 {written}, {most}')}, 32")
+    line = t.let(f"getelementptr i8, ptr {t.pointer(lines)}, i64 {entry}")
+    for k, value in enumerate(values):
+        t.do(f"store i64 {value}, ptr {t.let(f'getelementptr i64, ptr {line}, i64 {k}')}, align 8")
+    t.put(count, t.let(f"add i64 {written}, 1"))
 
 
 def _read_mailbox(t: Text, program: Program) -> None:

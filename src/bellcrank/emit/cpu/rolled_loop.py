@@ -1,4 +1,4 @@
-"""One loop over alike cells as a function of LLVM IR: what it reads, computes, carries on and writes (rolled.py)."""
+"""One loop over alike cells as a function of LLVM IR (rolled_code.py): what it reads, computes, carries and writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bellcrank.graph.recursion import Run
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cpu.rolled import Rolled
+    from bellcrank.emit.cpu.rolled_code import Rolled
 
 Array = np.ndarray[Any, Any]
 ANGLES = -1  # the loop before all channels

@@ -1,5 +1,5 @@
 """The module of a Recursion, or of a graph that calls some: `@one` and `@many` as llvm.py has them, around the loops of
-rolled.py, or the functions of routine.py.
+rolled_code.py, or the functions of routine.py.
 
 A state's arrays are as the loops want them. Rows of a batch are turned into lanes in the workspace first, tile by tile,
 and the results back; that is the whole difference between the two.
@@ -13,7 +13,7 @@ from typing import Any
 
 from bellcrank.emit.cpu import lanes, llvm, sincos
 from bellcrank.emit.cpu.plan import TILE, Tile
-from bellcrank.emit.cpu.rolled import Rolled
+from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.routine import Routines, routines
 from bellcrank.emit.cpu.waves import Waves
 from bellcrank.emit.cpu.writer import Writer

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bellcrank.emit.cpu.lodgings import known_before
 from bellcrank.emit.cpu.plan import chunks, items
-from bellcrank.emit.cpu.rolled import Rolled
+from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
 from bellcrank.emit.order import order
@@ -33,16 +34,24 @@ class Routines:
 
 
 def _spelled(
-    name: str, graph: Graph, lanes: int, trig_width: int, dtype: str, called: Mapping[int, tuple[str, int]], chunk: int
+    name: str,
+    graph: Graph,
+    lanes: int,
+    trig_width: int,
+    dtype: str,
+    called: Mapping[int, tuple[str, int]],
+    chunk: int,
+    inner: bool = False,
 ) -> tuple[str, int]:
-    """The text of one function, and the slots of its workspace."""
+    """The text of one function, and the slots of its workspace. inner: only others of them call it."""
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         return loops.text(), loops.size
     if (made := stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
         return code.text(), code.size
-    pieces = chunks(items(graph, order(graph)), chunk)
+    known = known_before(graph) if inner else {}
+    pieces = chunks(items(graph, order(graph), known), chunk)
     speller = Speller(graph, lanes, trig_width, dtype, pieces, called=called)
     return speller.function(name), speller.size
 
@@ -60,7 +69,8 @@ def routines(
     ]
     for name, graph in wanted:
         if id(graph) not in called:
-            text, size = _spelled(name, graph, lanes, trig_width, dtype, called, chunk)
+            inner = not any(graph is g for g in asked.values())
+            text, size = _spelled(name, graph, lanes, trig_width, dtype, called, chunk, inner)
             parts.append(f"; {comment(graph.name)}\n{text}")
             called = {**called, id(graph): (name, size)}
         names[name] = called[id(graph)][0]

@@ -17,6 +17,7 @@ from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
+from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
 from bellcrank.emit.cpu.plan import MATRIX, Item
 from bellcrank.emit.cpu.registers import departures
 from bellcrank.emit.cpu.writer import Writer
@@ -73,7 +74,8 @@ class Speller:
         self.loops: list[str] = []  # the functions of columns, once they are called
         below = max((size for _, size in called.values()), default=0) if called else 0
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees have the first ones
-        self.letters = 0, 0  # where arguments and results of calls lie
+        self.letters = 0, 0  # where arguments of calls lie
+        self.lodgings = Lodgings()  # where their results lie
         self.free: list[int] = []
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
@@ -142,7 +144,8 @@ class Speller:
         for k, piece in enumerate(self.pieces):
             self._piece(k, piece, last)
             done = self._ahead(name) if self.first else ""
-            self.free += [slot for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
+            ended = [(serial, slot) for serial, slot in self.slots.items() if last.get(serial) == k and slot > 0]
+            self.free += [slot for serial, slot in ended if serial not in self.lodgings.guests]
             if k + 1 < len(self.pieces):
                 out.append(self._defined(f"{name}_{k}", parameters, self._body()))
         before = [] if apart else range(len(self.pieces) - 1)
@@ -186,6 +189,7 @@ class Speller:
     def _piece(self, k: int, piece: Sequence[Item], last: Mapping[int, int]) -> None:
         """The lines of chunk k. last: of each node, the chunk that reads it last."""
         self._begin()
+        self.lodgings.now, self.lodgings.last = k, last
         leave = departures(piece, self.reads, self.inline, self.registers) if self.registers else repeat(())
         over = self._over(k, piece, last) if self.registers and self.w.lanes > 1 and not self.first else {}
         for t, (item, gone) in enumerate(zip(piece, leave, strict=False)):
@@ -269,10 +273,12 @@ done:
             (node,) = item.defines
             if not self.inline(node):
                 self.names[node.serial] = self._operation(node)
+        elif item.kind == "load" and self.packed:
+            return  # read where it lies, whenever it is used
         elif item.tile is not None and item.kind == "load":
             array, word = item.tile.array, symbol(item.tile.array)
             pointer = f"%next_{word}" if self.next else f"%in_{word}"
-            columns = lanes.load(self.w, item.tile, pointer, "" if self.packed else f"%stride_in_{word}")
+            columns = lanes.load(self.w, item.tile, pointer, f"%stride_in_{word}")
             for n in item.defines:
                 self.names[n.serial] = columns[n.args[1] - item.tile.start]
             for c, value in enumerate(columns, item.tile.start):
@@ -295,6 +301,9 @@ done:
         if x.serial not in self.names:
             if self.inline(x):
                 self.names[x.serial] = self._operation(x)
+            elif x.op == "input" and self.packed:
+                array, place = x.args
+                self.names[x.serial] = self.w.load(self.w.at(f"%in_{symbol(array)}", place * self.w.align))
             else:
                 self.names[x.serial] = self.w.load(self._slot(self.slots[x.serial]))
         return self.names[x.serial]
@@ -341,7 +350,7 @@ done:
         return result
 
     def _call(self, item: Item) -> None:
-        """Arguments to the workspace, results back from there at once, so that all calls use the same place."""
+        """Arguments to the workspace, unless they lie in a row already; results stay where they are put."""
         call, *results = item.defines
         function, *values = call.args
         if isinstance(function, Columns):
@@ -349,19 +358,35 @@ done:
             return
         assert self.called is not None
         name, _ = self.called[id(function)]
-        inputs = [math.prod(shape) for shape in function.inputs.values()]
+        arrays = self._arguments(function, values)
         outputs = [math.prod(shape) for shape in function.shapes.values()]
-        start, room = self.letters
-        if room < sum(inputs) + sum(outputs):
-            start, room = self.size, sum(inputs) + sum(outputs)
-            self.letters, self.size = (start, room), self.size + room
-        for i, x in enumerate(values):
-            self.w.store(self._value(x), self._slot(start + i))
-        places = accumulate([start, *inputs, *outputs])
-        arrays = [self._slot(place) for place, _ in zip(places, inputs + outputs, strict=False)]
+        base, self.size = self.lodgings.found(results, sum(outputs), self.size)
+        arrays += [self._slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
         self.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
         for n in results:
-            self.names[n.serial] = self.w.load(self._slot(start + sum(inputs) + n.args[1]))
+            self.slots[n.serial] = base + n.args[1]
+
+    def _arguments(self, function: Graph, values: Sequence[Node | float]) -> list[str]:
+        """Where each array that a function takes begins."""
+        sizes = [math.prod(shape) for shape in function.inputs.values()]
+        start, room = self.letters
+        if room < sum(sizes):
+            start, room = self.size, sum(sizes)
+            self.letters, self.size = (start, room), self.size + room
+        found, at = [], 0
+        used = taken(function)
+        for array, size in zip(function.inputs, sizes, strict=True):
+            mine = values[at : at + size]
+            row = in_a_row([(i, x) for i, x in enumerate(mine) if (array, i) in used], self.slots)
+            if row is not None:
+                found.append(self.w.at(f"%{row[0]}", row[1] * self.w.align))
+            else:
+                for i, x in enumerate(mine):
+                    if (array, i) in used:
+                        self.w.store(self._value(x), self._slot(start + at + i))
+                found.append(self._slot(start + at))
+            at += size
+        return found
 
     def _columns(self, call: Node, results: Sequence[Node]) -> None:
         """Columns to the workspace, where shared numbers are read as they lie; results to the outputs, or they stay

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from itertools import accumulate
 
-from bellcrank.emit.cpu.rolled import data
+from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.speller import SPELL, Speller
 from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import order

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from bellcrank import patience
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, code_size, compiled
+from bellcrank.emit.cpu.library import Library, code_size, compile_text, compiled
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph
 
@@ -54,15 +56,36 @@ class Cpu:
         return text + "\n" + entry.definition(list(graph.inputs.values()), outputs[0], self.dtype, limit)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
-        code, cached, where = compiled(self.source(graph))
+        from bellcrank.emit.cpu import halves
+
+        apart = halves.halved(graph)
+        lanes = host().lanes(self.dtype)
+        text = self.entered(halves.state_half(graph, lanes, self.dtype), graph) if apart else self.source(graph)
+        code, cached, where = compiled(text)
         share = rows_per_thread(graph, self.dtype) if self.threads > 1 else 0
-        return {"code": where, "code_size": code_size(code), "rows_per_thread": share}, code, cached
+        facts: dict[str, Any] = {"code": where, "code_size": code_size(code), "rows_per_thread": share}
+        if apart:  # the same graph and the same speller: the same code
+            facts["batch"] = store.key("batch of", where, store.package_fingerprint()) + ".o"
+        return facts, code, cached
 
     def recall(self, facts: Mapping[str, Any]) -> bytes | None:
         return store.load(facts["code"])
 
     def load(self, code: bytes, facts: Mapping[str, Any], about: About) -> Kernel:
-        return Kernel(about, Library(code), self.threads, facts["code_size"])
+        rest = partial(self._batch, facts["batch"], about) if "batch" in facts else None
+        return Kernel(about, Library(code), self.threads, facts["code_size"], rest)
+
+    def _batch(self, name: str, about: About) -> bytes:
+        """The other half of a kernel, from the cache or compiled now."""
+        if (found := store.load(name)) is not None:
+            return found
+        from bellcrank.emit.cpu import halves
+
+        graph = about.graph()
+        with patience.said(f"compiling {graph.name}, for batches"):
+            code = compile_text(halves.batch_half(graph, host().lanes(self.dtype), self.dtype))
+        store.save(name, code)
+        return code
 
 
 def rows_per_thread(graph: Graph, dtype: str) -> int:
@@ -76,7 +99,7 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
     """Of graphs that compute the same the one that will be fastest on this computer: by predicted time; of those
     within the model's own noise, the one with the fewest operations.
 
-    What has no less of anything than another is out before it is asked what things cost here.
+    What is slower than another on any computer is out before it is asked what things cost here.
     """
     from bellcrank.emit.cpu.costs import costs, parts  # what comes from the cache needs no choice
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.rolled import data
+from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.rolled_loop import ANGLES
 from bellcrank.emit.cpu.wave_loop import WaveLoop
 from bellcrank.emit.cpu.writer import Writer
@@ -58,8 +58,10 @@ class Workspace:
         for k, w in enumerate(r.wanted):
             for e in np.flatnonzero(w).tolist():
                 self.field[k, e] = len(self.field)
-        ends = np.unique([x for run in r.tree.runs for x in (run.begin, run.end - 1, r.tree.parent[run.begin])])
-        ends = ends[ends >= 0]
+        # Runs that go side by side have theirs side by side.
+        ways = [way for shape in shapes for way in (shape.begins, shape.begins + shape.places - 1)]
+        parents = [r.tree.parent[shape.begins] for shape in shapes]
+        ends = np.array(list(dict.fromkeys(x for x in np.concatenate([*ways, *parents]).tolist() if x >= 0)))
         self.slot = np.full(len(r.tree.parent) + 1, -1)  # the last for nobody
         self.slot[ends] = np.arange(len(ends))
         self.slots = len(ends)

@@ -9,12 +9,14 @@ import numpy as np
 
 BINS = 512
 EVENTS = 256  # of the newest overruns, what happened is kept
+TRACE = 8192  # of the newest periods: when it woke up, how late, what it took, and that by its thread's own clock
 
 WORDS = (
-    *("stop", "pause", "period", "ticks", "most", "spin", "now", "sleep", "clock"),
+    *("stop", "pause", "period", "ticks", "most", "spin", "now", "sleep", "own", "clock"),
     *("state", "spare", "p", "u", "ws", "mailbox", "seen", "window", "ring", "capacity", "head", "tail", "lost"),
-    *("stride", "phase", "steps", "overruns", "skipped", "caught_up", "deadline", "log", "logged"),
+    *("stride", "phase", "steps", "overruns", "skipped", "caught_up", "deadline", "log", "logged", "trace", "traced"),
     *("costs", "cost_least", "cost_most", "cost_sum", "delays", "delay_least", "delay_most", "delay_sum"),
+    *("owns", "own_least", "own_most", "own_sum"),
 )
 PLACES = {name: k for k, name in enumerate(WORDS)}
 
@@ -60,8 +62,8 @@ class Text:
     def more(self, name: str, by: str = "1") -> None:
         self.put(name, self.let(f"add i64 {self.word(name)}, {by}"))
 
-    def now(self) -> str:
-        function = self.pointer("now")
+    def now(self, clock: str = "now") -> str:
+        function = self.pointer(clock)
         return self.let(f"call i64 {function}(ptr {self.pointer('clock')})")
 
     def branch(self, condition: str, yes: str, no: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from bellcrank.emit import cache as store
 from bellcrank.errors import BellcrankError, InputError
 
+LARGE = 2**20  # bytes of a result that goes to memory which stays where it is
 CUDA_DEVICES = (2, 13)  # in DLPack's numbering: memory of a GPU, and memory that it shares
 
 
@@ -166,6 +167,18 @@ def adopted(x: Any, name: str) -> Any:
         raise
     except Exception as error:  # whatever their library raises: of a tensor that requires a gradient, say
         raise InputError(f"{name} is a {type(x).__name__} that CuPy cannot take as an array: {error}") from error
+
+
+def fetched(x: Any) -> Any:
+    """An array of the GPU as one of numpy. A large one goes to memory that stays where it is, which the GPU writes by
+    itself, several times as fast; CuPy keeps such memory for the next when the array is gone.
+    """
+    cp = cupy()
+    if x.nbytes < LARGE:
+        return cp.asnumpy(x)
+    memory = cp.cuda.alloc_pinned_memory(x.nbytes)
+    found = np.frombuffer(memory, x.dtype, x.size).reshape(x.shape)
+    return cp.asnumpy(x, out=found)
 
 
 def free_bytes() -> int:

@@ -16,7 +16,7 @@ from bellcrank.emit.cuda.choice import SHARED
 from bellcrank.emit.cuda.straight import Straight
 from bellcrank.graph import Graph
 
-MOST = 3  # parts
+MOST_PARTS = 3  # parts
 
 
 def parts(graph: Graph, dtype: str) -> list[Straight]:
@@ -36,7 +36,7 @@ def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
     """Ways to share out matrices, by columns and by what lies along their first axis."""
     if any(array.ndim < 2 for array in graph.outputs.values()):
         return
-    for count in range(2, MOST + 1):
+    for count in range(2, MOST_PARTS + 1):
         for axis in (-1, 0):
             if all(array.shape[axis] >= count for array in graph.outputs.values()):
                 yield [_part(graph, count, axis, k) for k in range(count)]

@@ -12,7 +12,7 @@ from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
 
-SEGMENT = 64  # bodies that a thread goes through one after the other
+SEGMENT = 32  # bodies at least that a thread goes through one after the other
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,18 @@ def packed(made: WaveText) -> dict[str, Any]:
     """As JSON can hold it."""
     arrays = {"whole": made.whole, "numbers": made.numbers, "plan": made.plan}
     text = {name: [str(a.dtype), list(a.shape), _coded(a.tobytes())] for name, a in arrays.items()}
-    return {"ptx": _coded(made.ptx.encode()), "launches": made.launches, "room": made.room, **text}
+    sizes = {"blocks": made.blocks, "shared": made.shared, "room": made.room}
+    return {"ptx": _coded(made.ptx.encode()), **sizes, **text}
 
 
 def unpacked(facts: Mapping[str, Any]) -> WaveText:
-    arrays = {}
-    for name in ("whole", "numbers", "plan"):
-        dtype, shape, raw = facts[name]
-        arrays[name] = np.frombuffer(_decoded(raw), dtype).reshape(shape)
-    launches = [(int(a), int(b), int(c)) for a, b, c in facts["launches"]]
-    return WaveText(_decoded(facts["ptx"]).decode(), **arrays, launches=launches, room=int(facts["room"]))
+    whole, numbers, plan = (_array(*facts[name]) for name in ("whole", "numbers", "plan"))
+    blocks, shared, room = (int(facts[name]) for name in ("blocks", "shared", "room"))
+    return WaveText(_decoded(facts["ptx"]).decode(), whole, numbers, plan, blocks, shared, room)
+
+
+def _array(dtype: str, shape: list[int], raw: str) -> Array:
+    return np.frombuffer(_decoded(raw), dtype).reshape(shape)
 
 
 def _coded(raw: bytes) -> str:
@@ -43,34 +45,24 @@ def _decoded(text: str) -> bytes:
 
 
 class Engine:
-    """One state on the GPU: arrays of its own, and all launches recorded once, so that one call does them all."""
+    """One state on the GPU: arrays of its own, and one launch, whose blocks are all at work at the same time."""
 
     def __init__(self, made: WaveText, inputs: Mapping[str, int], output: int, dtype: str) -> None:
         cp = cupy()
-        self.launches = made.launches
-        self.kernel = Function(made.ptx, "phases", THREADS, 0).kernel
+        self.function = Function(made.ptx, "phases", THREADS, made.shared)
+        self.blocks = min(made.blocks, cp.cuda.Device().attributes["MultiProcessorCount"])
         self.inputs = {name: cp.zeros(size, dtype) for name, size in inputs.items()}
         self.result = cp.zeros(output, dtype)
         tables = (cp.zeros(made.room, dtype), cp.asarray(made.whole), cp.asarray(made.numbers))
-        self.arrays = (*tables, *self.inputs.values(), self.result, cp.asarray(made.plan))
+        rows = (np.int32(0), np.int32(len(made.plan)), np.int32(self.blocks), cp.zeros(2, np.int32))
+        self.arguments = (*tables, *self.inputs.values(), self.result, cp.asarray(made.plan), *rows)
         self.stream = cp.cuda.Stream(non_blocking=True)
         cp.cuda.Device().synchronize()  # what was set to zero is so before another stream looks
-        with self.stream:
-            self.launch()  # loads all that loading is left to do
-            self.stream.synchronize()
-            self.stream.begin_capture()
-            self.launch()
-            self.graph = self.stream.end_capture()
-
-    def launch(self) -> None:
-        """One after the other."""
-        for first, last, blocks in self.launches:
-            numbers = (np.int32(first), np.int32(last), np.int32(blocks * THREADS))
-            self.kernel((blocks,), (THREADS,), (*self.arrays, *numbers))
 
     def __call__(self) -> None:
         """From self.inputs to self.result; on its own stream."""
-        self.graph.launch(self.stream)
+        with self.stream:
+            self.function(self.blocks * THREADS, *self.arguments)
 
 
 class WaveKernel(Kernel):

@@ -1,10 +1,11 @@
-"""A Recursion whose runs go side by side (graph/waves.py) on a GPU: a thread for every run, for one state.
+"""A Recursion whose runs go side by side (graph/waves.py) on a GPU: a thread for every run, or a team, for one state.
 
-    phases(ws, whole, numbers, in..., out..., plan, begin, end, threads)
+    phases(ws, whole, numbers, in..., out..., plan, begin, end, blocks, meeting)
 
-does some phases one after the other. Within a phase no run waits for another. Phases of many runs are launched one by
-one, with as many blocks as they fill; those of a few follow each other within one block, where waiting is cheap. Tables
-come as arrays, for they may have as many rows as there are bodies.
+does some phases one after the other. Within a phase no run waits for another. Where a phase has many runs all blocks
+take part and wait for each other before the next; those of a few follow each other in the first block, where waiting is
+cheap. What is much for one thread, a join of two segments, is shared out among the warps of a block (wave_team.py).
+Tables come as arrays, for they may have as many rows as there are bodies.
 
 What a thread keeps for later lies so that neighbouring threads have it side by side: (shape, place in the run, which,
 run); what is handed on: (element of all channels, first or last place of a run).
@@ -18,67 +19,66 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu.rolled_loop import ANGLES
-from bellcrank.emit.cpu.speller import LIBRARY, Speller
-from bellcrank.emit.cpu.wave_loop import WaveLoop
+from bellcrank.emit.cpu.speller import LIBRARY
 from bellcrank.emit.cpu.waves import Waves
-from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.ptx import ptx
+from bellcrank.emit.cuda.thread_loop import ThreadLoop
+from bellcrank.emit.cuda.wave_team import LANES, MEMBERS, TeamLoop, suits
 from bellcrank.errors import InputError
-from bellcrank.graph import Node
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.slim import slim
 from bellcrank.quoting import comment
 
 Array = np.ndarray[Any, Any]
-THREADS = 64  # of a block: few, so that runs are spread over all multiprocessors
-HEAD = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+THREADS = LANES * MEMBERS  # of a block: a team
+ROW = 6  # numbers of a wave in the plan
+NOBODY, BLOCK, EVERYBODY = range(3)  # who is waited for before a wave
+HEAD = """@shared = external addrspace(3) global [0 x i8], align 16
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare void @llvm.nvvm.barrier0()
+declare void @llvm.nvvm.membar.gl()
 """
-
-
-class ThreadLoop(WaveLoop):
-    """void @name(ws, tables, arrays, run)."""
-
-    all: ThreadWaves
-
-    def _framed(self, lines: list[str]) -> str:
-        name = self.all.name(self.channel, self.number)
-        head = f"define internal void @{name}({self.all.parameters}, i64 %b) noinline nounwind {{"
-        return "\n".join([head, "bundle:", *lines, "  ret void", "}"])
-
-    def _bases(self) -> None:
-        w = self.w
-        for what, at in (("angles", self.at.angles_at), ("kept", self.at.kept_at)):
-            start = w.let(f"add i64 %b, {at[self.number]}")
-            w.do(f"%{what} = getelementptr {w.element}, ptr %ws, i64 {start}")
-
-    @property
-    def stride(self) -> int:
-        return len(self.shape.runs) * self.w.bytes
-
-    def _handed(self, slot: str, element: int) -> str:
-        w = self.w
-        start = self.at.handed_at + self.at.field[self.channel, element] * self.at.slots
-        return w.let(f"getelementptr {w.element}, ptr %ws, i64 {w.let(f'add i64 {slot}, {start}')}", "p")
-
-    def _before(self) -> str:
-        return f"parent{self.channel}" if self.forwards else "child0"
-
-    def _turn(self, value: str, element: int) -> None:
-        """Its sine and cosine at once."""
-        w = self.w
-        for k, x in enumerate(Arithmetic(w).sincos(value), 1):
-            w.store(x, w.at(self.angles_here, k * self.at.room * w.bytes + element * self.stride))
-
-    def _sine(self, speller: Speller, n: Node) -> str:
-        return Arithmetic(self.w).sincos(speller._value(n.args[0]))[n.op == "cos"]
-
-    def _whole_numbers(self, table: str) -> str:
-        return self.w.at("%whole", 4 * self.all.place(table))
-
-    def _numbers(self, cell: int) -> str:
-        return self.w.at("%numbers", self.w.bytes * self.all.starts[cell])
+# All blocks are at work at the same time, for there are no more than multiprocessors. meeting: how many have come to
+# any meeting so far, and how many are through with everything; the last of those leaves both as they were.
+MEETING = """define internal void @everybody(ptr %meeting, i32 %blocks, i32 %tid) noinline nounwind convergent {
+  call void @llvm.nvvm.membar.gl()
+  call void @llvm.nvvm.barrier0()
+  %one = icmp eq i32 %tid, 0
+  br i1 %one, label %come, label %go
+come:
+  %before = atomicrmw add ptr %meeting, i32 1 monotonic
+  %met = udiv i32 %before, %blocks
+  %next = add i32 %met, 1
+  %all = mul i32 %next, %blocks
+  br label %look
+look:
+  %now = load volatile i32, ptr %meeting, align 4
+  %enough = icmp uge i32 %now, %all
+  br i1 %enough, label %there, label %look
+there:
+  call void @llvm.nvvm.membar.gl()
+  br label %go
+go:
+  call void @llvm.nvvm.barrier0()
+  ret void
+}
+define internal void @over(ptr %meeting, i32 %blocks, i32 %tid) noinline nounwind {
+  %one = icmp eq i32 %tid, 0
+  br i1 %one, label %come, label %go
+come:
+  %ends = getelementptr i32, ptr %meeting, i64 1
+  %before = atomicrmw add ptr %ends, i32 1 monotonic
+  %after = add i32 %before, 1
+  %last = icmp eq i32 %after, %blocks
+  br i1 %last, label %reset, label %go
+reset:
+  store volatile i32 0, ptr %meeting, align 4
+  store volatile i32 0, ptr %ends, align 4
+  br label %go
+go:
+  ret void
+}"""
 
 
 class ThreadWaves(Waves):
@@ -102,9 +102,9 @@ class ThreadWaves(Waves):
         self.places: dict[str, int] = {}
         self.length = 0
         self.starts = np.cumsum([0, *(t.size for t in r.tables)]).tolist()
-        self.loops = [
-            (k, i) for k in (ANGLES, *range(len(r.outwards))) for i in range(len(self.shapes)) if self.busy(k, i)
-        ]
+        loops = [(k, i) for k in (ANGLES, *range(len(r.outwards))) for i in range(len(self.shapes)) if self.busy(k, i)]
+        self.teams = {(k, i): TeamLoop(self, k, i) for k, i in loops if suits(self, k, i)}
+        self.loops = [*self.teams, *(loop for loop in loops if loop not in self.teams)]
 
     def _further(self, channel: int, steps: Array) -> Array:
         """In the workspace: fields that are equally far apart for all that is wanted."""
@@ -129,8 +129,14 @@ class ThreadWaves(Waves):
         return name
 
     def text(self) -> str:
-        head = f"; {comment(self.r.name)}: {self.r.count().arithmetic} operations, a thread for each run\n"
-        return head + "\n".join([HEAD, *(ThreadLoop(self, k, i).text() for k, i in self.loops), self._kernel()])
+        head = f"; {comment(self.r.name)}: {self.r.count().arithmetic} operations, a thread or a team for each run\n"
+        loops = [self.teams.get(loop, ThreadLoop(self, *loop)).text() for loop in self.loops]
+        return head + "\n".join([HEAD, *loops, self._kernel()])
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block."""
+        return max([0, *(loop.shared for loop in self.teams.values())])
 
     def tables(self) -> tuple[Array, Array]:
         """Whole numbers, and constants of all parts; after the text was made."""
@@ -139,77 +145,111 @@ class ThreadWaves(Waves):
             whole[at : at + len(self.known[name])] = self.known[name]
         return whole, np.concatenate([np.zeros(0), *(t.ravel() for t in self.r.tables), [0.0]]).astype(self.dtype)
 
-    def plan(self) -> tuple[Array, list[int]]:
-        """A row (phase, function, first run, the one behind the last) for each wave; of every phase its threads."""
-        rows, widths = [], []
-        for n, phase in enumerate(self.phases()):
-            for wave in phase.waves:
-                rows.append((n, self.loops.index((phase.channel, wave.shape)), wave.first, wave.last))
-            widths.append(max(wave.last - wave.first for wave in phase.waves))
-        return np.array(rows, np.int32), widths
+    def plan(self) -> Array:
+        """For each wave a row: how to wait before it, function, first run, the one behind the last, who takes part, and
+        which block is the first: those of one phase go side by side.
+        """
+        rows: list[tuple[int, ...]] = []
+        before = 1
+        for phase in self.phases():
+            mine = [(self.loops.index((phase.channel, wave.shape)), wave.first, wave.last) for wave in phase.waves]
+            blocks = 1 if all(self._alone(*wave) for wave in mine) else EVERYBODY
+            wait = NOBODY if not rows else BLOCK if blocks == before == 1 else EVERYBODY
+            taken = 0
+            for k, (loop, first, last) in enumerate(mine):
+                rows.append((NOBODY if k else wait, loop, first, last, blocks, taken))
+                taken += -(-(last - first) // LANES)
+            before = blocks
+        return np.array(rows, np.int32)
 
-    def launches(self) -> list[tuple[int, int, int]]:
-        """(first row of the plan, the one behind the last, blocks)."""
-        rows, widths = self.plan()
-        found: list[tuple[int, int, int]] = []
-        for n, width in enumerate(widths):
-            first, last = np.searchsorted(rows[:, 0], [n, n + 1]).tolist()
-            blocks = -(-width // THREADS)
-            if found and blocks == 1 and found[-1][2] == 1:
-                found[-1] = found[-1][0], last, 1
-            else:
-                found.append((first, last, blocks))
-        return found
+    def _alone(self, loop: int, first: int, last: int) -> bool:
+        """Whether one block has enough threads for it."""
+        return last - first <= (LANES if self.loops[loop] in self.teams else THREADS)
+
+    def blocks(self) -> int:
+        """That have anything to do, at most."""
+        rows = self.plan()
+        wide = rows[rows[:, 4] != 1]
+        return int(np.max(-(-(wide[:, 3] - wide[:, 2]) // LANES), initial=1))
 
     def _kernel(self) -> str:
-        """A row of the plan after the other; threads wait for those of their block where a new phase begins."""
+        """A row of the plan after the other. In a plain loop the warps of all blocks take 32 runs each, the first warps
+        of all blocks first; where teams are at work a block does.
+        """
         given = self.parameters
         cases = " ".join(f"i32 {k}, label %f{k}" for k in range(len(self.loops)))
+        who = {loop: ", i32 %warp, i32 %lane" if loop in self.teams else "" for loop in self.loops}
         calls = "".join(
-            f"f{k}:\n  call void @{self.name(*loop)}({given}, i64 %b)\n  br label %on\n"
+            f"f{k}:\n  call void @{self.name(*loop)}({given}, i64 %b{who[loop]})\n  br label %on\n"
             for k, loop in enumerate(self.loops)
         )
         fields = "".join(
             f"  %p{k} = getelementptr i32, ptr %row, i64 {k}\n  %x{k} = load i32, ptr %p{k}, align 4\n"
-            for k in range(4)
+            for k in range(ROW)
         )
-        return f"""define ptx_kernel void @phases({given}, ptr %plan, i32 %begin, i32 %end, i32 %threads) \
+        return f"""{MEETING}
+define ptx_kernel void @phases({given}, ptr %plan, i32 %begin, i32 %end, i32 %blocks, ptr %meeting) \
 nounwind "nvvm.maxntid"="{THREADS}" {{
 entry:
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
-  %before = mul i32 %block, {THREADS}
-  %me = add i32 %before, %tid
+  %lane = and i32 %tid, {LANES - 1}
+  %warp = lshr i32 %tid, {LANES.bit_length() - 1}
   br label %wave
 wave:
   %w = phi i32 [%begin, %entry], [%w.next, %done]
-  %old = phi i32 [-1, %entry], [%x0, %done]
-  %at = mul i32 %w, 4
+  %at = mul i32 %w, {ROW}
   %at.64 = sext i32 %at to i64
   %row = getelementptr i32, ptr %plan, i64 %at.64
-{fields}  %same = icmp eq i32 %x0, %old
-  br i1 %same, label %go, label %wait
-wait:
+{fields}  %first.of.all = icmp eq i32 %w, %begin
+  %how = select i1 %first.of.all, i32 {NOBODY}, i32 %x0
+  switch i32 %how, label %go [i32 {BLOCK}, label %wait.block i32 {EVERYBODY}, label %wait.all]
+wait.block:
   call void @llvm.nvvm.barrier0()
   br label %go
+wait.all:
+  call void @everybody(ptr %meeting, i32 %blocks, i32 %tid)
+  br label %go
 go:
-  %b.first = add i32 %x2, %me
-  br label %look
+  %few = icmp eq i32 %x4, 1
+  %among = select i1 %few, i32 1, i32 %blocks
+  %with = icmp ult i32 %block, %among
+  %together = icmp ult i32 %x1, {len(self.teams)}
+  %taken = urem i32 %x5, %among
+  %further = add i32 %block, %among
+  %apart = sub i32 %further, %taken
+  %mine = urem i32 %apart, %among
+  %behind = mul i32 %warp, %among
+  %of.warp = add i32 %behind, %mine
+  %group.first = select i1 %together, i32 %mine, i32 %of.warp
+  %warps = mul i32 %among, {THREADS // LANES}
+  %ahead = select i1 %together, i32 %among, i32 %warps
+  %last = sub i32 %x3, 1
+  br i1 %with, label %look, label %done
 look:
-  %b.32 = phi i32 [%b.first, %go], [%b.then, %on]
-  %mine = icmp slt i32 %b.32, %x3
-  br i1 %mine, label %do, label %done
-do:
+  %group = phi i32 [%group.first, %go], [%group.next, %on]
+  %b.group = mul i32 %group, {LANES}
+  %b.start = add i32 %x2, %b.group
+  %some = icmp slt i32 %b.start, %x3
+  br i1 %some, label %take, label %done
+take:
+  %b.lane = add i32 %b.start, %lane
+  %exists = icmp slt i32 %b.lane, %x3
+  %b.32 = select i1 %exists, i32 %b.lane, i32 %last
   %b = sext i32 %b.32 to i64
+  %go.on = or i1 %exists, %together
+  br i1 %go.on, label %do, label %on
+do:
   switch i32 %x1, label %on [{cases}]
 {calls}on:
-  %b.then = add i32 %b.32, %threads
+  %group.next = add i32 %group, %ahead
   br label %look
 done:
   %w.next = add i32 %w, 1
   %more = icmp slt i32 %w.next, %end
   br i1 %more, label %wave, label %end.all
 end.all:
+  call void @over(ptr %meeting, i32 %blocks, i32 %tid)
   ret void
 }}"""
 
@@ -222,11 +262,12 @@ class WaveText:
     whole: Array
     numbers: Array
     plan: Array
-    launches: list[tuple[int, int, int]]
+    blocks: int  # at most
+    shared: int  # bytes of a block
     room: int  # numbers in the workspace
 
 
 def waved(r: Recursion, dtype: str = "float64") -> WaveText:
     made = ThreadWaves(r, dtype)
     text = ptx(made.text())
-    return WaveText(text, *made.tables(), made.plan()[0], made.launches(), made.size)
+    return WaveText(text, *made.tables(), made.plan(), made.blocks(), made.shared, made.size)

@@ -21,7 +21,9 @@ from bellcrank.emit.wasm.compiling import compiled
 from bellcrank.emit.wasm.linking import linked
 from bellcrank.graph import Graph, Program
 
-CHUNK = 3000  # items in a function: what lives in locals need not go to memory and back, a quarter of the size
+# Items in a function: what lives in locals need not go to memory and back, a quarter of the size. Of the excavator with
+# its linkage 8000 would save another 80 kB of 670, and 30000 190 kB; but its step takes 85 us in Node then, and now 65.
+CHUNK = 3000
 SINCOS = """
 declare double @sin(double)
 declare double @cos(double)

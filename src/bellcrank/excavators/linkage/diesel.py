@@ -39,7 +39,7 @@ class Diesel:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Diesel:
-        """From data("excavator_linkage")."""
+        """The engine that data("excavator_linkage") describes."""
         e, h = given["engine"], given["hydraulics"]
         own = {key: e[key] for key in ("power", "speed", "inertia", "torque", "governor", "efficiency")}
         return cls(**own, flow=h["pump_flow"], pressure=h["pump_pressure"], margin=h["margin"])

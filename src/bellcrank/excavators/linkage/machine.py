@@ -16,7 +16,7 @@ from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
 from bellcrank.excavators.linkage.modes import FUNCTIONS, RATES, SPEEDS
 from bellcrank.excavators.linkage.tracks import sunk
-from bellcrank.excavators.pilots import Experiment, More, Sticks, Tour
+from bellcrank.excavators.pilots import More, PaperRun, Sticks, Tour
 from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.sticks import MODES, PATTERNS, WORDS
 from bellcrank.model.mechanism import Mechanism
@@ -87,6 +87,9 @@ def machine(
         return of
 
     def resisted(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+        if "carriage" in bodies:  # which may be anywhere
+            pose = kinematics.pose(found["mechanism"].tree, list(q), "tip")
+            return cutting.resistance(cutting.depth([pose[k][3] for k in range(3)]))
         radius, swing, height, _ = linkage.arm.forward(linkage.angles(q))
         return cutting.resistance(cutting.depth([radius * cos(swing), radius * sin(swing), height]))
 
@@ -108,7 +111,7 @@ def machine(
     joints = [made.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, SPEEDS, RATES[0])
 
-    def by_sticks(program: Tour | Experiment) -> Pilot:
+    def by_sticks(program: Tour | PaperRun) -> Pilot:
         """The control's own cycle, which digs in one place for ever, stays off."""
         return More(program, (0.0,))
 
@@ -152,7 +155,7 @@ def machine(
         ),
         pilots={
             "dig": lambda: by_sticks(Tour(hands, tuple(move.place for move in CYCLE))),
-            "resolved": lambda: by_sticks(Experiment(hands)),
+            "resolved": lambda: by_sticks(PaperRun(hands)),
         },
         integrator="rodas4",  # oil in the cylinders is stiff: implicit, so that no stop or stone is too hard
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.structures.crooked import Crooked, crooked
+from bellcrank.structures.crooked_beams import Crooked, crooked
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
 from bellcrank.structures.section import Material, Section

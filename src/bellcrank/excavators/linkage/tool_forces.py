@@ -76,12 +76,12 @@ class ToolForces:
 
     @cached_property
     def pressure(self) -> float:
-        """Pa, that digs."""
+        """The pressure that digs, Pa."""
         return float(self.linkage.given["hydraulics"]["pump_pressure"])
 
     @cached_property
     def relief(self) -> float:
-        """Pa, that holds."""
+        """The pressure that holds, Pa."""
         return float(self.linkage.given["hydraulics"]["relief"])
 
     # -- digging

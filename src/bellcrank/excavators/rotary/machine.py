@@ -17,7 +17,7 @@ from typing import Any
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot
 from bellcrank.control.leash import Leash
 from bellcrank.excavators.digging import Footing, digging
-from bellcrank.excavators.pilots import DIG, Experiment, Sticks, Tour
+from bellcrank.excavators.pilots import DIG, PaperRun, Sticks, Tour
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.excavators.rotary.experiments import hydraulics
 from bellcrank.excavators.rotary.modes import JOINTS, EitherMode
@@ -109,5 +109,5 @@ def machine() -> Machine:
             Gauge("tipping", "tipping", "%", 0.0, 100.0, 100.0, 80.0),
             Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
         ),
-        pilots={"dig": lambda: Tour(hands, DIG), "resolved": lambda: Experiment(hands)},
+        pilots={"dig": lambda: Tour(hands, DIG), "resolved": lambda: PaperRun(hands)},
     )

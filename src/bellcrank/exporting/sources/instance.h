@@ -352,6 +352,23 @@ static int directional(
 }
 
 #ifdef WITH_ADJOINT
+#ifndef MODEL_BACK
+/* Of a large model: how fast the sum of all unknowns by their weights changes with one known. */
+static double weighted(const Numbers *n, size_t known, const double *weights)
+{
+    Moves m;
+    double sum = 0.0;
+    size_t k;
+    memset(&m, 0, sizeof(m));
+    m.known[known] = 1.0;
+    MODEL_ALONG(n->s, n->u, n->p, m.known, m.known + N_Y, m.known + N_Y + N_U, m.unknown);
+    for (k = 0; k < N_Y + N_OUT + N_E; ++k) {
+        sum += weights[k] * m.unknown[k];
+    }
+    return sum;
+}
+#endif
+
 /* The gradient, with respect to knowns, of the sum of unknowns by their weights. */
 static int adjoint(
     const Numbers *n, const unsigned int *unknowns, size_t count, const unsigned int *knowns, size_t moving,
@@ -372,12 +389,17 @@ static int adjoint(
         }
         *to += weights[k];
     }
+#ifdef MODEL_BACK
     MODEL_BACK(n->s, n->u, n->p, m.unknown, m.known, m.known + N_Y, m.known + N_Y + N_U);
+#endif
     for (k = 0; k < moving; ++k) {
-        const double *from = known_of(&m, knowns[k]);
+        double *from = known_of(&m, knowns[k]);
         if (from == NULL) {
             return 0;
         }
+#ifndef MODEL_BACK
+        *from = weighted(n, (size_t)(from - m.known), m.unknown);
+#endif
         results[k] = *from + own[from - m.known];
     }
     return 1;

@@ -17,7 +17,7 @@ from bellcrank.zoo import stanford, torso
 
 
 @dataclass(frozen=True)
-class Experiment:
+class TransputerTimes:
     """One and three transputers."""
 
     one: Schedule
@@ -36,7 +36,7 @@ class Experiment:
 PLACES = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # of figure 8
 
 
-def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> Experiment:
+def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> TransputerTimes:
     """Strategies 2 and 3: M and its factors, k, and q with the control law, each on a processor of its own.
 
     With `state` the first has y and yd, say from the integrator, and sends them to the others.
@@ -44,7 +44,7 @@ def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, st
     m = make()
     one = laid_out(tasks_of(m, control=control), machine("single", "t800"))
     todo = tasks_of(m, "modules", "factorisation", control=control)
-    return Experiment(one, placed(with_state(todo, m.nq + m.nv) if state else todo, PLACES))
+    return TransputerTimes(one, placed(with_state(todo, m.nq + m.nv) if state else todo, PLACES))
 
 
 def with_state(todo: Tasks, words: int) -> Tasks:

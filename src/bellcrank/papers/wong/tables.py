@@ -9,7 +9,7 @@ import numpy as np
 
 from bellcrank.papers.counts import published
 from bellcrank.papers.results import Result
-from bellcrank.papers.wong import Cost, compared, mesh, wong_mesh
+from bellcrank.papers.wong import Cost, comparison, mesh, wong_mesh
 from bellcrank.papers.wong.solvers import Solved, back_substitution, feed_forward
 from bellcrank.text import Table
 from bellcrank.view.chart import lines
@@ -42,16 +42,16 @@ def _cycles(row: int, title: str) -> Table:
 def _polynomials() -> Table:
     wong = published()["parallel"]["wong"]
     parts: dict[str, Callable[[int], Cost]] = {
-        "inertia_matrix": compared.inertia_matrix,
-        "force_vector": compared.force_vector,
-        "solver": compared.solver,
+        "inertia_matrix": comparison.inertia_matrix,
+        "force_vector": comparison.force_vector,
+        "solver": comparison.solver,
     }
     rows = []
     for n in SIZES:
         cells = [str(n)]
         for key, ours in parts.items():
-            cells += [f"{compared.printed(wong[key][kind], n)} / {getattr(ours(n), kind)}" for kind in "MA"]
-        rows.append((*cells, str(compared.finished(n))))
+            cells += [f"{comparison.printed(wong[key][kind], n)} / {getattr(ours(n), kind)}" for kind in "MA"]
+        rows.append((*cells, str(comparison.finished(n))))
     said = [f"{key.replace('_', ' ')}: {wong[key]['M']} M, {wong[key]['A']} A" for key in parts]
     below = f"In print: {'; '.join(said)}.\nAll: force vector and solver, for it is ready after the matrix."
     head = ("n", "matrix M", "A", "force M", "A", "solver M", "A", "all")
@@ -59,12 +59,12 @@ def _polynomials() -> Table:
 
 
 def _curves(figure: str) -> Table:
-    found = compared.curves(figure, CURVES)
+    found = comparison.curves(figure, CURVES)
     names = [name for name in found if name != "n"]
     rows = [(f"{n:g}", *(f"{found[name][k]:g}" for name in names)) for k, n in enumerate(found["n"]) if n % 2]
     what = "the inertia matrix" if figure == "inertia" else "matrix and solver"
     title = f"Figure {FIGURE[figure]}: {what}, us (a multiplication 1, an addition 0.5)"
-    below = f"Wong's mesh is the fastest below {compared.crossover(figure)} joints."
+    below = f"Wong's mesh is the fastest below {comparison.crossover(figure)} joints."
     return Table(title, ("n", *(NAMES[name] for name in names)), rows, range(len(names) + 1), below)
 
 
@@ -91,7 +91,7 @@ def _solved(solve: Callable[..., Solved], n: int) -> tuple[Solved, float]:
 
 def _excavator() -> Table:
     rows = [(name, f"{x['mesh']:.1f}", f"{x['one processor']:.1f}", f"{x['speedup']:.2f}")
-            for name, x in compared.excavator().items()]  # fmt: skip
+            for name, x in comparison.excavator().items()]  # fmt: skip
     below = (
         "hidden: messages cost nothing; t800: they go beside the computation; explicit: they keep both ends busy.\n"
         "The print has the hydraulics in it, and measured an OCCAM program seven times as slow as its operations.\n"
@@ -103,7 +103,7 @@ def _excavator() -> Table:
 
 
 def _drawn(figure: str) -> str:
-    found = compared.curves(figure, CURVES)
+    found = comparison.curves(figure, CURVES)
     series = {NAMES[name]: dict(zip(found["n"], found[name], strict=True)) for name in NAMES}
     what = "inertia matrix" if figure == "inertia" else "inertia matrix and solver"
     return lines(f"{what}: operations on parallel processors", "joints", "us", series)

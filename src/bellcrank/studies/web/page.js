@@ -68,7 +68,7 @@ const numeric = (values) => values.every((v) => typeof v === "number" || v === n
 function scatter() {
   const svg = $("scatter"), name = $("across").value, result = $("result").value;
   svg.replaceChildren();
-  const raw = data.varied[name] || data.numbers[name], levels = [...new Set(raw)];
+  const raw = Object.hasOwn(data.varied, name) ? data.varied[name] : data.numbers[name], levels = [...new Set(raw)];
   const xs = numeric(raw) ? raw : raw.map((v) => levels.indexOf(v)), ys = data.numbers[result];
   const good = xs.map((x, i) => [x, ys[i], i]).filter(([x, y]) => x !== null && y !== null);
   if (!good.length) return;

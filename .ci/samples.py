@@ -1,10 +1,11 @@
-"""Numbers of kernels and runs into a file, or two such files compared: see .ci/aarch64."""
+"""Numbers of kernels and runs into a file, or two such files compared: see .ci/aarch64 and .ci/python."""
 
 from __future__ import annotations
 
 import platform
 import sys
 
+import llvmlite
 import numpy as np
 
 import bellcrank as bc
@@ -30,6 +31,8 @@ def numbers() -> dict[str, object]:
 def main(file: str, other: str = "") -> None:
     if not other:
         np.savez(file, **numbers())  # type: ignore[arg-type]
+        gil = "" if getattr(sys, "_is_gil_enabled", lambda: True)() else " without a global lock"
+        print(f"Python {platform.python_version()}{gil}, numpy {np.__version__}, llvmlite {llvmlite.__version__}")
         print(f"{platform.machine()}, {host().cpu}, {host().lanes('float64')} lanes: wrote {file}")
         return
     a, b = np.load(file), np.load(other)

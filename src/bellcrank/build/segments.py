@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,11 @@ def segmented(
         if found is None:
             made.row(row, up, closed=True)
             continue
-        start, length, count = found
-        stop, cut = start + length * count, True
+        start, lengths = found
+        ends = [start, *(start + bodies for bodies in accumulate(lengths))]
+        stop, cut = ends[-1], True
         up = made.row(row[:start], up, closed=False)
-        last = made.assembled([row[a : a + length] for a in range(start, stop, length)], up)
+        last = made.assembled([row[a:b] for a, b in pairwise(ends)], up)
         if stop < len(row):
             made.row(row[stop:], last, closed=True)
         else:
@@ -111,28 +113,56 @@ def divided(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None
     return found
 
 
-def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, int, int] | None:
-    """Where segments begin, how long they are and how many, along the longest stretch of classes that come again."""
+def _cuts(of: Sequence[int], most: int | None, shortest: int) -> tuple[int, list[int]] | None:
+    """Where segments begin and how long they are, along the longest stretch of classes that come again."""
     begin, stop, period = max(periodic(of, [0]), key=lambda x: x[1] - x[0])
     while begin < 1:  # the first body stays out: it may stand on the ground
         begin += period
-    if most is None:
-        length = -(-shortest // period) * period
-        count = (stop - begin) // length
-    else:
+    turns, fewest = (stop - begin) // period, -(-shortest // period)  # in periods, which are never cut
+    if most is None and fewest == 1:
+        count = turns
+    else:  # a power of two: then all are equally far from the ground
         count = 1
-        while 2 * count <= most and (stop - begin) // (2 * count) >= max(shortest, period):
+        while turns // (2 * count) >= fewest and (most is None or 2 * count <= most):
             count *= 2
-        length = (stop - begin) // count // period * period
-    return (begin, length, count) if count > 1 else None
+    if count <= 1:
+        return None
+    length, longer = divmod(turns, count)
+    if most is not None:
+        longer = 0  # lanes go through runs of equal length
+    return begin, [period * (length + (k < longer)) for k in range(count)]
+
+
+def _runs(of: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
+    """Stretches of the same cells again and again, and how often each part was met before."""
+    done, runs = [0] * parts, []
+    for begin, stop, period in periodic(of, begins):
+        cells = of[begin : begin + period]
+        runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
+        for k in cells:
+            done[k] += (stop - begin) // period
+    return tuple(runs)
+
+
+def _children(parent: Sequence[int]) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in parent]
+    for i, up in enumerate(parent):
+        if up >= 0:
+            found[up].append(i)
+    return found
+
+
+def _table(children: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
+    """Those of each place in a row, filled up with -1."""
+    table = np.full((len(children), max(1, *map(len, children))), -1)
+    for i, below in enumerate(children):
+        table[i, : len(below)] = below
+    return table
 
 
 def _recursion(name: str, tree: Tree, inputs: dict[str, Shape], made: _Made) -> Recursion:
     n, names = len(made.what), list(inputs)
-    children: list[list[int]] = [[] for _ in range(n)]
-    for i, up in enumerate(made.parent):
-        if up >= 0:
-            children[up].append(i)
+    children = _children(made.parent)
     at = [made.at[i] for i in range(len(tree.links))]
     apart = [(made.parent[p] < 0, len(children[p]), made.closed[p]) for p in at]
     groups = classes(tree, apart)
@@ -155,21 +185,12 @@ def _recursion(name: str, tree: Tree, inputs: dict[str, Shape], made: _Made) -> 
         of[where] = len(parts)
         carried = len(children[where[0]]) if where else 0
         parts.append(Part(partial(starts[kind], tree.gravity), kind, kind, none, (), False, carried))
-    tables, done = [g.table[np.argsort([at[i] for i in g.members])] for g in groups], [0] * len(parts)
-    runs = []
-    for begin, stop, period in periodic(of.tolist(), sorted(set(made.begins))):
-        cells = of[begin : begin + period].tolist()
-        runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
-        for k in cells:
-            done[k] += (stop - begin) // period
-    width = max(1, *map(len, children))
-    table = np.full((n, width), -1)
-    for i, below in enumerate(children):
-        table[i, : len(below)] = below
+    tables = [g.table[np.argsort([at[i] for i in g.members])] for g in groups]
     links = [tree.links[what] if isinstance(what, int) else None for what in made.what]
     indices = {
         x: elements([(k.q_index if x in POSITIONS else k.v_index) if k else () for k in links]) for x in names
     } | {RESULT: elements([k.v_index if k else () for k in links])}
-    places = Places(np.array(made.parent), table, indices, tuple(runs), True)
+    runs = _runs(of.tolist(), sorted(set(made.begins)), len(parts))
+    places = Places(np.array(made.parent), _table(children), indices, runs, True)
     tables += [np.zeros((0, 0))] * len(BETWEEN)
     return Recursion(name, inputs, ("forward_dynamics", tree.nv), traced(parts, places, names), tables, places, True)

@@ -117,7 +117,7 @@ def _written(package: Package, folder: Path) -> Path:
 
 
 def _size(folder: Path, tool: str) -> int:
-    """Code and constants."""
+    """Bytes of code and constants."""
     return int(_run(folder, [tool, "it.o"]).splitlines()[1].split()[0])
 
 

@@ -1,7 +1,7 @@
 """A Recursion as loops of C: for each channel, a function for every row of cells that comes again and again.
 
-It is what emit/cpu/rolled.py is in LLVM IR: what goes from a cell to the next one stays in variables of the loop, what
-others read lies in the workspace, and what differs from place to place is in tables of constants.
+It is what emit/cpu/rolled_code.py is in LLVM IR: what goes from a cell to the next one stays in variables of the loop,
+what others read lies in the workspace, and what differs from place to place is in tables of constants.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.c.routine import LOOPS, Routine, fresh
-from bellcrank.emit.cpu.rolled import MOST_CALLS, Workspace
+from bellcrank.emit.c import turns
+from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
+from bellcrank.emit.cpu.rolled_code import MOST_CALLS, Workspace
 from bellcrank.emit.order import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, Body, Place
@@ -27,23 +28,16 @@ ANGLES = -1  # the loop before all channels
 class RolledText(Routine):
     loops = LOOPS
 
-    def __init__(
-        self,
-        graph: Recursion,
-        dtype: str,
-        name: str,
-        known: Mapping[int, Routine],
-        outside: Mapping[str, int],
-        static: bool = False,
-    ) -> None:
-        super().__init__(graph, dtype, name, known, outside, static)
+    def __init__(self, graph: Recursion, d: Declaration) -> None:
+        super().__init__(graph, d)
         self.r, self.at, self.workspace = graph, Workspace(graph, 1, 1), fresh("w", self.taken)
+        self.turns = self.at.room >= turns.FOUR
         self.own = {x: fresh(x, self.taken) for x in ("begin", "count", "i", "turn", "n", "run")}
-        self.tables = {k: fresh(f"{name}_table", self.taken, numbered=True) for k in range(len(graph.tables))}
+        self.tables = {k: fresh(f"{self.name}_table", self.taken, numbered=True) for k in range(len(graph.tables))}
         self.indices: dict[str, tuple[str, Array]] = {}  # of places that no formula gives: what it is called
         self.patterns = list(dict.fromkeys(run.cells for run in graph.tree.runs))
         self.made = {
-            (k, pattern): CellLoop(self, k, pattern, fresh(f"{name}_loop", self.taken, numbered=True))
+            (k, pattern): CellLoop(self, k, pattern, fresh(f"{self.name}_loop", self.taken, numbered=True))
             for k in (ANGLES, *range(len(graph.outwards)))
             for pattern in self.patterns
         }
@@ -51,8 +45,8 @@ class RolledText(Routine):
 
     @property
     def size(self) -> int:
-        """Of the workspace: sines and cosines, what is handed on, what is kept; angles themselves are not."""
-        return max(1, self.at.size - self.at.room)
+        """Of the workspace: sines and cosines, what is handed on, what is kept; behind them angles."""
+        return max(1, self.at.size)
 
     @property
     def stack(self) -> int:
@@ -75,6 +69,10 @@ class RolledText(Routine):
         driver = [f"{self.real} {self.workspace}[{self.size}];"]
         for k in (ANGLES, *range(len(self.r.outwards))):
             driver += self.gone_through(k)
+            if k == ANGLES:
+                places = self.size - self.at.room, 0, self.at.room
+                given = self.turning, self.suffix, self.workspace, self.at.room, places, self.own["n"]
+                driver += turns.statements(*given)
         runs = [self.table(f"{self.name}_runs", "int", map(str, self.run_table().flat))] if self.many else []
         return "\n".join([*runs, *lines, *self.function(f"{self.kind} {self.name}", self.arrays, driver)])
 
@@ -238,8 +236,7 @@ class CellLoop:
             return [*lines, f"{self.whole.outputs[self.r.output[0]]}[{k}] = {value};"]
         if x.kind == "angle":
             lines, k = self.angle(x, place, j)
-            w, f = self.whole.workspace, self.whole.suffix
-            return [*lines, f"{w}[{k}] = sin{f}({value});", f"{w}[{self.at.room} + {k}] = cos{f}({value});"]
+            return [*lines, f"{self.whole.workspace}[{self.whole.size - self.at.room} + {k}] = {value};"]
         at = self.kept(place, x.element) if x.kind == "kept" else self.handed(place, int(x.name), x.element)
         return [f"{at} = {value};"]
 

@@ -9,23 +9,35 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.identify.branch import Branch
 from bellcrank.model import Mechanism
 from bellcrank.studies.points import read_table
 
 Array = np.ndarray[Any, Any]
 
 
-def measured(m: Mechanism, path: Path, actuated: Sequence[str] = ()) -> tuple[Array, Array, Array, Array]:
-    """q, v, a and tau (samples, n each). Velocities and accelerations that are not there are differences of what is."""
+def measured(
+    m: Mechanism, path: Path, actuated: Sequence[str] = (), at: Any = None
+) -> tuple[Array, Array, Array, Array]:
+    """q, v, a and tau (samples, n each). Velocities and accelerations that are not there are differences of what is.
+    With closed loops the driven joints are enough: the others follow, on the branch that is assembled from `at`.
+    """
     table = checked_table(read_table(path), str(path))
-    names, driven = m.columns[1], tuple(actuated) or m.columns[1]
-    if m.nq != m.nv:
+    driven = tuple(actuated) or m.columns[1]
+    if m.loops and not {f"{n}.q" for n in m.columns[0]} <= set(table):
+        q, v, a, _ = Branch(m, driven, at).motion(*_motion(table, driven, str(path)))
+    elif m.nq != m.nv:
         raise InputError(f'"{m.name}" has quaternions; files of measurements are for plain joints.')
-    t = table["t"]
-    q = _stacked(table, names, "q", str(path))
-    v = _stacked(table, names, "v", str(path)) if f"{names[0]}.v" in table else np.gradient(q, t, axis=0, edge_order=2)
-    a = _stacked(table, names, "a", str(path)) if f"{names[0]}.a" in table else np.gradient(v, t, axis=0, edge_order=2)
+    else:
+        q, v, a = _motion(table, m.columns[1], str(path))
     return q, v, a, _stacked(table, driven, "tau", str(path))
+
+
+def _motion(table: Mapping[str, Array], names: Sequence[str], where: str) -> tuple[Array, Array, Array]:
+    t, q = table["t"], _stacked(table, names, "q", where)
+    v = _stacked(table, names, "v", where) if f"{names[0]}.v" in table else np.gradient(q, t, axis=0, edge_order=2)
+    a = _stacked(table, names, "a", where) if f"{names[0]}.a" in table else np.gradient(v, t, axis=0, edge_order=2)
+    return q, v, a
 
 
 def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:

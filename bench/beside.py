@@ -1,0 +1,57 @@
+"""`python -m bench.beside COMMIT [GROUP ...]`: this tree and an earlier one, measured in turn on the same computer.
+
+Each runs its own `python -m bench`, with its own package, as often as ROUNDS says; of every row that both have the best
+of ours counts. What is more than SLACK slower than it was is marked, and the command then fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUNDS = 3
+SLACK = 1.05  # times
+
+
+def figures(tree: Path, groups: list[str], to: Path) -> dict[str, tuple[float, str]]:
+    """What the bench of a tree measures of ours: (number, unit) by what is done."""
+    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
+    command = [sys.executable, "-m", "bench", *groups, "--json", str(to)]
+    subprocess.run(command, cwd=tree, env=environment, check=False, stdout=subprocess.DEVNULL)  # 1: a promise missed
+    return {row["work"]: (row["ours"], row["unit"]) for row in json.loads(to.read_text())}
+
+
+def best(rounds: list[dict[str, tuple[float, str]]]) -> dict[str, tuple[float, str]]:
+    return {work: min(found[work] for found in rounds if work in found) for work in rounds[0]}
+
+
+def main(commit: str, *groups: str) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        old, to = Path(folder, "tree"), Path(folder, "figures.json")
+        subprocess.run(["git", "worktree", "add", "--detach", str(old), commit], cwd=ROOT, check=True)
+        try:
+            (ROOT / "bench/build").mkdir(exist_ok=True)
+            (old / "bench/build").symlink_to(ROOT / "bench/build")  # Pinocchio's loop is compiled once
+            pairs = [[figures(tree, [*groups], to) for tree in (old, ROOT)] for _ in range(ROUNDS)]
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(old)], cwd=ROOT, check=True)
+    before, now = (best([pair[k] for pair in pairs]) for k in (0, 1))
+    slower = 0
+    for work, (ours, unit) in now.items():
+        if work not in before:
+            print(f"{'new':>8}  {ours:12.4g} {unit:4} {work}")
+            continue
+        times = ours / before[work][0]
+        slower += times > SLACK
+        print(f"{times:7.2f}x  {ours:12.4g} {unit:4} {work}{'   SLOWER' * (times > SLACK)}")
+    print(f"{slower} of {len(now)} rows more than {100 * (SLACK - 1):.0f} % slower than at {commit}")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]) if len(sys.argv) > 1 else __doc__)

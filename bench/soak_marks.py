@@ -1,0 +1,98 @@
+"""What else the process of a cockpit did while a period was late: looks at the ground, pictures, rows, collections.
+
+`Marks` notes when each of them began and ended, by the clock that the loop has. Each line of `blamed` compares how
+often one of them was under way at the moment when a late period should have begun with how often it was for any: a
+cause is met by the late ones more often.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import time
+from typing import Any
+
+import numpy as np
+
+from bellcrank.cockpit.hub import Hub
+from bellcrank.cockpit.outbox import Outbox
+from bellcrank.cockpit.session import Session
+from bellcrank.emit.cpu.words import TRACE
+from bellcrank.sim.realtime import Drive
+from bellcrank.text import table
+
+Array = np.ndarray[Any, Any]
+WATCHED = (
+    (Session, "dig", "look at the ground"), (Session, "frame", "picture"), (Session, "piloted", "autopilot"),
+    (Drive, "_drain", "rows of the record"), (Hub, "report", "deadline report"), (Hub, "tell_settings", "settings"),
+    (Outbox, "ground", "ground as a message"),
+)  # fmt: skip
+
+
+class Marks:
+    """From when it is made: spans of time, ns, by what was done; and all periods that `take` has seen."""
+
+    def __init__(self) -> None:
+        self.spans: dict[str, list[tuple[int, int]]] = {name: [] for *_, name in WATCHED} | {"garbage collection": []}
+        self.periods: list[Array] = []
+        self._taken, self._collecting = 0, 0
+        for owner, method, name in WATCHED:
+            setattr(owner, method, self._noted(getattr(owner, method), self.spans[name]))
+        gc.callbacks.append(self._collected)
+
+    @staticmethod
+    def _noted(function: Any, into: list[tuple[int, int]]) -> Any:
+        @functools.wraps(function)
+        def noted(*given: Any, **named: Any) -> Any:
+            began = time.monotonic_ns()
+            try:
+                return function(*given, **named)
+            finally:
+                into.append((began, time.monotonic_ns()))
+
+        return noted
+
+    def _collected(self, phase: str, _: Any) -> None:
+        if phase == "start":
+            self._collecting = time.monotonic_ns()
+        else:
+            self.spans["garbage collection"].append((self._collecting, time.monotonic_ns()))
+
+    def take(self, drive: Drive) -> None:
+        """The periods since it was last called, which must be seldom enough for none to be overwritten."""
+        traced = drive.shared.get("traced")
+        self.periods.append(drive.shared.trace[np.arange(self._taken, traced) % TRACE].copy())
+        self._taken = traced
+
+    def blamed(self, late: float = 200e-6) -> str:
+        """A table: of periods that woke up `late` (s) or took so long, and of all others, how many met what."""
+        x = np.concatenate(self.periods)
+        woken, delay, cost = x[:, 0], x[:, 1], x[:, 2]
+        due = woken - delay
+        rows = []
+        for name, spans in self.spans.items():
+            if not spans:
+                continue
+            s = np.array(sorted(spans))
+            k = np.searchsorted(s[:, 1], due)  # the first that ends after the period was due
+            met = (k < len(s)) & (s[np.minimum(k, len(s) - 1), 0] < due)
+            took = (s[:, 1] - s[:, 0]) * 1e-3
+            groups = met, met[delay > late * 1e9], met[cost > late * 1e9]
+            rows.append(
+                (
+                    name,
+                    f"{len(s)}",
+                    f"{np.median(took):.0f}",
+                    f"{took.max():.0f}",
+                    *(f"{_share(g):.1%}" for g in groups),
+                )
+            )
+        many = ", ".join(f"{int(n)}" for n in ((delay > late * 1e9).sum(), (cost > late * 1e9).sum()))
+        head = ("what", "times", "median us", "max us", "met by all", "by late ones", "by long ones")
+        return (
+            f"{table(head, rows, right=range(1, 7))}\nlate and long by {1e6 * late:.0f} us: {many} of {len(x)} periods"
+        )
+
+
+def _share(met: Array) -> float:
+    return float(met.mean()) if met.size else 0.0

@@ -1,0 +1,143 @@
+"""Sines and cosines in C, four angles at a time: what a C library has takes one, and with its calls half of a step.
+They are handed over one by one, because a vector that is read where its elements were just written waits for memory.
+
+The method and the polynomials are those of emit/cpu/sincos.py. C promises no fused multiply-add, so pi/2 is cut into
+parts so short that k times one of them is exact: 33 bits of 53, where k has 17 (13 of 24 in single precision, where
+k has 11). The last part is rounded, by less than 2**-102 (2**-39). All else stays below 1.6 ulp, as there. Quarter
+turns are a rotation by numbers that are 0, 1 or -1: compilers make vectors of that, and branches of a choice.
+Angles too large for it, infinite ones and NaN get their values from libm.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from bellcrank.emit.cpu.plan import ancestors, trig_groups
+from bellcrank.emit.cpu.sincos import FORMATS
+from bellcrank.graph import Node
+
+FOUR = 4
+LOOP = "no loops but over four angles"
+
+
+class Size(NamedTuple):
+    quarters: int  # most of them
+    bits: int  # of the parts of pi/2
+    leading: int  # bits of it before the first part ends
+
+
+SIZES = {"float64": Size(1 << 16, 33, 32), "float32": Size(1 << 11, 13, 12)}
+
+TEXT = """/* Sines and cosines of four angles. */
+static void {name}({real} a, {real} b, {real} c, {real} d, {real} *restrict sine, {real} *restrict cosine)
+{{
+    const {real} angle[4] = {{a, b, c, d}};
+    int i, far = 0;
+    for (i = 0; i < 4; ++i) {{
+        far |= !(fabs{f}(angle[i]) < {limit});
+    }}
+    if (far) {{
+        for (i = 0; i < 4; ++i) {{
+            sine[i] = sin{f}(angle[i]);
+            cosine[i] = cos{f}(angle[i]);
+        }}
+    }} else {{
+        for (i = 0; i < 4; ++i) {{
+            const {real} x = angle[i];
+            const int k = (int)(x * {two_over_pi} + {shift}) - {most};
+            const {real} n = ({real})k;
+            const {real} r = ((x - n * {first}) - n * {second}) - n * {third};
+            const {real} z = r * r;
+            const {real} zz = z * z;
+            const {real} p = {sine};
+            const {real} q = {cosine};
+            const {real} s = r - r * z * p;
+            const {real} t = ({one} - z * {half}) + zz * q;
+            const {real} u = ({real})((1 - (k & 1)) * (1 - (k & 2)));
+            const {real} v = ({real})((k & 1) * (1 - (k & 2)));
+            sine[i] = s * u + t * v;
+            cosine[i] = t * u - s * v;
+        }}
+    }}
+}}
+"""
+
+
+def function(name: str, dtype: str) -> str:
+    """The text of it."""
+    form, (most, _, _) = FORMATS[dtype], SIZES[dtype]
+    first, second, third = (number(x, dtype) for x in parts(dtype))
+    return TEXT.format(
+        name=name, real=form.scalar, f=suffix(dtype), most=most, shift=number(most + 0.5, dtype),
+        limit=number(float(int(1.57 * most)), dtype), two_over_pi=number(double(form.two_over_pi), dtype),
+        first=first, second=second, third=third, one=number(1.0, dtype), half=number(0.5, dtype),
+        sine=polynomial(form.sine, dtype), cosine=polynomial(form.cosine, dtype),
+    )  # fmt: skip
+
+
+def statements(name: str, f: str, w: str, count: int, places: tuple[int, int, int], i: str) -> list[str]:
+    """For so many angles that lie in an array w, like their sines and cosines: all from those places on. Those that are
+    left beyond fours are libm's.
+    """
+    fours, (angle, sine, cosine) = count - count % FOUR, places
+    given = ", ".join(f"{w}[{angle + j} + {i}]" for j in range(FOUR))
+    call = f"    {name}({given}, {w} + {sine} + {i}, {w} + {cosine} + {i});"
+    lines = [f"for (int {i} = 0; {i} < {fours}; {i} += {FOUR}) {{", call, "}"] if fours else []
+    for k in range(fours, count):
+        lines += [f"{w}[{at + k}] = {op}{f}({w}[{angle + k}]);" for op, at in (("sin", sine), ("cos", cosine))]
+    return lines
+
+
+def parts(dtype: str) -> tuple[float, float, float]:
+    """pi/2 in three: two that leave room for k, and what remains."""
+    _, bits, leading = SIZES[dtype]
+    left, found = sum(Fraction(double(x)) for x in FORMATS["float64"].pi_over_2), list[float]()
+    for end in (leading, leading + bits):
+        part = Fraction(int(left * 2**end), 2**end)
+        left -= part
+        found.append(float(part))
+    return found[0], found[1], float(left)
+
+
+def polynomial(coefficients: Sequence[str], dtype: str) -> str:
+    """In z and zz = z * z: pairs first, so that less waits for something else than in Horner's order."""
+    numbers = [number(double(x), dtype) for x in coefficients]
+    *pairs, text = [f"({a} + z * {b})" for a, b in zip(numbers[::2], numbers[1::2], strict=False)]
+    if len(numbers) % 2:
+        pairs, text = [*pairs, text], numbers[-1]
+    for pair in reversed(pairs):
+        text = f"({pair} + zz * {text})"
+    return text[1:-1]
+
+
+def double(bits: str) -> float:
+    """LLVM writes single precision, too, as the bits of the double."""
+    return float(struct.unpack(">d", bytes.fromhex(bits.removeprefix("0x")))[0])
+
+
+def suffix(dtype: str) -> str:
+    return "f" if dtype == "float32" else ""
+
+
+def number(x: float, dtype: str) -> str:
+    return f"{np.dtype(dtype).type(x)!s}{suffix(dtype)}"
+
+
+def gathered(nodes: Sequence[Node]) -> tuple[list[Node], list[list[Node]]]:
+    """The nodes in an order in which sines and cosines that can be computed together follow each other, and these
+    groups; one of a single angle is none.
+    """
+    groups = [g for g in trig_groups(nodes) if len({n.args[0].serial for n in g}) > 1]
+    done, found = set[int](), list[Node]()
+    for group in groups:
+        needed = ancestors([n.args[0] for n in group])
+        needed |= {n.serial for n in nodes if n.op == "result" and n.args[0].serial in needed}  # all where it is called
+        early = [n for n in nodes if n.serial in needed and n.serial not in done]
+        found += [*early, *group]
+        done |= {n.serial for n in (*early, *group)}
+    return [*found, *(n for n in nodes if n.serial not in done)], groups

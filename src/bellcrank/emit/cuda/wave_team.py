@@ -1,0 +1,118 @@
+"""One place of a recursion by a team: members are warps, in whose lanes are runs (waves.py has the others)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from bellcrank.emit.cpu.rolled_loop import ANGLES
+from bellcrank.emit.cuda.body import Body
+from bellcrank.emit.cuda.choice import TeamPlan
+from bellcrank.emit.cuda.supersteps import team
+from bellcrank.emit.cuda.thread_loop import ThreadLoop
+from bellcrank.emit.cuda.units import Units
+from bellcrank.graph import Node
+from bellcrank.graph.cells import Place
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cuda.waves import ThreadWaves
+
+LANES = 32  # of a warp
+MEMBERS = 8  # of a team
+LEAST = 400  # operations that are worth one
+
+
+def suits(all_of: ThreadWaves, channel: int, shape: int) -> bool:
+    """Whether a team does this: much, once, and nothing of which only the whole loop knows where it lies."""
+    found = all_of.shapes[shape]
+    if channel == ANGLES or found.places != 1:
+        return False
+    body = all_of.r.cuts[found.cells[0]].bodies[channel]
+    return len(body.graph.nodes) >= LEAST and {x.kind for x in body.writes} <= {"handed", "kept"}
+
+
+class TeamLoop(ThreadLoop):
+    """void @name(ws, tables, arrays, run, member, lane); all threads of a block call it together."""
+
+    @cached_property
+    def plan(self) -> TeamPlan:
+        return TeamPlan(team(Units(self.bodies[0].graph), MEMBERS), self.w.bytes // 4, LANES, 1)
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory."""
+        return self.plan.rows * LANES * self.w.bytes
+
+    def text(self) -> str:
+        w = self.w
+        self.first, self.turn, self.round = "%b", "0", "0"
+        self.begins = [self._number(f"begins{self.number}", "%b")]
+        self.from_before = self._number(self._before(), self.begins[0])
+        self.to_others = self._number("slot", self.begins[0])
+        others = sorted({x.child for x in self.bodies[0].reads if x.kind == "child" and x.child})
+        self.children = {k: self._number(f"child{k}", self.begins[0]) for k in others}
+        self._bases()
+        self.kept_here, self.angles_here = "%kept", "%angles"
+        w.do(f"%parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %lane")
+        if self.plan.local:
+            w.do(f"%far = alloca [{self.plan.local} x {w.type}], align 8")
+        self.before, w.lines = w.lines, []
+        for member in range(MEMBERS):
+            w.do(f"member{member}:")
+            self._member(member)
+            w.do("br label %done")
+        ways = " ".join(f"i32 {k}, label %member{k}" for k in range(1, MEMBERS))
+        meet = "call void @llvm.nvvm.barrier0()"  # those before have read what they were sent
+        lines = [*self.before, meet, f"switch i32 %member, label %member0 [{ways}]", *w.lines, "done:"]
+        return self._framed([line if line.endswith(":") else f"  {line}" for line in lines])
+
+    def _framed(self, lines: list[str]) -> str:
+        name = self.all.name(self.channel, self.number)
+        head = f"define internal void @{name}({self.all.parameters}, i64 %b, i32 %member, i32 %lane)"
+        return "\n".join([f"{head} noinline nounwind convergent {{", "bundle:", *lines, "  ret void", "}"])
+
+    def _member(self, member: int) -> None:
+        w, body, plan = self.w, self.bodies[0], self.plan
+        row, mailbox = f"[{LANES} x {w.type}]", plan.team.mailbox
+        found = body.graph.outputs["y"]
+        stores: dict[int, list[Place]] = {}
+        for x, place in zip(found, body.writes, strict=True):
+            if isinstance(x, Node):
+                stores.setdefault(x.serial, []).append(place)
+        self.known = {}  # what one member knows is not known to the next
+
+        def mail(node: Node) -> str:
+            return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
+
+        def read(node: Node) -> str:
+            if node.op != "input":
+                return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
+            return self._read(body.reads[node.args[1]], 0)
+
+        def write(node: Node, value: str) -> None:
+            for place in stores.get(node.serial, ()):
+                self._put(place, value)
+            if node.serial in mailbox:
+                w.do(f"store volatile {w.type} {value}, ptr addrspace(3) {mail(node)}")
+
+        first = plan.team.rows + sum(plan.near[:member])
+        made = Body(Units(body.graph), w, read, write, LANES, first, plan.near[member])
+        made.spelled(plan.parkings[member].steps)
+        if not member:
+            for x, place in zip(found, body.writes, strict=True):
+                if not isinstance(x, Node) or x.op == "input":
+                    self._put(place, made.value(x))
+
+    def _read(self, x: Place, j: int) -> str:
+        if self._comes(x):
+            return self.w.load(self._handed(self.from_before, x.element))
+        if x.kind == "child":
+            return self.w.load(self._handed(self.children[x.child], x.element))
+        return super()._read(x, j)
+
+    def _put(self, place: Place, value: str) -> None:
+        w = self.w
+        if place.kind == "handed":
+            w.store(value, self._handed(self.to_others, place.element))
+        else:
+            w.store(value, w.at(self.kept_here, place.element * self.stride))

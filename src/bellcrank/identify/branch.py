@@ -1,0 +1,182 @@
+"""A branch of a looped mechanism: all of its joints as functions of the driven ones, for many samples at once.
+
+    driven joints x  ->  q on the loops,  v = G x',  a = G x'' + what loops add;  G is the identity on the driven ones
+
+Each sample is reached on a straight line from the middle of the branch, so that all of them are assembled the same way
+as long as no singular configuration lies between. Within `room` of the middle none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import InputError
+from bellcrank.identify.loops import as_many, freedoms, place, said
+from bellcrank.model import Mechanism
+
+Array = np.ndarray[Any, Any]
+CLOSED = 1e-10  # m or rad
+STRIDE = 0.1  # of a driven joint at once, on the way from the middle
+ROUNDS = 12  # of Newton's method at the end of the way, and TRACK on it
+TRACK = 3
+REGULAR = 0.2  # of the least singular value in the middle; nearer to a dead centre no motion goes
+CORNERS, INSIDE = 64, 64  # configurations by which a box is judged
+HALVINGS = 7
+WIDEST, NARROW = 2.0, 1e-2  # rad or m either way, of a joint without limits, and of one that begins at its limit
+
+
+class Branch:
+    """Of the mechanism with these driven joints, around where it is assembled from a guess."""
+
+    def __init__(self, m: Mechanism, driven: Sequence[str], guess: Any = None) -> None:
+        self.m, self.driven = m, [place(m, name) for name in said(m, driven)]
+        if not set(driven) <= set(m.columns[0]):
+            raise InputError(f"{', '.join(driven)}: expected driven joints with one coordinate each.")
+        self.coordinates = [m.columns[0].index(name) for name in driven]
+        self.others = [k for k in range(m.nv) if k not in self.driven]
+        self.q0 = np.asarray(m.assemble(guess)[0])
+        as_many(m, freedoms(m, self.q0[None]), driven)
+        self.least = float(self._least(self.q0[None])[0])
+        if self.least < 1e-6:
+            raise InputError(
+                f'"{m.name}": {", ".join(driven)} do not say how the other joints move, in the configuration that is '
+                f"assembled from the guess; give another guess: at=..., or other driven joints."
+            )
+
+    @property
+    def middle(self) -> Array:
+        """Of the driven joints."""
+        return self.q0[self.coordinates]
+
+    def configurations(self, x: Array) -> tuple[Array, Array]:
+        """q (samples, nq) with the driven joints at x (samples, driven), and which of them close the loops."""
+        away = x - self.middle
+        steps = max(1, int(np.ceil(np.abs(away).max(initial=0.0) / STRIDE)))
+        q = np.repeat(self.q0[None], len(x), axis=0)
+        dv = np.zeros((len(x), self.m.nv))
+        dv[:, self.driven] = away / steps
+        for _ in range(steps):
+            C = np.asarray(self.m.closure_jacobian(q))
+            dv[:, self.others] = self._solved(C, -(C[:, :, self.driven] @ dv[:, self.driven, None])[..., 0])
+            q = self._shut(np.asarray(self.m.integrate(q, dv)), TRACK)
+        q = self._shut(q, ROUNDS)
+        off = np.abs(np.asarray(self.m.closure(q))).max(axis=1, initial=0.0)
+        return q, np.isfinite(off) & (off < CLOSED) & (np.abs(q[:, self.coordinates] - x).max(axis=1) < CLOSED)
+
+    def motion(self, x: Array, dx: Array, ddx: Array) -> tuple[Array, Array, Array, Array]:
+        """q, v, a (samples, n each) and G (samples, nv, driven)."""
+        q, good = self.configurations(x)
+        if not good.all():
+            raise InputError(
+                f'the loops of "{self.m.name}" do not close with the driven joints at {x[~good][0].round(4).tolist()}.'
+            )
+        C = np.asarray(self.m.closure_jacobian(q))
+        G = np.zeros((len(x), self.m.nv, len(self.driven)))
+        G[:, self.driven] = np.eye(len(self.driven))
+        G[:, self.others] = self._solved(C, -C[:, :, self.driven])
+        v = (G @ dx[..., None])[..., 0]
+        a = (G @ ddx[..., None])[..., 0]
+        a[:, self.others] += self._solved(C, -np.asarray(self.m.closure_bias(q, v)))
+        return q, v, a, G
+
+    def towards(self, x: Array) -> None:
+        """The middle goes as far towards x as the branch does."""
+        far = self._farthest(lambda share: self._fits(self.middle + share * (x - self.middle)[None]))
+        q, _ = self.configurations(self.middle + far * (x - self.middle)[None])
+        self.q0 = q[0]
+        self.least = float(self._least(q)[0])
+
+    def room(self, most: Array, seed: int = 0) -> Array:
+        """How far each driven joint may be from the middle, whatever the others do within theirs: at most `most`."""
+        own = np.array([self._alone(k, most) for k in range(len(most))])
+        rng = np.random.default_rng(seed)
+        signs = np.array(list(product((-1.0, 1.0), repeat=len(own))) if 2 ** len(own) <= CORNERS
+                         else rng.choice([-1.0, 1.0], (CORNERS, len(own))))  # fmt: skip
+        inside = np.concatenate([signs, rng.uniform(-1.0, 1.0, (INSIDE, len(own)))])
+        share = self._farthest(lambda share: self._fits(self.middle + share * own * inside))
+        self.judged = self.middle + share * own * inside
+        return np.asarray(share * own)
+
+    def speeds(self, fastest: Array) -> Array:
+        """Those of the driven joints at which no other is faster than its limit, wherever in the room it is."""
+        zero = np.zeros_like(self.judged)
+        G = np.abs(self.motion(self.judged, zero, zero)[3])
+        limits = np.asarray(self.m.limits.velocity)
+        with np.errstate(divide="ignore"):
+            share = (limits / np.maximum(G @ fastest, 1e-300)).min(initial=1.0)
+        return np.asarray(min(1.0, float(share)) * fastest)
+
+    def states(self, samples: int, seed: int) -> tuple[Array, Array, Array]:
+        """q, v and a at random, as far as the branch goes."""
+        rng = np.random.default_rng(seed)
+        limits, at = self.m.limits, self.coordinates
+        most = np.minimum(np.minimum(limits.upper[at] - self.middle, self.middle - limits.lower[at]), WIDEST)
+        x = self.middle + rng.uniform(-1.0, 1.0, (samples, len(at))) * self.room(np.maximum(most, NARROW))
+        return self.motion(x, 3.0 * rng.normal(size=x.shape), 9.0 * rng.normal(size=x.shape))[:3]
+
+    def _alone(self, k: int, most: Array) -> float:
+        line = np.zeros((2, len(most)))
+        line[0, k], line[1, k] = -most[k], most[k]
+        return self._farthest(lambda share: self._fits(self.middle + share * line)) * float(most[k])
+
+    def _farthest(self, fits: Any) -> float:
+        """The largest share, to one in a hundred or so, up to which it fits."""
+        if fits(1.0):
+            return 1.0
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            share = (low + high) / 2
+            low, high = (share, high) if fits(share) else (low, share)
+        return low
+
+    def _fits(self, x: Array) -> bool:
+        """Whether these close, far from singular, with all joints within their limits."""
+        q, good = self.configurations(x)
+        if not good.all() or (self._least(q) < REGULAR * self.least).any():
+            return False
+        limits = self.m.limits
+        free = [k for k in range(self.m.nq) if k not in self.coordinates]
+        return bool((q[:, free] >= limits.lower[free]).all() and (q[:, free] <= limits.upper[free]).all())
+
+    def _least(self, q: Array) -> Array:
+        C = np.asarray(self.m.closure_jacobian(q))[:, :, self.others]
+        if C.shape[1] < C.shape[2]:
+            return np.zeros(len(q))
+        return np.asarray(np.linalg.svd(C, compute_uv=False)[:, -1])
+
+    def _shut(self, q: Array, rounds: int) -> Array:
+        """Newton's method for the other joints."""
+        for _ in range(rounds):
+            off = np.asarray(self.m.closure(q))
+            if np.abs(off).max(initial=0.0) < CLOSED / 100:
+                break
+            dv = np.zeros((len(q), self.m.nv))
+            dv[:, self.others] = self._solved(np.asarray(self.m.closure_jacobian(q)), -off)
+            longest = np.abs(dv).max(axis=1, keepdims=True)
+            q = np.asarray(self.m.integrate(q, dv * np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))))
+        return q
+
+    def _solved(self, C: Array, b: Array) -> Array:
+        """Least squares for the other joints, by normal equations, twice, which regular ones stand."""
+        A = C[:, :, self.others]
+        T = np.swapaxes(A, 1, 2)
+        N = T @ A + 1e-14 * np.eye(len(self.others))
+        wide = b if b.ndim == 3 else b[..., None]
+        x = np.linalg.solve(N, T @ wide)
+        x = x + np.linalg.solve(N, T @ (wide - A @ x))
+        return np.asarray(x if b.ndim == 3 else x[..., 0])
+
+
+def some_states(
+    m: Mechanism, samples: int, seed: int, actuated: Sequence[str] = (), at: Any = None
+) -> tuple[Array, ...]:
+    """q, v and a at random; of closed loops on the branch on which they are assembled from the guess."""
+    if m.loops:
+        return Branch(m, actuated, at).states(samples, seed)
+    q, v, a = m.random(seed, samples)
+    scale = np.random.default_rng(seed).uniform(0.5, 3.0, (samples, 1))
+    return q, 2.0 * v * scale, 4.0 * a * scale

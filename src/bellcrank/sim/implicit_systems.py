@@ -1,0 +1,85 @@
+"""The linear systems of implicit steps (integrate/linear.py) as calls: one graph factors, another solves.
+
+A step solves with the same factors four to six times. Written out each time that is most of its code, and most of the
+time that it takes to compile; called, it exists once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph import Graph, Node, trace
+from bellcrank.integrate.linear import Factors, Woodbury, implicit
+from bellcrank.integrate.problem import Product, State
+from bellcrank.scalar import Scalar
+
+Array = np.ndarray[Any, Any]
+FEWEST = 500  # operations of a solution that are worth a call
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a step solves with. known: all that the graph takes beside the right side."""
+
+    graph: Graph
+    known: Mapping[str, Any]
+
+    def solve(self, b: Sequence[Scalar]) -> State:
+        return list(self.graph.call(**self.known, b=list(b))["x"])
+
+
+class ImplicitSystems:
+    """Graphs for one system, each made once for all matrices that have the same numbers in the same places."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._made: dict[Any, Graph] = {}
+
+    def implicit(self, jacobian: Sequence[Sequence[Scalar]] | Product, g: Scalar) -> Factors | Woodbury | Solution:
+        """1 - g df/dy, to be solved: by calls where it is large."""
+        product = isinstance(jacobian, Product)
+        given = {"left": jacobian.left, "right": jacobian.right} if isinstance(jacobian, Product) else {"J": jacobian}
+        arrays = {name: np.array(rows, dtype=object) for name, rows in given.items()} | {"g": np.array(g, dtype=object)}
+
+        def matrix(values: Mapping[str, Any]) -> list[State] | Product:
+            return Product(values["left"], values["right"]) if product else values["J"]
+
+        def factored(**values: Any) -> dict[str, Any]:
+            made = implicit(matrix(values), values["g"])
+            middle = made.middle if isinstance(made, Woodbury) else made
+            return {"rows": middle.rows, "reciprocal": middle.reciprocal}
+
+        def solved(rows: Any, reciprocal: Any, b: Any, **values: Any) -> dict[str, Any]:
+            middle = Factors(rows, reciprocal)
+            whole = Woodbury(Product(values["left"], values["right"]), values["g"], middle) if product else middle
+            return {"x": whole.solve(b)}
+
+        factors = self._graph("factors", factored, arrays)
+        parts = factors.call(**arrays)
+        known = {**parts, **arrays} if product else parts
+        solution = self._graph("solution", solved, known, b=len(arrays.get("left", arrays.get("J", ()))))
+        return Solution(solution, known) if solution.size >= FEWEST else implicit(jacobian, g)
+
+    def _graph(self, name: str, function: Any, arrays: Mapping[str, Array], **more: int) -> Graph:
+        """The function of arrays in which what is a number here stays one; more: names and lengths of others."""
+        fixed = {key: [None if isinstance(x, Node) else float(x) for x in array.flat] for key, array in arrays.items()}
+        key = name, tuple((k, arrays[k].shape, tuple(v)) for k, v in fixed.items())
+        if key not in self._made:
+
+            def body(**symbols: Any) -> dict[str, Any]:
+                values = dict(symbols)
+                for k, numbers in fixed.items():
+                    mine = np.array(symbols[k], dtype=object)
+                    for i, x in enumerate(numbers):
+                        if x is not None:
+                            mine.flat[i] = x
+                    values[k] = mine.tolist()
+                return function(**values)  # type: ignore[no-any-return]
+
+            shapes = {**{k: array.shape for k, array in arrays.items()}, **{k: (n,) for k, n in more.items()}}
+            self._made[key] = trace(f"{self.name}.{name}", body, shapes)
+        return self._made[key]

@@ -1,0 +1,28 @@
+"""Systems of implicit steps by calls (sim/implicit_systems.py) are those that are written out, and the code is less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.sim import implicit_systems
+
+
+@pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
+@pytest.mark.parametrize("name", ["four_bar", "chain"])
+def test_a_call_is_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, integrator: str) -> None:
+    """One with a loop, whose slopes are a product of two matrices, and one without."""
+
+    def run(fewest: int) -> tuple[Any, int]:
+        monkeypatch.setattr(implicit_systems, "FEWEST", fewest)
+        mechanism = bc.zoo.four_bar() if name == "four_bar" else bc.zoo.chain(3)
+        sim = bc.Simulator(mechanism, integrator=integrator)
+        found = sim.run(0.05, step=5e-3, every=0.01)
+        return found.q, len(sim.program(None if integrator == "midpoint" else (False, True)).tick.calls)
+
+    (inline, few), (called, many) = run(10**9), run(0)
+    np.testing.assert_allclose(called, inline, rtol=1e-13, atol=1e-15)
+    assert many == few + 2  # factors and solution, each once, however often a step solves

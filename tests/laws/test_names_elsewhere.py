@@ -1,0 +1,178 @@
+"""Names in what others run, open and read: WebAssembly and its page, studies, loops of C, files of structures. As in
+test_names.py, the text is that of a harmless name with another word in it; and no file of an export is lost, whatever
+the machine is called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import quoting
+from bellcrank.emit.c import c99
+from bellcrank.emit.c.package import Package
+from bellcrank.exporting import fmu, page, wasm
+from bellcrank.exporting.things import Export, export_of
+from bellcrank.graph import Recursion
+from bellcrank.sim.settings import Solver
+from bellcrank.studies import page as study_page
+from laws.test_names import NASTY, SAFE, Page, c_shape, exported, ids, unchecked  # noqa: F401
+from laws.test_rolled import made
+
+WORST = [*NASTY[::3], "__proto__", "constructor", "*/;process.exit(1)//", "`${1}`", "\u2028alert(1)"]
+WORST = [name for name in WORST if "\ud800" not in name]
+
+
+def machine(name: str) -> bc.Mechanism:
+    b = bc.Builder(name)
+    b.body("arm", mass=1.0, com=(0.0, 0.0, -1.0), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", "arm", axis=(0.0, 1.0, 0.0))
+    return b.build()
+
+
+# -- WebAssembly, and the page
+
+
+def script_shape(text: str) -> str:
+    """JavaScript and its types without comments, strings and what is between them in JSON."""
+    text = re.sub(r"(?m)^//[^\n]*$|(?s:/\*.*?\*/)", "", text)
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)
+
+
+@pytest.mark.parametrize("name", WORST, ids=ids)
+def test_web_assembly(name: str, monkeypatch: pytest.MonkeyPatch, unchecked: None) -> None:  # noqa: F811
+    monkeypatch.setattr(wasm, "module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
+    mine, plain = (wasm.files(exported(x)) for x in (name, SAFE))
+    assert len(mine) == len(plain) == 3
+    for file, other in zip(mine, plain, strict=True):
+        assert re.fullmatch(r"\w+(\.d)?\.\w+", file)
+        text = mine[file].decode()
+        lines = text.splitlines()  # as others count them, JavaScript's own ends of lines among them
+        assert len(lines) == len(plain[other].decode().splitlines())
+        assert len(script_shape(text)) == len(script_shape(plain[other].decode()))
+    about = next(line for line in mine[list(mine)[1]].decode().split("\n") if line.startswith("const about"))
+    known = json.loads(about.removeprefix("const about = ").removesuffix(";"))["machine"]
+    assert f"{name}u" in known["inputs"]
+    assert f"{name}out" in known["outputs"]
+
+
+def twice(name: str, t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
+    return 2.0 * u[name]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="runs JavaScript")
+def test_any_name_is_a_name_to_javascript(tmp_path: Path) -> None:
+    """Also those that objects of JavaScript have from birth."""
+    names = ["__proto__", "constructor", "toString", 'a"b\\', "</script>", "`${1}`"]
+    plant = bc.system(
+        machine("arm"),
+        control=lambda t, q, v, x, u: [u[0]],
+        inputs=dict(zip(names, range(1, 7), strict=True)),
+        outputs={f"{n}2": partial(twice, n) for n in names},
+    )
+    bc.export(plant, tmp_path / "arm", to="wasm", name="arm")
+    script = f"""
+        import {{ load }} from "{(tmp_path / "arm/arm.js").as_uri()}";
+        const arm = await load();
+        const names = {json.dumps(names)};
+        for (const n of names) arm.set(n, 10 + arm.get(n));
+        console.log(JSON.stringify(names.map((n) => [arm.get(n), arm.get(n + "2")])));
+    """
+    done = subprocess.run(["node", "--input-type=module"], input=script, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout or "[]") == [[11.0 + k, 22.0 + 2 * k] for k in range(6)], done.stderr
+
+
+def folders(name: str) -> dict[str, dict[str, Any]]:
+    """All files of every export of a machine of that name."""
+    m = machine(name)
+    found: Export = export_of(bc.system(m), [], name, Solver(step=1e-3))
+    all_: dict[str, dict[str, Any]] = {"c": dict(Package(found.name, found.graphs, found.stepper).files)}
+    all_ |= {f"fmu{version}": dict(fmu.contents(found, version, [])) for version in (2, 3)}
+    all_["wasm"] = dict(wasm.files(found))
+    if all((page.STATIC / x).exists() for x in page.CHANGES):
+        all_["page"] = dict(page.files(page.machine_of(m), Solver()))
+    return all_
+
+
+def test_no_file_of_an_export_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may be called as any other file of its export, or as a device of Windows, or as a header of C."""
+    monkeypatch.setattr(wasm, "module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
+    plain = folders(SAFE)
+    ours = {Path(file).stem.removesuffix(".d") for files in plain.values() for file in files} - {SAFE}
+    assert ours >= {"model", "instance", "fmi2", "fmi3", "CMakeLists", "README", "modelDescription"}
+    cases = [x if k % 2 else x.swapcase() for k, x in enumerate(sorted(ours))]  # some systems know no case
+    for name in [*cases, "con", "NUL", "string", "Math"]:
+        for target, files in folders(name).items():
+            lower = {file.lower() for file in files}
+            assert len(lower) == len(files) == len(plain[target]), (name, target)
+            stems = {Path(file).stem.lower() for file in files}
+            assert not stems & quoting.DEVICES, (name, target)
+            headers = {Path(f).stem.lower() for f in files if f.endswith(".h")} - {"model", "instance"}
+            assert not headers & quoting.FILES, (name, target)
+
+
+# -- loops of C
+
+
+@pytest.mark.parametrize("name", WORST[::2], ids=ids)
+def test_loops_of_alike_bodies_in_c(name: str, unchecked: None) -> None:  # noqa: F811
+    def chain(word: str) -> Any:
+        b = bc.Builder(word)
+        for k in range(12):
+            b.body(f"{word}{k}", mass=1.0, com=(0.1, 0.0, 0.5), inertia=(1.0, 2.0, 2.5))
+            b.joint(f"{word}j{k}", "revolute", f"{word}{k - 1}" if k else "ground", f"{word}{k}", point=(0, 0, 1))
+        return made(b.build(), "rnea", "inverse_dynamics")
+
+    mine, plain = chain(name), chain(SAFE)
+    assert isinstance(mine, Recursion)
+    for text, other in zip(c99.source(mine).values(), c99.source(plain).values(), strict=True):
+        assert c_shape(text) == c_shape(other)
+        assert text.isascii()
+
+
+# -- files of structures
+
+
+@pytest.mark.parametrize("name", WORST[::2], ids=ids)
+def test_structures(name: str, tmp_path: Path, unchecked: None) -> None:  # noqa: F811
+    nodes = np.array([[0.0, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [2, 1, 0], [2, 0, 1], [1, 0.3, 0.3]])
+    arms = [[[0, z, -y], [-z, 0, x], [y, -x, 0]] for x, y, z in nodes]
+    Q = np.linalg.qr(np.hstack([np.tile(np.eye(3), (7, 1)), np.vstack(arms)]))[0]
+    K = 1e6 * (np.eye(21) - Q @ Q.T)  # no force against rigid motions
+    places = ([0, 1, 2], [3, 4, 5])
+    mine, plain = (
+        bc.flexible(K, np.eye(21), nodes, dict(zip((f"{x}1", f"{x}2"), places, strict=True)), modes=2)
+        for x in (name, SAFE)
+    )
+    for write in (bc.write_sid, bc.write_fem):
+        texts = []
+        for k, structure in enumerate((mine, plain)):
+            write(tmp_path / f"{k}", structure)
+            texts.append((tmp_path / f"{k}").read_text("utf-8"))
+        assert texts[0] == texts[1]  # nodes have numbers there, and no names
+
+
+# -- studies
+
+
+@pytest.mark.parametrize("name", WORST, ids=ids)
+def test_the_page_of_a_study(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = []
+    for word in (name, SAFE):
+        told = {"title": word, "results": [{"name": word}], "varied": {word: [word]}, "messages": [word]}
+        monkeypatch.setattr(study_page, "contents", lambda study, told=told: told)
+        study: Any = SimpleNamespace(manifest={"mechanisms": {"a": word, "b": word}})
+        found = Page(study_page.html(study))
+        shapes.append(found.shape)
+        assert told in [json.loads(x) for x in found.data if x.startswith("{") and '"varied"' in x]
+    assert shapes[0] == shapes[1]

@@ -1,0 +1,88 @@
+"""Large kernels are two modules: that of one state, and that of a batch, which is compiled when the first comes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.emit.cpu import halves
+from bellcrank.emit.cpu import target as target_module
+
+
+@pytest.fixture(scope="module")
+def large() -> bc.Mechanism:
+    return bc.zoo.load("chain:14")
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+
+
+def states(m: bc.Mechanism, rows: int, dtype: str = "float64") -> list[np.ndarray]:
+    drawn = [m.random(i) for i in range(rows)]
+    return [np.array(column, dtype) for column in zip(*drawn, strict=True)]
+
+
+def test_one_state_compiles_half_and_a_batch_the_rest(large: bc.Mechanism) -> None:
+    k = bc.kernel(large, "forward_dynamics", method="aba")
+    assert halves.halved(k.graph)
+    q, v, tau = states(large, 37)
+    alone = np.array([k(*state) for state in zip(q, v, tau, strict=True)])
+    half = k.code_size
+    assert k._rest is not None, "nobody has asked for a batch"
+    want = k.graph.evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
+    assert np.abs(alone - want).max() < 1e-10 * np.abs(want).max()
+    for rows in (1, 2, 3, 4, 5, 16, 37):  # fewer than lanes are done by the other half
+        assert np.abs(k(q[:rows], v[:rows], tau[:rows]) - want[:rows]).max() < 1e-10 * np.abs(want).max()
+    assert k._rest is None
+    assert k.code_size > 1.5 * half
+
+
+def test_a_later_process_finds_both_halves(large: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, v, tau = states(large, 8)
+    first = bc.kernel(large, "forward_dynamics", method="aba")
+    want = first(q, v, tau)
+    monkeypatch.setattr(target_module, "compile_text", lambda text: pytest.fail("it was compiled before"))
+    again = bc.kernel(large, "forward_dynamics", method="aba")
+    assert again.from_cache
+    assert (again(q, v, tau) == want).all()
+    assert (again(q[0], v[0], tau[0]) == first(q[0], v[0], tau[0])).all()
+
+
+def test_a_half_that_is_gone_is_made_again(large: bc.Mechanism, tmp_path: Path) -> None:
+    q, v, tau = states(large, 8)
+    bc.kernel(large, "forward_dynamics", method="aba")(q[0], v[0], tau[0])
+    again = bc.kernel(large, "forward_dynamics", method="aba")
+    assert again.from_cache
+    want = again.graph.evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
+    assert np.abs(again(q, v, tau) - want).max() < 1e-10 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_threads_that_all_want_the_first_batch(large: bc.Mechanism, dtype: str) -> None:
+    k = bc.kernel(large, "forward_dynamics", method="aba", dtype=dtype, threads=2)
+    given = states(large, 64, dtype)
+    results: list[np.ndarray] = []
+    crowd = [threading.Thread(target=lambda: results.append(k(*given))) for _ in range(4)]
+    for t in crowd:
+        t.start()
+    for t in crowd:
+        t.join()
+    assert len(results) == 4
+    want = k.graph.evaluate(**dict(zip("qv", given, strict=False)), tau=given[2])["forward_dynamics"]
+    tolerance = 1e-10 if dtype == "float64" else 2e-2
+    assert all(np.abs(x - want).max() < tolerance * np.abs(want).max() for x in results)
+
+
+def test_bad_numbers_are_named_before_and_after(large: bc.Mechanism) -> None:
+    k = bc.kernel(large, "forward_dynamics", method="aba")
+    q, v, tau = states(large, 6)
+    v[4, 2] = np.nan
+    for _ in range(2):
+        with pytest.raises(bc.InputError, match=r"v\[4, 2\]"):
+            k(q, v, tau)
