@@ -87,6 +87,7 @@ def test_numbers_that_are_no_floats(huge: Any) -> None:
         lambda: bc.equilibrium(m, huge),
         lambda: bc.register(huge, "a", None),
         lambda: bc.Where(target=huge),
+        lambda: bc.kernel(m, "forward_dynamics", machine=huge),
     ):
         with pytest.raises(bc.BellcrankError):
             call()

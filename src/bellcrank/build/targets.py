@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.target import DTYPES, Target
-from bellcrank.errors import InputError, unknown, warn
+from bellcrank.errors import InputError, brief, unknown, warn
 
 TARGETS = ("cpu", "cuda")
 MOST_THREADS = 1024  # far more than processors: they would be started all the same
@@ -35,6 +35,8 @@ class Where:
         if not isinstance(self.threads, int | np.integer) or not 1 <= self.threads <= MOST_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
+        if isinstance(self.machine, np.ndarray):  # neither true nor false, and no machine either
+            raise InputError(f'machine is {brief(self.machine)}; expected "threads" or a Machine.')
         if self.processors is not None and not self.machine:
             raise InputError('processors= goes with machine="threads".')
         if self.target == "cuda" and (self.machine or self.threads > 1):
