@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank import patience  # not its function: build/factory_state.py looks at all that modules of graph/ have
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion_span
 from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed
@@ -24,7 +25,6 @@ from bellcrank.nodes.evaluation import COMPUTED, ordered
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
 from bellcrank.nodes.tape import PARAMETERS, Tape
-from bellcrank.patience import said
 from bellcrank.quoting import line
 from bellcrank.room import free_memory
 
@@ -186,7 +186,7 @@ class Recursion(Graph):
                 f"{WRITTEN * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was begun. Take fewer "
                 "bodies."
             )
-        with said(f"writing out {operations:,} operations of {line(self.name)}"):
+        with patience.said(f"writing out {operations:,} operations of {line(self.name)}"):
             return _Written(self).graph()
 
     @cached_property
