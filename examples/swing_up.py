@@ -7,8 +7,8 @@ from our vjp. A rollout is a second long: through a longer one gradients of a fa
 comes after it is the word of a critic, a second network, which learns it from the rewards on the way; runs go on from
 where the round before left them (as in J. Xu et al., Accelerated policy learning with parallel differentiable
 simulation, 2022). What was learned, in half a minute of one core, is then tried in the stepper, from starts that the
-training has not seen: with --seed 0 and 1, 64 and 50 of a hundred stand after 5 s, 73 and 78 after 8 s. Needs PyTorch,
-and matplotlib for the plot.
+training has not seen: with --seed 0, 1 and 2, 64, 50 and 100 of a hundred stand after 5 s, 73, 78 and 100 after 8 s.
+Needs PyTorch, and matplotlib for the plot.
 """
 
 from __future__ import annotations
