@@ -86,6 +86,14 @@ def placed(
             raise ModelError(f"{where}: {unknown('motion', motion, MOTIONS)}")
     if not motions:
         raise ModelError(f"{where}: no motions, so that it is rigid. Give some of {', '.join(MOTIONS)}, or use body().")
+    found = _nodes(nodes, where)
+    R = np.column_stack([x, y, np.cross(x, y)])
+    kept = tuple(m for m in MOTIONS if m in motions)
+    return Placed(name, beam, np.array(vector(start, where, "start"), dtype=float), R, kept, found)
+
+
+def _nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
+    """Of a beam, by name, as parts of its length."""
     if not isinstance(nodes, Mapping | None):
         raise ModelError(f"{where}: nodes is {brief(nodes)}; expected {{name: part of the length}}.")
     found = dict(NODES if nodes is None else nodes)
@@ -100,9 +108,7 @@ def placed(
             )
         if twin := next((other for other, place in found.items() if other != node and place == s), None):
             raise ModelError(f'{where}: nodes "{node}" and "{twin}" are both at {s:g}. Let one serve for both.')
-    R = np.column_stack([x, y, np.cross(x, y)])
-    kept = tuple(m for m in MOTIONS if m in motions)
-    return Placed(name, beam, np.array(vector(start, where, "start"), dtype=float), R, kept, found)
+    return found
 
 
 def chain(builder: Any, p: Placed, beta: float) -> list[str]:
