@@ -44,7 +44,7 @@ def of_modes(
 ) -> Outline | None:
     """joint: the one that has the modes as its coordinates. None where there is nothing to draw: a single node."""
     modes = len(found.omega)
-    coordinates = (joint,) if modes == 1 else tuple(f"{joint}.mode{k + 1}" for k in range(modes))
+    coordinates = tuple(f"{joint}.mode{k + 1}" for k in range(modes))
     bodies = (name, *(f"{name}.{node}" for node in found.nodes))
     if not found.pieces:
         if sections:
