@@ -114,7 +114,7 @@ def test_the_gauge_of_digging_is_where_the_teeth_are(parked: Parked) -> None:
     m, plant, given = parked.machine.mechanism, parked.plant, parked.machine.system.parameters
     start = dict(zip(parked.names, map(float, parked.machine.start), strict=True)) | {"carriage.x": 30.0}
     plant.reset(start={f"{name}.q": x for name, x in start.items()})
-    height, slope = float(m.pose(np.array(list(start.values())), "tip")[2, 3]) - 3.0, 0.1
+    height, slope = float(m.pose(np.array(list(start.values())), "tip")[2, 3]) - 2.8, 0.1
     plant.tune({"ground.height": height, "ground.slope_x": slope, "tracks.left": 0.0, "tracks.right": 0.0})
     out = np.asarray(plant.step(np.array(parked.machine.first(), float))).reshape(-1)
     x, _, z = m.pose(np.asarray(plant.state).reshape(-1)[: m.nq], "tip")[:3, 3]

@@ -275,11 +275,14 @@ def test_bench_gives_every_core_enough_to_do() -> None:
         assert f"each of 16 states, on {found['cores']} cores of {rows}, so" in good(*args)
 
 
-def test_bench_leaves_the_cache_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_bench_leaves_no_kernel_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What this computer takes for each operation may be kept, if nobody knew it."""
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     good("bench", "pendulum", "-q", "rate", "--rows", "16")
     assert os.environ["BELLCRANK_CACHE"] == str(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    left = list(tmp_path.iterdir())
+    assert len(left) <= 1
+    assert all(b'{"arithmetic":' in path.read_bytes() for path in left)
 
 
 def test_methods() -> None:

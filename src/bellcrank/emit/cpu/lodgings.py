@@ -50,10 +50,10 @@ def _home(i: int, x: Node | float, slots: Mapping[int, int]) -> tuple[str, int] 
 
 
 def taken(graph: Graph) -> set[tuple[str, int]]:
-    """The elements of its inputs that a graph looks at; of one that does not say, all."""
+    """The elements of its inputs that a graph looks at, also to see if it is needed; of one that does not say, all."""
     if graph.opaque:
         return set(graph.elements)
-    return {n.args for n in graph.nodes if n.op == "input"}
+    return {n.args for n in graph.nodes if n.op == "input"} | ({(graph.only, 0)} if graph.only else set())
 
 
 def known_before(graph: Graph) -> dict[str, set[int]]:
