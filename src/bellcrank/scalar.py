@@ -170,7 +170,11 @@ def quantised(x: Scalar, quantum: float) -> Scalar:
     """
     if isinstance(quantum, Real | str | None) and not (isinstance(quantum, Real) and 0.0 < quantum < math.inf):
         raise InputError(f"quantised: quantum is {brief(quantum)}; expected a number above zero.")
-    return quantum * floor(x / quantum + 0.5)
+    try:
+        return quantum * floor(x / quantum + 0.5)
+    except TypeError:
+        told = f"x is {brief(x)}, quantum {brief(quantum)}"
+        raise InputError(f"quantised: {told}; expected numbers or symbols.") from None
 
 
 def step_of(label: str) -> str:

@@ -99,6 +99,12 @@ def test_a_quantum_is_above_zero(quantum: Any) -> None:
         bc.quantised(1.0, quantum)
 
 
+@pytest.mark.parametrize("x", [[1.0], {}, np.array(["a"]), None])
+def test_what_is_quantised_is_a_number(x: Any) -> None:
+    with pytest.raises(InputError, match="expected numbers or symbols"):
+        bc.quantised(x, 0.5)
+
+
 def test_a_class_is_no_number_and_a_drive_has_one_state() -> None:
     with pytest.raises(InputError, match=r"height is .*; expected a number"):
         bc.control.Trot({}, "base", 0.2, int)  # type: ignore[arg-type]

@@ -42,7 +42,8 @@ def read_mjcf(
     model, said = compiled(text, source)
     warned = [Line("MuJoCo", message, "warning") for message in said]
     reader = _Reader(model)
-    bodies, joints = reader.bodies()
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by its name below
+        bodies, joints = reader.bodies()
     joints, held = locked(joints, lock)
     loops = list(reader.loops())
     joints, stopped = locked(joints, reader.stopped)
