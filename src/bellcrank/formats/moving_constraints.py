@@ -5,6 +5,7 @@ All places and directions are in the world at the zero configuration, as everyth
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,20 +35,20 @@ SAME = 1e-9  # of a lift after one turn, against its size: what is more is a jum
 
 
 @explained_class("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
-class MovingConstraints:
+class MovingConstraints(ABC):
     """A part of the Builder."""
 
     _loops: dict[str, Loop]
     _joints: dict[str, Any]
 
-    def _new(self, what: str, name: str, taken: Any) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _new(self, what: str, name: str, taken: Any) -> str: ...
 
-    def _body(self, name: Any, where: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _body(self, name: Any, where: str) -> None: ...
 
-    def _end(self, where: str, *ends: Frame) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _end(self, where: str, *ends: Frame) -> None: ...
 
     def rolling(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.emit import cache as store
 from bellcrank.errors import BellcrankError, InputError
 
-LARGE = 2**20  # bytes of a result that goes to memory which stays where it is
+LARGE, TOO_LARGE = 2**20, 2**30  # bytes from and below which a result goes to memory that stays where it is
 CUDA_DEVICES = (2, 13)  # in DLPack's numbering: memory of a GPU, and memory that it shares
 
 
@@ -174,9 +174,12 @@ def fetched(x: Any) -> Any:
     itself, several times as fast; CuPy keeps such memory for the next when the array is gone.
     """
     cp = cupy()
-    if x.nbytes < LARGE:
+    if not LARGE <= x.nbytes < TOO_LARGE:
         return cp.asnumpy(x)
-    memory = cp.cuda.alloc_pinned_memory(x.nbytes)
+    try:
+        memory = cp.cuda.alloc_pinned_memory(x.nbytes)
+    except Exception:  # whatever the driver says: a computer may allow little of it, and results must not be lost
+        return cp.asnumpy(x)
     found = np.frombuffer(memory, x.dtype, x.size).reshape(x.shape)
     return cp.asnumpy(x, out=found)
 
