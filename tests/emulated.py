@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.emit.cpu.host import llvm, target_machine
-from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.host import Library, llvm, target_machine
 
 Array = np.ndarray[Any, Any]
 # Functions of NVPTX, as the text calls them, and what plays them.

@@ -18,9 +18,8 @@ import numpy as np
 from bellcrank.build.compiling import of_graph
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu import pycall
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.host import Library, compiled, host
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE

@@ -26,8 +26,7 @@ import numpy as np
 
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu import halves
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.library import Library, compile_text
+from bellcrank.emit.cpu.host import Library, compile_text, host
 from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Recursion, trace
 from bellcrank.nodes.node import Node

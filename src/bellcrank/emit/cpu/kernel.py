@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu import pycall
-from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.host import Library
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
 from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
 from bellcrank.emit.cpu.speller import LIBRARY, Speller
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.order import WINDOW, order
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import condensed

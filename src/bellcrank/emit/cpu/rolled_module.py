@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bellcrank.emit.cpu import lanes, llvm, sincos
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import TILE, Tile
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.routine import Routines, routines
 from bellcrank.emit.cpu.waves import Waves
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 

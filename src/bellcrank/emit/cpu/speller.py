@@ -17,10 +17,9 @@ from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
-from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
-from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
+from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.cpu.plan import MATRIX, Item, Lodgings, Tile, in_a_row, taken
 from bellcrank.emit.cpu.registers import departures
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING

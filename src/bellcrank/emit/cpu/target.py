@@ -9,9 +9,8 @@ from typing import Any
 
 from bellcrank import patience
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.host import Library, code_size, compile_text, compiled, host
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, code_size, compile_text, compiled
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph
 
