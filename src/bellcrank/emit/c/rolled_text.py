@@ -14,8 +14,8 @@ import numpy as np
 
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
+from bellcrank.emit.cpu.plan import order
 from bellcrank.emit.cpu.rolled_code import MOST_CALLS, Workspace
-from bellcrank.emit.order import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, Body, Place
 from bellcrank.graph.recursion import Recursion

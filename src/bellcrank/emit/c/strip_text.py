@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.routine import LOOPS, SPELL, Declaration, Routine, fresh
-from bellcrank.emit.order import order
+from bellcrank.emit.cpu.plan import order
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.strips import At, Call, Loop, Strips, Turn
 

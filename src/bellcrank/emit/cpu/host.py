@@ -105,7 +105,7 @@ def target_machine() -> Any:
     binding, h = llvm(), host()
     target = binding.Target.from_triple(h.triple)
     # opt=1: what 3 does besides is to order instructions once more, which takes a fifth of the time and gains nothing:
-    # emit/order.py has put them in a good one.
+    # emit/cpu/plan.py has put them in a good one.
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=1, reloc="pic", codemodel="small")
 
 

@@ -16,6 +16,9 @@ import numpy as np
 
 from bellcrank.emit.cpu.plan import Tile
 
+# Functions of the C library, and how many arguments they take.
+LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
+
 
 class Writer:
     """`lanes` values side by side: a plain scalar for one, a vector type for more."""
@@ -89,6 +92,15 @@ class Writer:
     def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in lanes)
         return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
+
+
+def library(w: Writer) -> list[str]:
+    """Declarations of the C library's functions."""
+    suffix = "" if w.dtype == "float64" else "f"
+    memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
+    return memory + [
+        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
+    ]
 
 
 def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:

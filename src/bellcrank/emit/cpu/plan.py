@@ -1,24 +1,102 @@
-"""A graph laid out as a list of items for straight-line code (loads, operations, sines and cosines, stores), and where
-what it calls lies in the workspace.
+"""The order in which a graph's nodes are computed, and the items of straight-line code: loads, operations, sines and
+cosines, stores.
+
+The order of creation is a good start: a method sweeps body by body, so values die young and registers suffice. Inside
+a window of it, whatever heads the longest dependent path goes first, so that a processor which looks a few hundred
+instructions ahead always finds something to do. A wider window gains nothing more and makes values wait in memory.
 
 Inputs and outputs move in tiles of a few columns, because a batch is transposed between rows of states and lanes of
 one quantity. All sines and cosines that can be computed together are one item: a vector of them costs as much as one.
 The list is then cut into chunks that become functions of their own, so that compile time grows with the graph and not
 with its square. The sines and cosines of a block of states can be taken out, to be computed while the block before is.
-Arguments and results of calls get places where nothing is copied that lies well already.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from bellcrank.graph import Graph, Node
-from bellcrank.quoting import symbol
 
+# Cycles until a result can be used, about right for today's cores; only the proportions matter.
+LATENCY = {
+    "add": 3.0,
+    "sub": 3.0,
+    "mul": 3.5,
+    "div": 15.0,
+    "sqrt": 20.0,
+    "neg": 0.0,
+    "sin": 60.0,
+    "cos": 60.0,
+    "input": 5.0,
+    "call": 500.0,
+    "result": 5.0,
+}
+WINDOW = 100  # nodes
 TILE = 4
 MATRIX = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
+_known: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()  # a choice and its code ask for the same
+
+
+def order(graph: Graph, window: int = WINDOW) -> list[Node]:
+    """All live nodes, arguments first. Made once for each graph: take it as it is."""
+    orders = _known.setdefault(graph, {})
+    if window not in orders:
+        orders[window] = _ordered(graph.nodes, window)
+    return orders[window]
+
+
+def _users(nodes: Sequence[Node]) -> tuple[list[list[int]], list[int]]:
+    """Who reads each of them, and how many others each of them reads, by places."""
+    place = {n.serial: i for i, n in enumerate(nodes)}
+    users: list[list[int]] = [[] for _ in nodes]
+    missing = [0] * len(nodes)
+    for i, n in enumerate(nodes):
+        arguments = n.operands
+        if len(arguments) > 1 and (len(arguments) > 2 or arguments[0] is arguments[1]):
+            arguments = tuple({a.serial: a for a in arguments}.values())
+        missing[i] = len(arguments)
+        for a in arguments:
+            users[place[a.serial]].append(i)
+    return users, missing
+
+
+def _ordered(nodes: Sequence[Node], window: int) -> list[Node]:
+    """Plain lists and few calls: every node of every graph goes through this, some of them three times."""
+    total, (users, missing) = len(nodes), _users(nodes)
+    urgency = [0.0] * total
+    for i in range(total - 1, -1, -1):
+        after = 0.0
+        for u in users[i]:
+            if urgency[u] > after:
+                after = urgency[u]
+        urgency[i] = LATENCY.get(nodes[i].op, 10.0) + after
+
+    push, pop = heapq.heappush, heapq.heappop
+    result: list[Node] = []
+    done = bytearray(total)
+    ready: list[tuple[float, int]] = []
+    first, horizon, limit = 0, 0, min(total, window)
+    while first < total:
+        while horizon < limit:
+            if not missing[horizon]:
+                push(ready, (-urgency[horizon], horizon))
+            horizon += 1
+        i = pop(ready)[1]
+        result.append(nodes[i])
+        done[i] = 1
+        for u in users[i]:
+            missing[u] -= 1
+            if not missing[u] and u < horizon:
+                push(ready, (-urgency[u], u))
+        if i == first:
+            while first < total and done[first]:
+                first += 1
+            limit = min(total, first + window)
+    return result
 
 
 @dataclass(frozen=True)
@@ -211,59 +289,3 @@ def chunks(sequence: Sequence[Item], limit: int) -> list[list[Item]]:
     count = max(1, -(-len(sequence) // limit))
     size = max(1, -(-len(sequence) // count))
     return [list(sequence[i : i + size]) for i in range(0, len(sequence), size)] or [[]]
-
-
-class Lodgings:
-    """Rows of slots for the results of calls. A row is taken again once no later chunk reads any of it."""
-
-    def __init__(self) -> None:
-        self.now = 0  # the chunk being spelled
-        self.last: Mapping[int, int] = {}  # of each node, the chunk that reads it last
-        self.guests: set[int] = set()  # nodes that lie here, by serial
-        self._rows: list[tuple[int, int, int]] = []  # until which chunk, how long, where
-
-    def found(self, results: Sequence[Node], size: int, end: int) -> tuple[int, int]:
-        """Where a row for so many results begins, and where the workspace, which ended at `end`, ends with it."""
-        self.guests |= {n.serial for n in results}
-        until = max((self.last.get(n.serial, self.now) for n in results), default=self.now)
-        idle = [row for row in self._rows if row[0] < self.now and row[1] >= size]
-        if idle:
-            row = min(idle, key=lambda row: row[1])
-            self._rows.remove(row)
-            self._rows.append((until, row[1], row[2]))
-            return row[2], end
-        self._rows.append((until, size, end))
-        return end, end + size
-
-
-def in_a_row(values: Sequence[tuple[int, Node | float]], slots: Mapping[int, int]) -> tuple[str, int] | None:
-    """Which array, and where in it, has the values at these distances from there: an input, or the workspace.
-
-    None where they lie elsewhere, or are numbers.
-    """
-    found = {_home(i, x, slots) for i, x in values}
-    return found.pop() if len(found) == 1 else None
-
-
-def _home(i: int, x: Node | float, slots: Mapping[int, int]) -> tuple[str, int] | None:
-    if not isinstance(x, Node):
-        return None
-    if x.op == "input":
-        array, place = x.args
-        return f"in_{symbol(array)}", place - i
-    return ("ws", slots[x.serial] - i) if x.serial in slots else None
-
-
-def taken(graph: Graph) -> set[tuple[str, int]]:
-    """The elements of its inputs that a graph looks at, also to see if it is needed; of one that does not say, all."""
-    if graph.opaque:
-        return set(graph.elements)
-    return {n.args for n in graph.nodes if n.op == "input"} | ({(graph.only, 0)} if graph.only else set())
-
-
-def known_before(graph: Graph) -> dict[str, set[int]]:
-    """Elements of its outputs that whoever calls it knows already: numbers, and inputs that are handed on."""
-    return {
-        name: {i for i, x in enumerate(array.flat) if not isinstance(x, Node) or x.op == "input"}
-        for name, array in graph.outputs.items()
-    }

@@ -15,16 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.llvm import library
-from bellcrank.emit.cpu.plan import chunks, items, known_before
+from bellcrank.emit.cpu.lanes import Writer, library
+from bellcrank.emit.cpu.plan import chunks, items, order
+from bellcrank.emit.cpu.registers import known_before
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
-from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Program, Recursion
 from bellcrank.graph.inline import opened
-from bellcrank.graph.strips import stripped
+from bellcrank.graph.strips import FEWEST, stripped
 from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in
@@ -53,7 +52,7 @@ def _spelled(
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         return loops.text(), loops.size
-    if (made := stripped(graph)) is not None:
+    if graph.size >= FEWEST and (made := stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
         return code.text(), code.size
     known = known_before(graph) if inner else {}

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bellcrank.emit.cpu import loop
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.llvm import library
+from bellcrank.emit.cpu.lanes import Writer, library
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.emit.wasm.compiling import compiled
 from bellcrank.emit.wasm.linking import linked
