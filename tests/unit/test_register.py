@@ -29,8 +29,8 @@ from bellcrank.model.joint_laws import check
 from bellcrank.model.joints import KINDS
 from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, shift_z, turn_z
 from bellcrank.scheduling.machines import complete, ideal, pipeline
-from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import Force, Motion
 
 
 @pytest.fixture(autouse=True)
