@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError, warn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.device import missing
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator

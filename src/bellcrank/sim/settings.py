@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, TypeVar
 
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.errors import InputError, unknown
 from bellcrank.misfits import explained_class
 from bellcrank.sim.arguments import positive

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program

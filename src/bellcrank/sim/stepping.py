@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.errors import InputError
 from bellcrank.graph.layout import NEVER
 from bellcrank.misfits import explained

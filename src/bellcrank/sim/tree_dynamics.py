@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, final
 
 from bellcrank.build import graphs
-from bellcrank.build.choices import method_for
+from bellcrank.build.recall import method_for
 from bellcrank.dynamics.loops.forms import bare
 from bellcrank.graph import Graph, Pulled
 from bellcrank.integrate.problem import State, Step

@@ -103,7 +103,7 @@ class Kernel:
 
     def _compiled(self, graph: Graph) -> Kernel:
         """Another graph where this one runs."""
-        build, where = above("build.compiling"), above("build.targets").Where
+        build, where = above("build.compiling"), above("build.stages").Where
         found: Kernel = build.of_graph(
             graph, where(self.target, self.signature.dtype, self.threads), "", self.parameters
         )
