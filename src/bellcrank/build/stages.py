@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank import patience  # not its function: factory_state.py looks at all that modules of build/ have
 from bellcrank.emit import cache as store
+from bellcrank.emit import lifetime
 from bellcrank.emit.target import About, Extend, Signature, Target
 from bellcrank.graph import Graph, Recursion
 from bellcrank.parameters import Parameters
@@ -43,9 +44,9 @@ def built(job: Job, on: Target) -> Kernel:
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     if facts is None:
-        with patience.said(f"tracing {job.name}"):
+        with lifetime.uncollected(), patience.said(f"tracing {job.name}"):
             method, graph = made()
-        with patience.said(f"compiling {graph.name}"):
+        with lifetime.uncollected(), patience.said(f"compiling {graph.name}"):
             facts, code, cached = on.compile(graph)
         facts |= {
             "method": method,
