@@ -1,7 +1,10 @@
-"""A word on a terminal's stderr about what takes longer than a second and has no share done, as compiling has none."""
+"""What takes longer than a second and has no share done, as compiling has none: a word about it on a terminal's stderr,
+and no garbage collector in its way.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -35,6 +38,18 @@ def said(what: str, progress: Any = None) -> Iterator[None]:
         if teller.told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which goes through a growing graph again and again and finds nothing to take."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Teller(threading.Thread):
