@@ -107,7 +107,7 @@ def _functions(module: ModuleType) -> Iterator[FunctionType]:
                     yield inner
 
 
-_known: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
+_methods: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
 
 
 def method_for(mechanism: Mechanism, request: Request) -> Method:
@@ -126,10 +126,10 @@ def method_for(mechanism: Mechanism, request: Request) -> Method:
     h, asked = host(), json.dumps(asdict(request))
     here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *key())
     name = store.key("method", mechanism.fingerprint, asked, *here)
-    if name not in _known:
+    if name not in _methods:
         if (found := store.load(f"{name}.json")) is not None:
-            _known[name] = str(json.loads(found))
+            _methods[name] = str(json.loads(found))
         else:
-            _known[name] = chosen(mechanism, request)[0].name
-            store.save(f"{name}.json", json.dumps(_known[name]).encode())
-    return METHODS[_known[name]]
+            _methods[name] = chosen(mechanism, request)[0].name
+            store.save(f"{name}.json", json.dumps(_methods[name]).encode())
+    return METHODS[_methods[name]]

@@ -24,7 +24,7 @@ from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
+from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import Product, State, Step
 from bellcrank.model import Tree

@@ -26,7 +26,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
 from bellcrank.graph.inline import moved, opened
-from bellcrank.graph.layout import NEVER
+from bellcrank.graph.program import NEVER
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
