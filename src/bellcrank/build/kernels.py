@@ -116,8 +116,8 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
     if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
         return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
     if q.result:
-        return _taught(_in_parts(kernel(mechanism, name).function, q), mechanism, q)
-    return kernel(mechanism, name).function
+        return _taught(_in_parts(made(mechanism, Request(name), Where()).function, q), mechanism, q)
+    return made(mechanism, Request(name), Where()).function
 
 
 def _of_frame(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:

@@ -113,7 +113,7 @@ _methods: dict[str, str] = {}  # methods by their keys, so that a second look is
 def method_for(mechanism: Mechanism, request: Request) -> Method:
     """The method that graphs.chosen takes on this computer."""
     check(mechanism, request)
-    if quantity(request.quantity).inverts:
+    if quantity(request.quantity).inverts and not mechanism.tree.massive:
         immobility.check(mechanism)
     able = considered(mechanism, request)
     if len(able) == 1 and rolls(mechanism, request, able[0]):

@@ -49,9 +49,9 @@ def built(job: Job, on: Target) -> Kernel:
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     if facts is None:
-        with patience.said(f"tracing {job.name}"):
+        with patience.uncollected(), patience.said(f"tracing {job.name}"):
             method, graph = made()
-        with patience.said(f"compiling {graph.name}"):
+        with patience.uncollected(), patience.said(f"compiling {graph.name}"):
             facts, code, cached = on.compile(graph)
         facts |= {
             "method": method,

@@ -285,8 +285,11 @@ def _used(path: Path) -> None:
 @cache
 def package_fingerprint() -> str:
     """Changes with every change of the package's code: a cached kernel never outlives the code that made it."""
-    root = Path(__file__).resolve().parent.parent
+    root = str(Path(__file__).resolve().parent.parent)
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    # Not by pathlib, which would take longer than to read all of it; and every first kernel of a process waits for it.
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py"))
+    for path in sorted(files):
+        with open(path, "rb") as file:
+            digest.update(os.path.relpath(path, root).encode() + b"\0" + file.read())
     return digest.hexdigest()

@@ -71,7 +71,7 @@ class RolledText(Routine):
             driver += self.gone_through(k)
             if k == ANGLES:
                 places = self.size - self.at.room, 0, self.at.room
-                given = self.turning, self.suffix, self.workspace, self.at.room, places, self.own["n"]
+                given = self.turning[0], self.suffix, self.workspace, self.at.room, places, self.own["n"]
                 driver += turns.statements(*given)
         runs = [self.table(f"{self.name}_runs", "int", map(str, self.run_table().flat))] if self.many else []
         return "\n".join([*runs, *lines, *self.function(f"{self.kind} {self.name}", self.arrays, driver)])

@@ -65,7 +65,7 @@ class StripText(Routine):
         """Sines, and behind them cosines."""
         given, got = self.starts["given", step.number], self.starts["got", step.number]
         places = given, got, got + step.angles
-        return turns.statements(self.turning, self.suffix, self.workspace, step.angles, places, self.i)
+        return turns.statements(self.turning[0], self.suffix, self.workspace, step.angles, places, self.i)
 
     def head(self, count: int) -> str:
         return f"for (int {self.i} = 0; {self.i} < {count}; ++{self.i}) {{"

@@ -47,7 +47,7 @@ def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
     speller = Speller(graph, 1, 1, dtype, [[]])
     found = {}
     for node in graph.nodes:
-        product = speller.product(node)
+        product = speller.products.get(node.serial)
         if product is not None:
             found[product.serial] = node.serial
     return found

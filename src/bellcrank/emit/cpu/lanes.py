@@ -57,8 +57,9 @@ class Writer:
         return self._bits(x) if self.lanes == 1 else f"splat ({self.element} {self._bits(x)})"
 
     def _bits(self, x: float) -> str:
-        with np.errstate(over="ignore"):  # what single precision does not reach is infinite there
-            x = float(np.float32(x)) if self.dtype == "float32" else x
+        if self.dtype == "float32":
+            with np.errstate(over="ignore"):  # what single precision does not reach is infinite there
+                x = float(np.float32(x))
         return "0x" + struct.pack(">d", x).hex().upper()
 
     def literal(self, kind: str, text: str) -> str:

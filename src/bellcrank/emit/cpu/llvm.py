@@ -18,6 +18,7 @@ from bellcrank.emit.cpu.plan import MATRIX, WINDOW, ahead, chunks, items, order
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import condensed
+from bellcrank.graph.strip_parts import LONG
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -72,9 +73,9 @@ def halved(graph: Graph) -> bool:
 
 def loops(graph: Graph) -> bool:
     """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
-    if graph.size < LARGE:
+    if graph.size < LARGE or graph.widest < LONG:
         return False
-    from bellcrank.graph.strips import stripped
+    from bellcrank.graph.strip_parts import stripped
 
     return stripped(graph, LARGE) is not None
 
@@ -110,10 +111,11 @@ def _waits(graph: Graph) -> bool:
 
 
 def _registers(graph: Graph) -> int:
-    """Of matrices with much between: the derivatives of an arm take a tenth less so, in batch and alone. Of anything
-    smaller LLVM stores next to nothing, and forward dynamics of one would take a twentieth more.
+    """Of derivatives, which are stacks of matrices whose columns all read the same: those of an arm take up to a tenth
+    less so, in batch and alone. A mass matrix would take a seventh more, forward dynamics a twentieth.
     """
-    return host().registers if _waits(graph) and graph.size > CHUNK else 0
+    stacks = any(array.ndim > 2 for array in graph.outputs.values())
+    return host().registers if stacks and _waits(graph) and graph.size > CHUNK else 0
 
 
 def arrays(graph: Graph) -> list[str]:

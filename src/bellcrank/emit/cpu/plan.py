@@ -261,7 +261,10 @@ def trig_groups(order: Sequence[Node]) -> list[list[Node]]:
     level: dict[int, int] = {}
     groups: dict[int, list[Node]] = {}
     for node in order:
-        depth = max((level.get(a.serial, 0) for a in node.operands), default=0)
+        depth = 0
+        for a in node.operands:
+            if (mine := level.get(a.serial, 0)) > depth:
+                depth = mine
         if node.op in ("sin", "cos"):
             groups.setdefault(depth, []).append(node)
             depth += 1
