@@ -14,7 +14,7 @@ from typing import Any, final
 
 from bellcrank.build import graphs
 from bellcrank.build.beneath import Beneath, rolls_beneath
-from bellcrank.build.recall import method_for
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.layer import By, Layer

@@ -19,7 +19,7 @@ from bellcrank.emit.cpu.plan import MATRIX, WINDOW, ahead, chunks, items, order
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import condensed
-from bellcrank.graph.strip_parts import LONG, widest
+from bellcrank.graph.strip_parts import LONG
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -74,9 +74,9 @@ def halved(graph: Graph) -> bool:
 
 def loops(graph: Graph) -> bool:
     """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
-    if graph.size < LARGE or widest(graph) < LONG:
+    if graph.size < LARGE or graph.widest < LONG:
         return False
-    from bellcrank.graph.strips import stripped
+    from bellcrank.graph.strip_parts import stripped
 
     return stripped(graph, LARGE) is not None
 
