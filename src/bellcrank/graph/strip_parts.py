@@ -10,9 +10,17 @@ from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS, PLUMBING
 
+LONG = 64  # elements of a loop that is worth while
 LONG_SUM = 16
 STORED = {*PLUMBING, "sin", "cos"}  # what is read from arrays, or goes there
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
+
+
+def widest(graph: Graph) -> int:
+    """Elements of its largest array: a long loop goes along one that is read, got from a call, or written."""
+    called = [node.args[0] for node in graph.nodes if node.op == "call"]
+    shapes = [*graph.inputs.values(), *graph.shapes.values(), *(s for g in called for s in g.shapes.values())]
+    return max(map(math.prod, shapes), default=0)
 
 
 class Parts:

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.strip_parts import Parts
+from bellcrank.graph.strip_parts import LONG, Parts, widest
 from bellcrank.graph.strip_units import ArrayName, Unit, Units
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
 
 LARGEST = 400  # operations in one loop
 FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
-LONG = 64  # elements of a loop that is worth while
 SHARE = 0.8  # of the operations that must be in such loops
 
 
@@ -91,7 +90,7 @@ def strips(graph: Graph) -> Strips:
 
 def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
     """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < (fewest or FEWEST):
+    if graph.size < (fewest or FEWEST) or widest(graph) < LONG:
         return None
     parts = Parts(graph)
     if parts.share(LONG) < SHARE:  # which is soon known

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
-from bellcrank.emit.cpu.speller import LIBRARY, Speller
-from bellcrank.emit.cpu.writer import Writer
-from bellcrank.emit.order import WINDOW, order
+from bellcrank.emit.cpu.lanes import Writer, library
+from bellcrank.emit.cpu.plan import MATRIX, WINDOW, ahead, chunks, items, order
+from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import condensed
+from bellcrank.graph.strip_parts import LONG, widest
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -73,7 +73,7 @@ def halved(graph: Graph) -> bool:
 
 def loops(graph: Graph) -> bool:
     """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
-    if graph.size < LARGE:
+    if graph.size < LARGE or widest(graph) < LONG:
         return False
     from bellcrank.graph.strips import stripped
 
@@ -111,18 +111,11 @@ def _waits(graph: Graph) -> bool:
 
 
 def _registers(graph: Graph) -> int:
-    """Of matrices with much between: the derivatives of an arm take a tenth less so, in batch and alone. Of anything
-    smaller LLVM stores next to nothing, and forward dynamics of one would take a twentieth more.
+    """Of derivatives, which are stacks of matrices whose columns all read the same: those of an arm take up to a tenth
+    less so, in batch and alone. A mass matrix would take a seventh more, forward dynamics a twentieth.
     """
-    return host().registers if _waits(graph) and graph.size > CHUNK else 0
-
-
-def library(w: Writer) -> list[str]:
-    suffix = "" if w.dtype == "float64" else "f"
-    memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
-    return memory + [
-        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
-    ]
+    stacks = any(array.ndim > 2 for array in graph.outputs.values())
+    return host().registers if stacks and _waits(graph) and graph.size > CHUNK else 0
 
 
 def arrays(graph: Graph) -> list[str]:
