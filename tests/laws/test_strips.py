@@ -12,9 +12,9 @@ from bellcrank import simulate, zoo
 from bellcrank.emit.cpu.routine import routines
 from bellcrank.graph import Graph, trace
 from bellcrank.graph import strips as strips_module
+from bellcrank.graph.program import structure
 from bellcrank.graph.strip_parts import Parts
 from bellcrank.graph.strips import At, Call, Strips, Turn, strips
-from bellcrank.graph.structure import structure
 from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import cos, fabs, maximum, sin, where
 from bellcrank.sim import runner

@@ -16,8 +16,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.emit.cpu.library import Library, compile_text
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.host import Library, compile_text
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda import few
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.choice import SHARED, TeamPlan, best, team_plan

@@ -23,6 +23,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cpu import entry, pycall
+from bellcrank.emit.cpu.host import exported
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -109,8 +110,8 @@ class Recorder:
 def compile_toy(
     inputs: list[tuple[int, ...]], output: tuple[int, ...], fallback: Callable[..., Any], dtype: str = "float64"
 ) -> Callable[..., Any]:
-    for name, address in pycall.SYMBOLS.items():
-        llvm.add_symbol(name, address())
+    for name in entry.EXTERNALS:
+        llvm.add_symbol(name, exported(name))
     text = toy(inputs, output, dtype) + entry.definition(inputs, output, dtype, ROWS_LIMIT)
     module = llvm.parse_assembly(text)
     module.verify()
@@ -421,11 +422,12 @@ import sys
 import llvmlite.binding as llvm
 import numpy as np
 from bellcrank.emit.cpu import entry, pycall
+from bellcrank.emit.cpu.host import exported
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
-for name, address in pycall.SYMBOLS.items():
-    llvm.add_symbol(name, address())
+for name in entry.EXTERNALS:
+    llvm.add_symbol(name, exported(name))
 machine = llvm.Target.from_default_triple().create_target_machine()
 engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
 engine.add_object_file(llvm.ObjectFileRef.from_path(sys.argv[1]))

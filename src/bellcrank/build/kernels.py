@@ -14,11 +14,10 @@ from functools import cache, partial
 from inspect import Signature
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.build import by_tangents, factory_state
+from bellcrank.build import by_tangents, recall
 from bellcrank.build.graphs import Request, check, chosen, expected, side_by_side, small
-from bellcrank.build.stages import Job, built, shared_out
-from bellcrank.build.targets import Where
-from bellcrank.build.targets import target as target_of
+from bellcrank.build.stages import Job, Where, built, shared_out
+from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
 from bellcrank.dynamics import Quantity, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
@@ -85,7 +84,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         q.name,
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
-        (mechanism.fingerprint, json.dumps(asdict(request)), *factory_state.key()) if factory_state.untouched() else (),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *recall.key()) if recall.untouched() else (),
         columns(mechanism),
         str(signature),
         doc,

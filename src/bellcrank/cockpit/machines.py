@@ -21,7 +21,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Mechanism
-from bellcrank.record.column import RATES, units
+from bellcrank.record.contents import RATES, units
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 

@@ -22,11 +22,11 @@ from bellcrank.cockpit.reach import reached, tool
 from bellcrank.cockpit.replay import packed, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
-from bellcrank.emit.lifetime import uncollected
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.digger import Digger
 from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
+from bellcrank.patience import uncollected
 from bellcrank.record import Record
 from bellcrank.version import __version__
 

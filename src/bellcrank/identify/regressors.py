@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bellcrank.dynamics.kinematics import poses, velocities
+from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.rnea import sweep_out
+from bellcrank.dynamics.sweep import poses
 from bellcrank.errors import InputError
 from bellcrank.identify.numbers import TEN, Number, numbers_of
 from bellcrank.misfits import explained
@@ -25,8 +26,7 @@ from bellcrank.model import Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.model.parts import Frame
 from bellcrank.model.tree import Tree
-from bellcrank.spatial.motion import Acceleration, Force, euler_moment
-from bellcrank.spatial.vector import ZERO, Mat, Sym, Vec, vec
+from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Sym, Vec, euler_moment, vec
 
 Array = np.ndarray[Any, Any]
 UNITS = [Sym(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them

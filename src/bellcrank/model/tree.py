@@ -16,9 +16,8 @@ from bellcrank.model.parts import Joint, Loop, Spring
 from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar, clip
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import Mat, Vec
+from bellcrank.spatial.vector import Mat, Motion, Vec
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import thickness
 from bellcrank.model import Mechanism
 from bellcrank.parameters.part_numbers import check_numbers
-from bellcrank.record.column import COMPONENTS, RATES
-from bellcrank.record.column import units as joint_units
+from bellcrank.record.contents import COMPONENTS, RATES
+from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.arguments import listed, unique
 from bellcrank.sim.user_code import called, vector

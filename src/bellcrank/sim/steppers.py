@@ -18,20 +18,18 @@ import numpy as np
 from bellcrank.build.compiling import of_graph
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu import pycall
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.host import Library, compiled, host
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, compiled
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
-from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
+from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
 from bellcrank.misfits import explained_class
 from bellcrank.room import check_room
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
-from bellcrank.sim.arguments import whole
+from bellcrank.sim.arguments import part, whole
 from bellcrank.sim.callbacks import Followed, followed
 from bellcrank.sim.chance import seeded
-from bellcrank.sim.initial import part
 from bellcrank.sim.runner import address, aligned
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator

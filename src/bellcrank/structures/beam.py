@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.structures.doubts import doubt_beam
 from bellcrank.structures.section import Material, Profile, Section
 
 Array = np.ndarray[Any, Any]
@@ -71,7 +72,7 @@ class Beam:
             raise ModelError(f"beam: section is {brief(self.section)}; expected a Section, or two of them for a taper.")
         if not isinstance(self.theory, str) or self.theory not in THEORIES:
             raise ModelError(f"beam: {unknown('theory', self.theory, THEORIES)}")
-        self.profile(0.0), self.profile(1.0)
+        doubt_beam(self)
 
     def at(self, s: float) -> Section | Profile:
         """Its section at the part s of its length."""

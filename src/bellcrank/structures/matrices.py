@@ -20,6 +20,7 @@ from bellcrank.misfits import explained
 from bellcrank.quoting import refused
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
+from bellcrank.structures.doubts import doubt_frequency, doubt_mass
 from bellcrank.structures.modes import Moments, cross_matrix, lumped, split
 from bellcrank.structures.reduction import Reduction, check_units, reduced, sparse
 from bellcrank.structures.supports import supports as standing
@@ -75,11 +76,13 @@ def flexible(
     ends = {name: tied[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
     check_units(found.omega, size)
+    doubt_frequency(found.omega, size)
     largest = np.abs(shapes.reshape(len(places), each, -1))[:, :3].max(axis=(0, 1))
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
     middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
     made = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, found)
+    doubt_mass(made.mass, places, each == 3)
     return replace(made, cells=skin.pairs(places, skin.joined(K, each)))
 
 

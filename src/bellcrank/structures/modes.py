@@ -15,6 +15,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.structures.beam import GAUSS, Array, Beam
+from bellcrank.structures.doubts import doubt_frequency
 from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduced
 from bellcrank.structures.slices import Piece, straight
 
@@ -69,6 +70,7 @@ def beam_modes(
         raise ModelError(f"beam: motions are {', '.join(motions)}; expected some of {', '.join(GROUPS)}, too.")
     reduction = _kept(beam, groups, list(at.values()), modes, attached, below)
     check_units(reduction.omega, beam.length)
+    doubt_frequency(reduction.omega, beam.length)
     size = np.abs(reduction.shapes.reshape(-1, 6, len(reduction.omega))) * ([[1.0]] * 3 + [[beam.length]] * 3)
     return _integrated(beam, reduction.shapes / size.max(axis=(0, 1)), at, reduction)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu import pycall
-from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.host import Library
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About, Shape
 from bellcrank.errors import InputError, unknown
@@ -103,7 +103,7 @@ class Kernel:
 
     def _compiled(self, graph: Graph) -> Kernel:
         """Another graph where this one runs."""
-        build, where = above("build.compiling"), above("build.targets").Where
+        build, where = above("build.compiling"), above("build.stages").Where
         found: Kernel = build.of_graph(
             graph, where(self.target, self.signature.dtype, self.threads), "", self.parameters
         )

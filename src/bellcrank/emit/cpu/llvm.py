@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.plan import MATRIX, ahead, chunks, items
-from bellcrank.emit.cpu.speller import LIBRARY, Speller
-from bellcrank.emit.cpu.writer import Writer
-from bellcrank.emit.order import WINDOW, order
+from bellcrank.emit.cpu.lanes import Writer, library
+from bellcrank.emit.cpu.plan import MATRIX, WINDOW, ahead, chunks, items, order
+from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import condensed
 from bellcrank.graph.strip_parts import LONG, widest
@@ -117,14 +116,6 @@ def _registers(graph: Graph) -> int:
     """
     stacks = any(array.ndim > 2 for array in graph.outputs.values())
     return host().registers if stacks and _waits(graph) and graph.size > CHUNK else 0
-
-
-def library(w: Writer) -> list[str]:
-    suffix = "" if w.dtype == "float64" else "f"
-    memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
-    return memory + [
-        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
-    ]
 
 
 def arrays(graph: Graph) -> list[str]:

@@ -7,24 +7,17 @@ import importlib
 import sys
 import sysconfig
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.entry import EXTERNALS, FIELDS, FLOATS, PLAIN, TABLE
-from bellcrank.emit.lifetime import unseen
+from bellcrank.emit.cpu.entry import FIELDS, FLOATS, PLAIN, TABLE
+from bellcrank.emit.cpu.host import unseen
 
 _ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
 _API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
 _FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
-
-
-def _exported(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-
-
-SYMBOLS: dict[str, Callable[[], int]] = {name: partial(_exported, name) for name in EXTERNALS}
 
 
 class _Array(ctypes.Structure):

@@ -17,10 +17,9 @@ from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
-from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
+from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
-from bellcrank.emit.cpu.registers import departures
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.registers import Lodgings, departures, in_a_row, taken
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
@@ -43,7 +42,6 @@ SPELL = {
     "where": "select {b} {0}, {t} {1}, {t} {2}",
 }
 # From the C library, lane by lane: rare in mechanics, and right.
-LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
 
 ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
 

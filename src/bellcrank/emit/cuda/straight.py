@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.access import Strided, Tiled
 from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, STATES, TeamPlan, best, team_plan

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bellcrank.emit.cpu import loop
-from bellcrank.emit.cpu.llvm import library
+from bellcrank.emit.cpu.lanes import Writer, library
 from bellcrank.emit.cpu.routine import routines
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.wasm.compiling import compiled
 from bellcrank.emit.wasm.linking import linked
 from bellcrank.graph import Graph, Program

@@ -1,26 +1,30 @@
-"""Whether everything that decides a graph is as the package's files have it.
+"""What is found again on disk by what was asked for, without any tracing; and whether that may be.
 
-A kernel is found on disk by what was asked for and by a digest of the package, without any tracing. That holds as long
-as nothing else has a say: a method, joint type, quantity or closure of the user's own, or a function of the package
-that was exchanged, can change without the package changing, and what such a function does is known only by running it.
-Then the request is traced, and the code found by the text that came out.
+It holds as long as everything that decides a graph is as the package's files have it, whose digest is part of the key.
+A method, joint type, quantity or closure of the user's own, or a function of the package that was exchanged, can change
+without the package changing, and what such a function does is known only by running it. Then the request is traced, and
+the code found by the text that came out.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
 from bellcrank import plugins
-from bellcrank.dynamics import quantities
+from bellcrank.build.graphs import Request, check, chosen, considered, fits, rolls
+from bellcrank.dynamics import METHODS, Method, immobility, quantities, quantity
 from bellcrank.dynamics.loops import rows
-from bellcrank.dynamics.table import METHODS
 from bellcrank.dynamics.table import SHIPPED as METHODS_SHIPPED
-from bellcrank.model import joints, parts
+from bellcrank.emit import cache as store
+from bellcrank.emit.cpu.host import host
+from bellcrank.model import Mechanism, joints, parts
 
 ROOT = str(Path(__file__).resolve().parents[1]) + os.sep  # the package
 NAME = __name__.partition(".")[0]
@@ -101,3 +105,31 @@ def _functions(module: ModuleType) -> Iterator[FunctionType]:
             for name, inner in list(vars(value).items()):
                 if isinstance(inner, FunctionType) and name != "__repr__":
                     yield inner
+
+
+_methods: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
+
+
+def method_for(mechanism: Mechanism, request: Request) -> Method:
+    """The method that graphs.chosen takes on this computer."""
+    check(mechanism, request)
+    if quantity(request.quantity).inverts:
+        immobility.check(mechanism)
+    able = considered(mechanism, request)
+    if len(able) == 1 and rolls(mechanism, request, able[0]):
+        return able[0]
+    if len(able) == 1:
+        fits(mechanism, request.quantity, able[0])
+        return able[0]
+    if not untouched():
+        return chosen(mechanism, request)[0]
+    h, asked = host(), json.dumps(asdict(request))
+    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *key())
+    name = store.key("method", mechanism.fingerprint, asked, *here)
+    if name not in _methods:
+        if (found := store.load(f"{name}.json")) is not None:
+            _methods[name] = str(json.loads(found))
+        else:
+            _methods[name] = chosen(mechanism, request)[0].name
+            store.save(f"{name}.json", json.dumps(_methods[name]).encode())
+    return METHODS[_methods[name]]

@@ -1,0 +1,92 @@
+"""Units that cannot be meant: what no material and no machine has is told as a warning, with what it would mean.
+
+Nothing here is refused: it can be computed, and somebody may want it. Every bound lies where nothing real is, so that
+whoever is warned has made a mistake (MPa for Pa, g/cm^3 for kg/m^3, millimetres for metres), or knows better.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, warn
+
+if TYPE_CHECKING:
+    from bellcrank.structures.beam import Beam
+    from bellcrank.structures.section import Profile
+
+Array = np.ndarray[Any, Any]
+# m/s, sqrt(E / density): soft rubber has 20, rubber 100, steel 5200, beryllium 13000, diamond 18000.
+SLOWEST_WAVE, FASTEST_WAVE = 15.0, 30_000.0
+NO_WAVE, NO_NUMBER = 1e-9, 1e12  # and what cannot be computed with any more
+HEAVIEST = 1e6  # kg/m: the largest ships, with all they carry
+DEEPEST = 10.0  # times as deep as it is long
+SLOWEST = 1e-3  # Hz: the longest bridges have fifty times as much
+# Of the box around a solid body, kg/m^3: osmium, and a thousandth of air; of the cube over its length, a wire whose
+# diameter is a ten-millionth of its length.
+DENSEST, THINNEST, A_WIRE = 23_000.0, 1e-3, 1e-10
+
+
+def doubt_beam(beam: Beam) -> None:
+    """Warns where a material, a section or a length cannot be; an error where nothing could be computed."""
+    for p in (beam.profile(0.0), beam.profile(1.0)):
+        if _wave(p) or _section(p, beam.length):
+            return  # once is enough
+
+
+def _wave(p: Profile) -> bool:
+    speed = math.sqrt(p.EA) / math.sqrt(p.rhoA)  # each by itself: their ratio may be no number
+    if SLOWEST_WAVE <= speed <= FASTEST_WAVE:
+        return False
+    said = (
+        f"beam: sound would run through it at {speed:.3g} m/s, the root of E / density (EA / rhoA); real materials "
+        f"have {SLOWEST_WAVE:g} (rubber) to {FASTEST_WAVE:g} m/s, and steel 5200"
+    )
+    if not NO_WAVE < speed < NO_NUMBER:
+        raise ModelError(f"{said}. Nothing can be computed with that: check the units of both, Pa and kg/m^3.")
+    maybe = "is E in MPa or GPa? 210 GPa are 2.1e11 Pa." if speed < SLOWEST_WAVE else "is density in g/cm^3 or tonnes?"
+    warn(f"{said}. Expected Pa and kg/m^3: {maybe}")
+    return True
+
+
+def _section(p: Profile, length: float) -> bool:
+    depth = math.sqrt(12.0 * max(p.EIy / p.EA, p.EIz / p.EA))  # of a rectangle that resists as much
+    what = ""
+    if p.rhoA > HEAVIEST:
+        what = f"a metre of it weighs {p.rhoA:.3g} kg, more than a metre of the largest ship"
+    elif depth > DEEPEST * length:
+        what = f"it is about {depth:.3g} m deep and {length:.3g} m long, which is no beam"
+    if what:
+        warn(f"beam: {what}. Expected metres, for the section as for the length: is one of them in millimetres?")
+    return bool(what)
+
+
+def doubt_frequency(omega: Array, size: float) -> None:
+    """Warns where the lowest frequency (rad/s) of something so long, in metres, is that of nothing that stands."""
+    lowest = float(np.min(omega)) / (2 * math.pi)
+    if lowest < SLOWEST:
+        warn(
+            f"the lowest frequency of this structure of {size:.3g} m is {lowest:.3g} Hz, a period of "
+            f"{1 / lowest / 3600:.3g} hours: it would not carry itself. Expected metres, Pa or N/m, and kg: is its "
+            "length in millimetres, or its stiffness in other units?"
+        )
+
+
+def doubt_mass(mass: float, places: Array, solid: bool) -> None:
+    """Warns where nothing of this mass (kg) has its nodes there. solid: whether they fill it, as those of bricks do."""
+    sides = np.ptp(places, axis=0)
+    size, volume = float(np.linalg.norm(sides)), float(np.prod(sides))
+    spelled = " x ".join(f"{x:.3g}" for x in sides)
+    why = ""
+    if solid and volume > 0.0 and mass > DENSEST * volume:
+        why = "denser than any material"
+    elif (solid and mass < THINNEST * volume) or mass < A_WIRE * size**3:
+        why = "emptier than a thousandth of air, or a wire that cannot be seen"
+    if why:
+        warn(
+            f"flexible: {mass:.3g} kg with nodes in a box of {spelled} m: {why}. Expected kg, N/m and metres: many "
+            "programs have tonnes, N/mm and millimetres. Nodes times 1e-3, K and M times 1e3 would mend that (rows "
+            "and columns of turns once more by 1e-3 each)."
+        )
