@@ -22,7 +22,7 @@ from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.emit.cuda.team import alone, teams, work
+from bellcrank.emit.cuda.team import Division, alone, work
 from bellcrank.emit.cuda.units import Units
 from bellcrank.graph import Graph, Node
 from bellcrank.quoting import symbol
@@ -68,7 +68,7 @@ class Straight:
         sequence = order(self.units)
         made = [alone(sequence, self.distance)]
         if members > 1:
-            made = teams(self.units, sequence, members, self.distance) or made
+            made = Division(self.units, sequence).teams(members, self.distance) or made
         states = STATES[len(made[0])]
         if self.blocks:
             found = [TeamPlan(team, self.words, states, self.blocks) for team in made]
