@@ -89,6 +89,7 @@ def test_what_a_trace_can_reach_is_there() -> None:
         "stairs",
         "text",
         "version",
+        "seeds",
     }
     assert rnea.__file__.startswith(kernels.ROOT)
 
