@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cpu.library import Library, compile_text
+from bellcrank.emit.cpu.host import Library, compile_text
 
 # Calls @one for every row: what a C program that links the kernel would do.
 LOOP = """define void @loop(ptr %one, i64 %n, {parameters}) {{

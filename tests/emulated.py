@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.emit.cpu.host import llvm, target_machine
-from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.host import Library, llvm, target_machine
 
 Array = np.ndarray[Any, Any]
 # Functions of NVPTX, as the text calls them, and what plays them.
@@ -139,6 +138,6 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     for module in ("bellcrank.sim.gpu", "bellcrank.sim.adjoint_gpu", "bellcrank.emit.cuda.device"):
         monkeypatch.setattr(f"{module}.cupy", lambda: found)
     monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
-    monkeypatch.setattr("bellcrank.sim.plan.missing", lambda: "")
+    monkeypatch.setattr("bellcrank.sim.settings.missing", lambda: "")
     monkeypatch.setattr("bellcrank.emit.cuda.loop.ptx", lambda text, promote=False: text)
     return memory

@@ -69,7 +69,7 @@ _HOMES = {
     "identify.search": ("Fit",),
     "identify.design": ("Minimum", "minimize"),
     "exporting.call": ("export",),
-    "build.targets": ("Where",),
+    "build.stages": ("Where",),
     "record": ("Record", "load_record"),
     # for functions that are traced: controls, forces, what bc.compile takes
     "scalar": (

@@ -13,7 +13,7 @@ from bellcrank.build.compiling import compile as compile
 from bellcrank.build.equations import equations as equations
 from bellcrank.build.kernels import kernel as kernel
 from bellcrank.build.schedules import schedule as schedule
-from bellcrank.build.targets import Where as Where
+from bellcrank.build.stages import Where as Where
 from bellcrank.dynamics import methods as methods
 from bellcrank.emit.cpu.kernel import Kernel as Kernel
 from bellcrank.errors import BellcrankError as BellcrankError

@@ -1,16 +1,23 @@
-"""A word on a terminal's stderr about what takes longer than a second and has no share done, as compiling has none."""
+"""What takes longer than a second: words about it on a terminal's stderr (what is done and since when, for no share of
+a compilation is known; or a bar, where one is), and no garbage collector in its way.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bellcrank.errors import InputError, brief
+
 PATIENCE = 1.0  # seconds before anything is shown
 BETWEEN = 1.0  # seconds between two looks at the clock
+PICTURES = 0.1  # seconds between two pictures of a bar
+WIDTH = 30  # of it
 _inside = threading.local()  # what has begun inside of something that is told already says nothing of its own
 
 
@@ -35,6 +42,53 @@ def said(what: str, progress: Any = None) -> Iterator[None]:
         if teller.told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+@contextmanager
+def shown(what: str, progress: Any, standing: object) -> Iterator[Callable[[float], None] | None]:
+    """progress: a function that is told the share done, False for silence, True or None for a bar on a terminal, with
+    what is said of the standing.
+    """
+    if callable(progress):
+        yield progress
+        return
+    if progress is not None and not isinstance(progress, bool):
+        raise InputError(f"progress is {brief(progress)}; expected a function of the share done, True, or False.")
+    if progress is False or not sys.stderr.isatty():
+        yield None
+        return
+    start = last = time.monotonic()
+    drawn = False
+
+    def tell(share: float) -> None:
+        nonlocal last, drawn
+        now = time.monotonic()
+        if now - start > PATIENCE and now - last > PICTURES:
+            last, drawn = now, True
+            full = round(WIDTH * share)
+            left = f", {(now - start) * (1 / share - 1):.0f} s left" if share > 0 else ""
+            bar = "\u2588" * full + "\u2591" * (WIDTH - full)
+            sys.stderr.write(f"\r{what} {bar} {share:4.0%} {standing}{left}\x1b[K")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which goes through a growing graph again and again and finds nothing to take."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Teller(threading.Thread):

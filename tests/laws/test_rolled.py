@@ -11,7 +11,7 @@ from bellcrank import simulate, zoo
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import Request, chosen, graph
 from bellcrank.build.rolling import rolled
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.alike import classes
 from bellcrank.dynamics.quantities import QUANTITIES

@@ -13,7 +13,7 @@ from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import graph
 from bellcrank.build.rolling import rolled
 from bellcrank.build.segments import segmented
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.sim import progress
-from bellcrank.sim.plan import TRIES, TRIES_A_SECOND, planned
+from bellcrank import patience
+from bellcrank.sim.settings import TRIES, TRIES_A_SECOND, planned
 
 
 def brake(damping: float = 1e6) -> bc.Mechanism:
@@ -102,8 +102,8 @@ def test_the_bar_shows_the_time_and_the_step(monkeypatch: pytest.MonkeyPatch) ->
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
-    monkeypatch.setattr(progress, "BETWEEN", -1.0)
+    monkeypatch.setattr(patience, "PATIENCE", -1.0)
+    monkeypatch.setattr(patience, "PICTURES", -1.0)
     bc.simulate(brake(), 10.0, q0=[1.0], integrator="dopri5", max_steps=3000)
     assert " s, step " in screen.getvalue()
     assert "e-06 s" in screen.getvalue()

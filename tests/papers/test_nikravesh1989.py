@@ -27,8 +27,7 @@ from bellcrank.graph import Graph
 from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of
 from bellcrank.papers.counts import published
 from bellcrank.papers.nikravesh.limits import ALIKE, break_even, dense, first_joints, folded, operations, unfolded
-from bellcrank.spatial.motion import NO_MOTION, Motion
-from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
+from bellcrank.spatial.vector import IDENTITY, NO_MOTION, ZERO, Motion, Vec
 from bellcrank.zoo.families import general_chain
 from trees import Array, close, few, state, trees
 

@@ -21,7 +21,7 @@ from bellcrank.build.graphs import graph
 from bellcrank.dynamics import aba, newton_euler_symbolic, reaction_equations
 from bellcrank.dynamics.centres import applied, jacobians, placed
 from bellcrank.dynamics.complement import inertia_matrix, projected_forces
-from bellcrank.dynamics.state_space import coordinate_names, solve, square
+from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.nodes.node import Node

@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.differentiable import function_of
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.host import Library, compiled
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.xla import source
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.dynamics import QUANTITIES
 from bellcrank.emit.cpu import entry, llvm
+from bellcrank.emit.cpu.host import Library, compile_text
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, compile_text
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph, trace
 from bellcrank.nodes.ops import OPS

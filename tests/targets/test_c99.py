@@ -30,7 +30,8 @@ from trees import gripper
 
 Array = npt.NDArray[Any]
 
-CC = next(filter(None, map(shutil.which, ("gcc", "clang", "cc"))), None)
+COMPILERS = [c for c in map(shutil.which, ("gcc", "clang", "cc")) if c]
+CC = COMPILERS[0] if COMPILERS else None
 CXX = next(filter(None, map(shutil.which, ("g++", "clang++", "c++"))), None)
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
@@ -52,6 +53,13 @@ def write(folder: Path, files: dict[str, str]) -> str:
     return next(iter(files)).removesuffix(".h")
 
 
+def read_by_others(folder: Path, flags: list[str], *sources: str) -> None:
+    """Other compilers that are here have nothing to say, either."""
+    for compiler in COMPILERS[1:]:
+        if Path(compiler).resolve() != Path(COMPILERS[0]).resolve():
+            run(folder, compiler, "-std=c99", *flags, "-fsyntax-only", *sources)
+
+
 def run(folder: Path, *command: str) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
@@ -63,6 +71,7 @@ def compiled(graph: Graph, folder: Path, dtype: str = "float64", level: str = "-
     assert CC is not None
     name = write(folder, c99.source(graph, dtype))
     run(folder, CC, "-std=c99", *STRICT, level, "-fPIC", "-shared", f"{name}.c", "-o", f"{name}.so", "-lm")
+    read_by_others(folder, STRICT, f"{name}.c")
     function = ctypes.CDLL(str(folder / f"{name}.so"))[name]
     function.restype = None
 

@@ -13,8 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build.graphs import Request, chosen, graph
 from bellcrank.emit.cpu import costs as model
-from bellcrank.emit.cpu.costs import AT_LEAST, AT_MOST, SAMPLES, Costs, Parts, costs, parts, sample
-from bellcrank.emit.cpu.target import EVEN
+from bellcrank.emit.cpu.costs import AT_LEAST, AT_MOST, EVEN, SAMPLES, Costs, Parts, costs, parts, sample
 from bellcrank.graph import trace
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
 

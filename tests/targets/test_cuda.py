@@ -16,8 +16,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.emit.cpu.library import Library, compile_text
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.host import Library, compile_text
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda import few
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.choice import SHARED, TeamPlan, best, team_plan
@@ -26,7 +26,7 @@ from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.park import parked
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.straight import Straight
-from bellcrank.emit.cuda.team import MEET, Team, alone, teams
+from bellcrank.emit.cuda.team import MEET, Division, Team, alone
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
@@ -157,7 +157,7 @@ def test_a_team_computes_what_one_does(name: str, method: str, members: int) -> 
     values = dict(zip(("q", "v", "tau"), m.random(2), strict=True))
     units = Units(g)
     want = g.evaluate(**values)["forward_dynamics"]
-    for team in teams(units, few.order(units), members, 300):
+    for team in Division(units, few.order(units)).teams(members, 300):
         made = sorted(u.serial for stream in team.streams for u in stream if u.defines and u.defines[0].op != "input")
         assert made == sorted(u.serial for u in units.all)
         assert len(team) == members
@@ -202,7 +202,7 @@ def played(g: Graph, units: Units, team: Team, values: dict[str, Array], backwar
 def test_members_have_fewer_values_each() -> None:
     units = Units(dynamics("tree:63", "aba"))
     sequence = few.order(units)
-    (first, *_) = teams(units, sequence, 4, 300)
+    (first, *_) = Division(units, sequence).teams(4, 300)
     assert max(max(few.live(stream)) for stream in first.streams) < 0.5 * max(few.live(sequence))
     assert 0.0 < first.balance <= 1.0
 

@@ -13,7 +13,7 @@ from bellcrank.errors import InputError
 from bellcrank.exporting.casadi_library import source
 from bellcrank.exporting.things import export_of
 from bellcrank.sim.settings import Solver
-from targets.test_c99 import CC, needs_cc, run
+from targets.test_c99 import CC, needs_cc, read_by_others, run
 from targets.test_export_c import WARNINGS
 
 casadi = pytest.importorskip("casadi", reason="CasADi is not installed")
@@ -123,6 +123,7 @@ def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
     (tmp_path / "it.c").write_text(source(found))
     strict = [w for w in WARNINGS if w != "-Wmissing-prototypes"]
     run(tmp_path, CC, "-std=c99", "-O1", *strict, "-fPIC", "-shared", "it.c", "-o", "it.so", "-lm")
+    read_by_others(tmp_path, strict, "it.c")
 
 
 def test_what_casadi_has_not_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers
 from bellcrank.exporting.things import driven
 from bellcrank.exporting.variables import powers
-from targets.test_c99 import CC, needs_cc, run
+from targets.test_c99 import CC, needs_cc, read_by_others, run
 from targets.test_export_c import WARNINGS
 
 fmpy = pytest.importorskip("fmpy", reason="FMPy is not installed")
@@ -252,6 +252,7 @@ def test_sources_compile_without_a_warning(version: int, tmp_path: Path) -> None
         "it.so",
         "-lm",
     )
+    read_by_others(folder, strict, *(p.name for p in folder.glob("*.c")))
 
 
 @needs_cc

@@ -180,7 +180,7 @@ def test_interrupted_before_its_turn(emulated: Emulated, keep: str) -> None:
 
 def test_memory_of_a_record_that_nobody_has_is_used_again(emulated: Emulated, monkeypatch: Any) -> None:
     """And never that of a record that somebody still looks at."""
-    monkeypatch.setattr("bellcrank.sim.memory.LARGE", 100)
+    monkeypatch.setattr("bellcrank.sim.run.LARGE", 100)
     m = bc.zoo.chain(1)
     sim = bc.Simulator(m)
 

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from bellcrank.emit.lifetime import unseen
+from bellcrank.emit.cpu.host import unseen
 
 HEAD = """
 import gc, os, threading

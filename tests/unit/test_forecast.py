@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import patience, room
-from bellcrank.build import forecast, graphs, kernels
+from bellcrank.build import forecast, graphs, kernels, schedules
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion
@@ -88,7 +88,7 @@ def test_an_interrupted_compilation_leaves_a_clean_cache(
 
     with monkeypatch.context() as m:
         if at == "compile":
-            m.setattr("bellcrank.emit.cpu.library.compile_text", interrupted)
+            m.setattr("bellcrank.emit.cpu.host.compile_text", interrupted)
         else:
             m.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -123,3 +123,9 @@ def test_memory_is_asked_of_the_system() -> None:
     assert room.free_memory() > 1e6
     with pytest.raises(InputError, match=r"needs .* GB and .* GB are free; take less"):
         room.check_room("it", 1e18, "take less")
+
+
+def test_laying_out_what_takes_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "PATIENCE", 0.1)
+    with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations are laid out one by one.*threads"):
+        bc.schedule(bc.zoo.chain(70), machine="complete:2", method="aba")

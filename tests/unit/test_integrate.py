@@ -10,8 +10,8 @@ import pytest
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.integrate import INTEGRATORS, Problem, integrator, interpolate
-from bellcrank.integrate.combine import hermite
 from bellcrank.integrate.linear import factored, implicit
+from bellcrank.integrate.problem import hermite
 
 
 def test_an_unknown_name_lists_the_known() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellcrank.sim import memory
-from bellcrank.sim.memory import Memory
+from bellcrank.sim import run
+from bellcrank.sim.run import Memory
 
 
 def place(a) -> int:
@@ -13,7 +13,7 @@ def place(a) -> int:
 
 
 def test_used_again_once_nobody_looks(monkeypatch) -> None:
-    monkeypatch.setattr(memory, "LARGE", 50)
+    monkeypatch.setattr(run, "LARGE", 50)
     m = Memory()
     first = m.rows((10, 10))
     column = first[:, 3].reshape(5, 2).view()
@@ -31,7 +31,7 @@ def test_used_again_once_nobody_looks(monkeypatch) -> None:
 
 
 def test_what_is_far_too_large_is_given_back(monkeypatch) -> None:
-    monkeypatch.setattr(memory, "LARGE", 50)
+    monkeypatch.setattr(run, "LARGE", 50)
     m = Memory()
     m.rows((1000,))
     assert m.rows((400,)).base.size == 400

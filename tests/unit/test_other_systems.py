@@ -15,7 +15,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import atomic_file, room
-from bellcrank.emit.cpu import library
+from bellcrank.emit.cpu import host
 from bellcrank.sim import exchange, urgency
 
 
@@ -50,16 +50,16 @@ def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_code_that_names_what_a_system_does_not_have_is_loaded() -> None:
-    address = ctypes.cast(library.UNUSED, ctypes.c_void_p).value
+    address = ctypes.cast(host.UNUSED, ctypes.c_void_p).value
     assert address
     assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == -1
 
 
 def test_windows_has_its_c_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(library.ctypes, "CDLL", lambda name: asked.append(name))
-    monkeypatch.setattr(library.sys, "platform", "win32")
-    library._process()
+    monkeypatch.setattr(host.ctypes, "CDLL", lambda name: asked.append(name))
+    monkeypatch.setattr(host.sys, "platform", "win32")
+    host._process()
     assert asked == ["ucrtbase"]
 
 

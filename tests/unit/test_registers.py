@@ -9,10 +9,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cpu import llvm
-from bellcrank.emit.cpu.plan import items
+from bellcrank.emit.cpu.plan import items, order
 from bellcrank.emit.cpu.registers import SPARE, departures
 from bellcrank.emit.cpu.speller import Speller
-from bellcrank.emit.order import order
 from bellcrank.graph import Graph, trace
 
 

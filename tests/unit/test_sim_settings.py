@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.choices import method_for
 from bellcrank.build.graphs import Request
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS
 from bellcrank.errors import InputError
 

@@ -10,9 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.spatial.inertia import NO_INERTIA, Articulated, Inertia, about_centre, articulated
-from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
 from bellcrank.spatial.moves import STILL, FullRotation, Move, Shift, Transform, Turn
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Sym, Vec, cross_matrix, diagonal, sym, vec
+from bellcrank.spatial.vector import (
+    IDENTITY,
+    ZERO,
+    Acceleration,
+    Force,
+    Mat,
+    Motion,
+    Sym,
+    Vec,
+    cross_matrix,
+    diagonal,
+    euler_moment,
+    sym,
+    vec,
+)
 from trees import Array, close, rotation
 
 seeds = st.integers(0, 10**6)

@@ -8,7 +8,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.graph import trace
-from bellcrank.graph.structure import structure
+from bellcrank.graph.program import structure
 from bellcrank.sim import runner
 from carts import plant
 

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank.cli import app
-from bellcrank.emit import cache, trust
+from bellcrank.emit import cache
 
-pytestmark = pytest.mark.skipif(not trust.POSIX, reason="owners and rights of POSIX")
+pytestmark = pytest.mark.skipif(not cache.POSIX, reason="owners and rights of POSIX")
 NAME = "a" * 64 + ".o"
 
 
@@ -44,7 +44,7 @@ def others(path: Path) -> None:
 def test_a_folder_of_ones_own(folder: Path) -> None:
     assert cache.save(NAME, b"code")
     assert cache.load(NAME) == b"code"
-    assert trust.distrust(folder) == ""
+    assert cache.distrust(folder) == ""
 
 
 @pytest.mark.parametrize("where", ["file", "folder", "above"])
@@ -117,11 +117,11 @@ def test_a_kernel_is_made_all_the_same(folder: Path) -> None:
 
 def test_without_owners_nothing_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows."""
-    monkeypatch.setattr(trust, "POSIX", False)
+    monkeypatch.setattr(cache, "POSIX", False)
     monkeypatch.delattr(os, "getuid")
     assert cache.save(NAME, b"code")
     assert cache.load(NAME) == b"code"
-    assert trust.distrust(folder) == ""
+    assert cache.distrust(folder) == ""
 
 
 # -- how much is kept

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.build import forecast
-from bellcrank.build.stages import Job, built
-from bellcrank.build.targets import Where
-from bellcrank.build.targets import target as target_of
+from bellcrank.build.stages import Job, Where, built
+from bellcrank.build.stages import target as target_of
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 

@@ -32,7 +32,6 @@ from bellcrank.dynamics.loops.actuation import actuated
 from bellcrank.dynamics.loops.layer import Layer
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.quantities import REFERENCES
-from bellcrank.emit.cpu.target import cheapest
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inlined
@@ -273,16 +272,20 @@ def graph(
 
 
 def chosen(
-    mechanism: Mechanism, request: Request, choose: Choose = cheapest, calls: bool = False
+    mechanism: Mechanism, request: Request, choose: Choose | None = None, calls: bool = False
 ) -> tuple[Method, Graph]:
     """The method asked for, or by "auto" the one whose graph will take the least time where it is to run. calls:
     whether whoever asks takes a graph that calls others.
     """
     check(mechanism, request)
-    if quantity(request.quantity).inverts:
+    if quantity(request.quantity).inverts and not mechanism.tree.massive:
         immobility.check(mechanism)
     graphs = [(m, traced(mechanism, request, m)) for m in considered(mechanism, request)]
-    by, found = choose(graphs) if request.method == "auto" else graphs[0]
+    by, found = graphs[0]
+    if len(graphs) > 1:
+        from bellcrank.emit.cpu.costs import cheapest  # what comes from the cache needs no choice
+
+        by, found = (choose or cheapest)(graphs)
     return by, found if calls else _flat(found)
 
 

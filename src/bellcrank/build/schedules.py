@@ -15,7 +15,7 @@ from bellcrank.build import graphs
 from bellcrank.build.stages import fitted, shared_out
 from bellcrank.dynamics import Method
 from bellcrank.emit.target import Target
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import Graph
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
@@ -25,6 +25,7 @@ from bellcrank.scheduling.machines import LAYOUTS
 
 MOST_PROCESSORS = 8  # processors of a machine whose size nobody gave, unless its shape follows from the mechanism
 WARP = 32  # lanes, as graphics processors have them
+LAYING, PATIENCE = 1e-4, 30.0  # seconds that an operation takes to be laid out, and that nobody need be told of
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,18 @@ def laid(
 
         target = Cores(on)
         return Laid(by, target.schedule(fitted(by, graph, target)[1]))
+    _announced(graph)
     return Laid(by, listing.schedule(graph, on, level or "auto"))
+
+
+def _announced(graph: Graph) -> None:
+    """What will take minutes, said before it begins."""
+    operations = graph.count().arithmetic
+    if (seconds := LAYING * operations) > PATIENCE:
+        warn(
+            f"{graph.name}: {operations:,} operations are laid out one by one, which takes some {seconds / 60:.0f} "
+            'minutes. machine="threads" takes loops over alike bodies as they are, in seconds; or take fewer bodies.'
+        )
 
 
 def _chosen(what: Mechanism, request: graphs.Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:

@@ -1,20 +1,26 @@
-"""The stages from a graph to a kernel, on any target, with what earlier processes made found again on disk.
+"""Where a graph is to run, and the stages from there to a kernel: the same for every graph and every target, with what
+earlier processes made found again on disk.
 
-graph --compile--> facts, code --load--> Kernel
-  key --recalled-> facts, code --load--> Kernel        nothing is traced
+    Where --target--> Target
+    graph --compile--> facts, code --load--> Kernel
+      key --recalled-> facts, code --load--> Kernel        nothing is traced
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from bellcrank import patience  # not its function: factory_state.py looks at all that modules of build/ have
+import numpy as np
+
+from bellcrank import patience  # not its function: kernels.py looks at all that modules of build/ have
 from bellcrank.emit import cache as store
-from bellcrank.emit.target import About, Extend, Signature, Target
+from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
+from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.graph import Graph, Recursion
 from bellcrank.parameters import Parameters
 
@@ -43,9 +49,9 @@ def built(job: Job, on: Target) -> Kernel:
     index = store.key(*job.key, *on.key, store.package_fingerprint()) if job.key else ""
     facts, code, cached = _recalled(index, on) if index else (None, None, False)
     if facts is None:
-        with patience.said(f"tracing {job.name}"):
+        with patience.uncollected(), patience.said(f"tracing {job.name}"):
             method, graph = made()
-        with patience.said(f"compiling {graph.name}"):
+        with patience.uncollected(), patience.said(f"compiling {graph.name}"):
             facts, code, cached = on.compile(graph)
         facts |= {
             "method": method,
@@ -101,3 +107,58 @@ def _signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
         job.call,
         job.doc,
     )
+
+
+TARGETS = ("cpu", "cuda")
+MOST_THREADS = 1024  # far more than processors: they would be started all the same
+
+
+@dataclass(frozen=True)
+class Where:
+    """As it is written: target="cpu", threads=2. machine="threads" shares out the work on each state."""
+
+    target: str = "cpu"
+    dtype: str = "float64"
+    threads: int = 1
+    machine: Any = ""  # a name, or a Machine
+    processors: int | None = None
+
+    def __post_init__(self) -> None:
+        dtype = str(getattr(self.dtype, "name", getattr(self.dtype, "__name__", self.dtype)))  # np.float32 is welcome
+        object.__setattr__(self, "dtype", dtype)
+        if not isinstance(self.target, str) or self.target not in TARGETS:  # an array is in nothing, and says so itself
+            raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
+        if dtype not in DTYPES:
+            raise InputError(unknown("dtype", dtype, DTYPES))
+        if not isinstance(self.threads, int | np.integer) or not 1 <= self.threads <= MOST_THREADS:
+            raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
+        object.__setattr__(self, "threads", int(self.threads))
+        if isinstance(self.machine, np.ndarray):  # neither true nor false, and no machine either
+            raise InputError(f'machine is {brief(self.machine)}; expected "threads" or a Machine.')
+        if self.processors is not None and not self.machine:
+            raise InputError('processors= goes with machine="threads".')
+        if self.target == "cuda" and (self.machine or self.threads > 1):
+            raise InputError('threads= and machine= are of the CPU; target="cuda" has a thread for every state.')
+
+
+def target(where: Where, what: str) -> Target:
+    """Loads no more than it needs: the runtime of several cores, or of a GPU, only for those who ask."""
+    if where.target == "cuda":
+        from bellcrank.emit.cuda import device
+
+        if not (why := device.missing()):
+            from bellcrank.emit.cuda.target import Cuda
+
+            return Cuda(where.dtype)
+        warn(f"{why} The CPU computes {what} instead.")
+    if not isinstance(where.machine, str) or where.machine:
+        from bellcrank.emit.cores.kernel import machine
+        from bellcrank.emit.cores.target import Cores
+
+        made = machine(where.machine, where.processors, where.dtype)
+        if where.threads > 1:
+            raise InputError("threads= and machine= exclude each other: one shares out states, the other each state.")
+        return Cores(made, where.dtype)
+    from bellcrank.emit.cpu.target import Cpu
+
+    return Cpu(where.dtype, where.threads)

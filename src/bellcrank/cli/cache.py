@@ -29,7 +29,7 @@ def cache(
     $BELLCRANK_CACHE_MB says how much may be kept, $BELLCRANK_CACHE_DAYS how long what is not used.
     """
     from bellcrank.emit import cache as store
-    from bellcrank.emit.trust import distrust
+    from bellcrank.emit.cache import distrust
 
     removed = store.clear() if clear else 0
     found, (most, oldest), why = list(store.kept()), store.limits(), distrust(store.folder())

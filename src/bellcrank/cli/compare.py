@@ -9,8 +9,7 @@ from bellcrank.build.graphs import Request, check, graph
 from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import Column
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, able, candidates, estimate
-from bellcrank.emit.cpu.costs import costs
-from bellcrank.emit.cpu.target import cheapest
+from bellcrank.emit.cpu.costs import cheapest, costs
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 

@@ -103,7 +103,7 @@ def _kernels() -> Iterator[Finding]:
 
 def _cache() -> Iterator[Finding]:
     from bellcrank.emit import cache as store
-    from bellcrank.emit.trust import distrust
+    from bellcrank.emit.cache import distrust
 
     folder, why = store.folder(), distrust(store.folder())
     size = sum(f.size for f in store.kept()) / MEGABYTE

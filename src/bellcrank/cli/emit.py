@@ -130,7 +130,7 @@ def _texts(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) ->
 
             return {f"{stem}.ptx": Straight(graph, dtype).ptx}
         case "asm":
-            from bellcrank.emit.cpu.library import assembly
+            from bellcrank.emit.cpu.host import assembly
 
             return {f"{stem}.s": assembly(Cpu(dtype).source(graph))}
         case "dot":

@@ -14,7 +14,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
 from bellcrank.record import Record
-from bellcrank.record.column import COMPONENTS
+from bellcrank.record.contents import COMPONENTS
 
 if TYPE_CHECKING:
     from bellcrank.sim.systems import System

@@ -24,7 +24,7 @@ from bellcrank.cockpit.helm import Helm
 from bellcrank.cockpit.outbox import FullError, Outbox
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
-from bellcrank.record.plain_data import plain
+from bellcrank.record.contents import plain
 
 RATE = 60.0  # looks per second, and pictures of what moves
 STILL_PERIOD = 0.5  # s between pictures of what stands still

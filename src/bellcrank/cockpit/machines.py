@@ -22,7 +22,7 @@ from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
 from bellcrank.integrate import integrator
 from bellcrank.model import Mechanism
-from bellcrank.record.column import RATES, units
+from bellcrank.record.contents import RATES, units
 from bellcrank.sim.fast_modes import check_modes
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.view.scene import typical_length

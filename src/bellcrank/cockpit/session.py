@@ -6,12 +6,10 @@ goes on from the state at that moment.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -28,6 +26,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.ground.digger import Digger
 from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
+from bellcrank.patience import uncollected
 from bellcrank.record import Record
 from bellcrank.version import __version__
 
@@ -52,20 +51,6 @@ def patience(states: int, integrator: str) -> str:
         f"{integrator} needs how all {states} states change each other: the first time that takes a minute or two to "
         "compile, and is kept. rk4 compiles in a fifth of it"
     )
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Without the garbage collector, which goes through a growing graph again and again, 0.3 s at a time, and holds up
-    the pictures meanwhile.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class Session:
@@ -179,7 +164,7 @@ class Session:
             self.compiling = f"{wanted.integrator}, {wanted.method}, {wanted.rate:g} steps per second"
             if slow := patience(self.machine.system.size, wanted.integrator):
                 self.compiling += f" ({slow})"
-            with uncollected():
+            with uncollected():  # which would hold up the pictures, 0.3 s at a time
                 made = self._made(wanted)
                 self._place(made)  # loops need code for where they are: compiled now, and not in the gap below
             with self._swap:

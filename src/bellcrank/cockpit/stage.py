@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.dynamics.kinematics import poses
+from bellcrank.dynamics.sweep import poses
 from bellcrank.graph import trace
 from bellcrank.model import Frame, Mechanism
 from bellcrank.model.frames import tree_of

@@ -18,14 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics.aba_modes import Modes, modes
-from bellcrank.dynamics.springs import passive_torque
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own, passive_torque
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import NO_INERTIA, Articulated, Inertia, articulated
-from bellcrank.spatial.motion import NO_FORCE, Acceleration, Force, Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import ZERO, Vec
+from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force, Motion, Vec
 
 STILL = articulated(NO_INERTIA)
 

@@ -16,9 +16,8 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.bending import Bending
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Articulated
-from bellcrank.spatial.motion import Acceleration, Force, Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import ZERO, Mat, Sym, Vec
+from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Motion, Sym, Vec
 
 
 @dataclass

@@ -31,12 +31,11 @@ from bellcrank.dynamics.cut_joints import (  # fmt: skip
     reported,
     with_passed,
 )
-from bellcrank.dynamics.state_space import solve
+from bellcrank.dynamics.inertia_matrix import solve
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Force, Motion
 
 
 @dataclass(slots=True, eq=False)

@@ -18,15 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics.complement import momentum_rates, projected
+from bellcrank.dynamics.inertia_matrix import Rows, accelerations, square
 from bellcrank.dynamics.ness import transformation
-from bellcrank.dynamics.state_space import Rows, accelerations, felt, square
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.sweep import Vector, Wrenches, felt
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, sqrt, step
-from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import ZERO, Mat, Sym, vec
+from bellcrank.spatial.vector import ZERO, Force, Mat, Motion, Sym, vec
 
 NOTHING = 1e-14  # of the body's moments about its joint: a central moment below this is rounding
 SMALL_PIVOT = 1e-4  # of the largest pivot: below this, another row comes first

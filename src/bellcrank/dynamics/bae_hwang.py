@@ -14,8 +14,8 @@ share K_i; branches add up.
 
 from __future__ import annotations
 
+from bellcrank.dynamics.inertia_matrix import Matrix, numbered
 from bellcrank.dynamics.inertial import axes, inertial_poses, inertias
-from bellcrank.dynamics.mass_columns import Matrix, numbered
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -17,23 +17,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.dynamics import crba, rnea
-from bellcrank.dynamics.mass_columns import Matrix, columns
-from bellcrank.dynamics.state_space import (
+from bellcrank.dynamics.inertia_matrix import (
+    Matrix,
     accelerations,
+    columns,
     coordinate_names,
     factors,
-    felt,
     inverse,
     inverted,
     rows,
     square,
     upper,
 )
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.sweep import Vector, Wrenches, felt
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.motion import NO_FORCE
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import NO_FORCE, ZERO
 
 QUANTITIES = (
     "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix",

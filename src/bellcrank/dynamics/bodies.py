@@ -22,8 +22,7 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import NO_FORCE, Acceleration, Motion
-from bellcrank.spatial.vector import ZERO, Vec
+from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Motion, Vec
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
+from bellcrank.spatial.vector import NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
 
 
 @dataclass(slots=True, eq=False)

@@ -20,15 +20,15 @@ from dataclasses import replace
 
 from bellcrank.dynamics.flow import Flow, flow
 from bellcrank.dynamics.frame_motion import axes_in_space
-from bellcrank.dynamics.kinematics import NO_MASS, Vector, poses, velocities
+from bellcrank.dynamics.kinematics import NO_MASS, velocities
 from bellcrank.dynamics.rnea import joint_forces
+from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.errors import ModelError
 from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, dot, is_zero, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force, Motion
-from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Vec, vec
+from bellcrank.spatial.vector import SYM_ZERO, ZERO, Force, Mat, Motion, Vec, vec
 
 Rows = list[list[Scalar]]
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bellcrank.dynamics.state_space import Rows
+from bellcrank.dynamics.inertia_matrix import Rows
 from bellcrank.dynamics.sweep import Vector, along, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import ZERO, Acceleration, Force, Motion, euler_moment
 
 Columns = Mapping[int, Motion]  # one row of H, by coordinate
 

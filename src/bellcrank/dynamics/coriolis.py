@@ -26,11 +26,12 @@ from collections.abc import Sequence
 from bellcrank.dynamics.centroidal import Rows, bending_rates, carried, composites, flows, moving
 from bellcrank.dynamics.flow import direction
 from bellcrank.dynamics.frame_motion import axes_in_space
-from bellcrank.dynamics.kinematics import Vector, velocities
+from bellcrank.dynamics.kinematics import velocities
+from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
-from bellcrank.spatial.motion import Motion
+from bellcrank.spatial.vector import Motion
 
 Axes = list[tuple[int, Motion, Motion]]
 

@@ -1,6 +1,6 @@
 """Composite rigid bodies: M. W. Walker and D. E. Orin, Efficient dynamic computer simulation of robotic mechanisms,
 J. Dyn. Sys. Meas. Control 104, 1982, method 3; equation numbers are those of Wong 1991, section 2.2.1. The
-factorisation along the tree is that of state_space.py.
+factorisation along the tree is that of inertia_matrix.py.
 
 Solves: mass_matrix, mass_matrix_factors, inverse_mass_matrix, forward_dynamics. Any tree, coupled joints too. Work
 O(n depth^2), span O(depth).
@@ -16,13 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.mass_columns import Matrix, columns
+from bellcrank.dynamics.inertia_matrix import (
+    Matrix,
+    Rows,
+    columns,
+    coordinate_names,
+    factors,
+    inverse,
+    inverted,
+    solve,
+    square,
+    upper,
+)
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.state_space import Rows, coordinate_names, factors, inverse, inverted, solve, square, upper
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import Force
 
 
 def composite(tree: Tree, q: Vector) -> Rows:

@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.centres import Placed, between, still
-from bellcrank.dynamics.springs import passive_torque
-from bellcrank.dynamics.state_space import Rows
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.inertia_matrix import Rows
+from bellcrank.dynamics.sweep import Vector, passive_torque
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import NO_FORCE, Force, Motion
 from bellcrank.spatial.moves import FullRotation
-from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Sym
+from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, ZERO, Force, Motion, Sym
 
 
 @dataclass(slots=True, eq=False)

@@ -25,16 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.kinematics import passive_torque
 from bellcrank.dynamics.segments import OPEN, Freed, Joint, Segment, begun, joined, parted, through
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own, passive_torque
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.six import Six
-from bellcrank.spatial.vector import AXES, ZERO, Mat, Vec
+from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec
 
 NO_PULL = (0.0,) * 6
 

@@ -2,35 +2,42 @@
 decomposition of inertia matrix, Multibody System Dynamics, 2001; its equation numbers.
 
 The twists of all bodies are t = N_l N_d dtheta. N_l holds the rigid-body propagations B_ij and N_d the joints' twists
-p_k, so that the mass matrix is N_d^T (N_l^T M N_l) N_d, and eliminating it from the last column up (denoc_factors.py)
-takes nothing but 6-vectors: the forward dynamics become three sweeps.
+p_k, so that the mass matrix is N_d^T (N_l^T M N_l) N_d. Gaussian elimination in reverse, from the last column up
+(appendix B), gives M = U D U^T. What is left of a column is an articulated body seen from its joint, so 6-vectors are
+all it takes, and the forward dynamics become three sweeps.
 
-Solves: mass_matrix, forward_dynamics; mass_matrix_factors and inverse_mass_matrix in denoc_factors.py. Any tree whose
-joints do not share coordinates. Forward dynamics: work O(n), span O(depth); mass matrix: work O(n depth).
+Solves: mass_matrix, forward_dynamics, mass_matrix_factors, inverse_mass_matrix. Any tree whose joints do not share
+coordinates. Forward dynamics, elimination: work O(n), span O(depth); mass matrix, U: work O(n depth). The inverse: work
+O(n depth^2), but its cubic part is n^3/6 + n^3/6 in a chain.
 
     p_k     twist that coordinate k gives its body (S)     phi     tau - C dtheta: forces less velocity terms
     B_ij    takes twists from body j to body i (X)         tau^    U^-1 phi             tau~    D^-1 tau^
     M~_i    mass matrix of composite body i                eta_i   wrench that joint i passes on, for phi alone
-    m^_k    moment of inertia of the articulated body      mu_i    twist rate of body i, for phi alone
+    M_i     mass of articulated body i, the print's M^_i   mu_i    twist rate of body i, for phi alone
+    psi^_k  M_i p_k, the wrench that moves it along p_k    psi_k   psi^_k / m^_k
+    m^_k    p_k^T psi^_k, the diagonal of D                alpha_jk   above the diagonal of U
 
 Departs: a twist is that of the joint's frame instead of the mass centre, which makes d_i = 0 and the c_ij constant, and
-bodies need no mass; there are children instead of a body i+1; armature adds to the diagonal; joints have any number of
-axes. Nodes of a body that bends share their coordinates, and each adds what stands on it (bent.py does the rest).
+bodies need no mass; there are children instead of a body i+1; armature adds to the diagonal; a joint with several axes
+is eliminated one axis after the other, last first; psi^_ik is psi_ik before it is divided, so it is never formed. The
+inverse, U^-T D^-1 U^-1, is not in this paper but in its reference 21 (Int. J. Robotics Research 18 (1), 1999): here
+(12) and (13) on unit vectors give U^-1, and the product is symmetric. Nodes of a body that bends share their
+coordinates, and each adds what stands on it (bent.py does the rest).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from bellcrank.dynamics.denoc_factors import elimination, inverse_mass_matrix, mass_matrix_factors
+from bellcrank.dynamics.inertia_matrix import Rows, coordinate_names, inverse, square, upper
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.state_space import Rows, square
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Motion
+from bellcrank.spatial.inertia import articulated
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Motion
 
-__all__ = ["accelerations", "forward_dynamics", "inverse_mass_matrix", "mass_matrix", "mass_matrix_factors"]
+Psi = Mapping[int, Force]
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
@@ -87,3 +94,53 @@ def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
     return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 1
+
+
+def elimination(tree: Tree, q: Vector) -> tuple[Psi, list[Scalar], list[Scalar]]:
+    """psi_k, m^_k and 1/m^_k of every coordinate: all that U and D are made of."""
+    links = tree.links
+    M = [articulated(link.inertia) for link in links]
+    psi: dict[int, Force] = {}
+    m, inverse_m = [0.0] * tree.nv, [0.0] * tree.nv
+    for i, link in reversed(list(enumerate(links))):
+        for p, k in reversed(list(zip(link.subspace(q), link.v_index, strict=True))):
+            step("M^", link.name)
+            free = M[i].freed(p, link.armature)
+            m[k], inverse_m[k] = free.D, free.inverse  # 26
+            psi[k], M[i] = free.psi, free.rest  # 27, 28
+        if link.parent >= 0:
+            step("M^", links[link.parent].name)
+            M[link.parent] = M[link.parent] + link.transform(q).articulated(M[i])  # 28
+    return psi, m, inverse_m
+
+
+def columns(tree: Tree, q: Vector, psi: Psi, inverted: bool) -> Rows:
+    """Column k of U or of U^-1 above the diagonal: what the joints that carry coordinate k feel of a force on it, while
+    they hold still or, inverted, give way.
+    """
+    found: Rows = [{} for _ in range(tree.nv)]
+    for i, link in enumerate(tree.links):
+        for k in link.v_index:
+            eta = psi[k]
+            for carrier in tree.path(i):
+                at = tree.links[carrier]
+                step("U", link.name)
+                for p, j in reversed(list(zip(at.subspace(q), at.v_index, strict=True))):
+                    if j < k:
+                        alpha = p.dot(eta)  # 25, 12
+                        found[k][j] = -alpha if inverted else alpha
+                        if inverted:
+                            eta = eta - psi[j] * alpha  # 13
+                eta = at.transform(q).force(eta)  # 26, 13
+    return found
+
+
+def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    psi, m, _ = elimination(tree, q)
+    return upper(columns(tree, q, psi, inverted=False), m)
+
+
+def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """M^-1 = U^-T D^-1 U^-1, from the factors of M = U D U^T."""
+    psi, _, inverse_m = elimination(tree, q)
+    return inverse(columns(tree, q, psi, inverted=True), inverse_m, coordinate_names(tree))

@@ -25,16 +25,15 @@ from dataclasses import dataclass, replace
 from bellcrank.dynamics.crba import composite, mass_matrix
 from bellcrank.dynamics.crba import forward_dynamics as accelerations
 from bellcrank.dynamics.flow import NO_PUSH, Push, direction, flow, pushed
-from bellcrank.dynamics.state_space import MassInverse, coordinate_names
+from bellcrank.dynamics.inertia_matrix import MassInverse, coordinate_names
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
 from bellcrank.model.joints.revolute import Revolute
 from bellcrank.model.kind import Kind
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, cos, sin, step, where
 from bellcrank.spatial.inertia import NO_INERTIA
-from bellcrank.spatial.motion import NO_MOTION, Acceleration, Force, Motion
 from bellcrank.spatial.moves import STILL, Transform, Turn
-from bellcrank.spatial.vector import AXES, ZERO, vec
+from bellcrank.spatial.vector import AXES, NO_MOTION, ZERO, Acceleration, Force, Motion, vec
 
 Rows = list[list[Scalar]]
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.spatial.motion import Motion
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
 Vector = Sequence[Scalar]
 Row = dict[int, Scalar]  # of a Jacobian: by index of v, only what is not zero

@@ -24,7 +24,7 @@ from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Motion
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Motion
 
 
 def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:

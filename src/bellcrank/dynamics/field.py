@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.dynamics.bodies import Body, FromChildren, FromParent, Hands
-from bellcrank.dynamics.kinematics import poses, velocities
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.kinematics import velocities
+from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Force, Motion
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec
 
 # (place, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
 Field = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], Sequence[Scalar]]

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.kinematics import poses
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.sweep import Vector, Wrenches, poses
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Rotation, Shift, Transform
-from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
+from bellcrank.spatial.vector import ZERO, Force, Mat, Motion, Vec, vec
 
 
 @dataclass(slots=True, eq=False)

@@ -14,14 +14,13 @@ w x v, the velocity of the point itself: it is how the velocity changes at a pla
 
 from __future__ import annotations
 
-from bellcrank.dynamics.kinematics import Vector, four_by_four, seen_from, velocities, velocity
-from bellcrank.dynamics.kinematics import poses as internal
-from bellcrank.dynamics.sweep import along, own
+from bellcrank.dynamics.kinematics import four_by_four, seen_from, velocities, velocity
+from bellcrank.dynamics.sweep import Vector, along, own
+from bellcrank.dynamics.sweep import poses as internal
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import AT_REST, Acceleration, Motion
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import ZERO, Mat, vec
+from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Mat, Motion, vec
 
 
 def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:

@@ -22,12 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.complement import Columns, central, inertia_matrix, projected_forces
-from bellcrank.dynamics.state_space import accelerations, square
+from bellcrank.dynamics.inertia_matrix import accelerations, square
 from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force, Motion
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, cross_matrix
+from bellcrank.spatial.vector import IDENTITY, ZERO, Force, Mat, Motion, Vec, cross_matrix
 
 
 @dataclass(slots=True, eq=False)

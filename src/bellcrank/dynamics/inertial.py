@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bellcrank.dynamics.kinematics import poses
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import STILL, FullRotation, Shift
-from bellcrank.spatial.vector import Mat, Vec
+from bellcrank.spatial.vector import Mat, Motion, Vec
 
 Poses = list[tuple[Mat, Vec]]
 

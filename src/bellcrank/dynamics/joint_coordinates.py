@@ -11,7 +11,7 @@ Solves: mass_matrix, bias, forward_dynamics. Any tree, coupled joints too. Work 
 Departs: our v of a ball or a floating joint is in the body's axes; the paper's, in common axes, is used where only the
 accelerations are asked for (centres.py). The columns of one joint are summed before B' theta' is formed; -f is called
 bias, and the gyroscopic terms of g are part of Newton's and Euler's M v' there; the factorisation is L^T D L along the
-tree (state_space.py).
+tree (inertia_matrix.py).
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from collections.abc import Sequence
 
 from bellcrank.dynamics.centres import Placed, from_common, jacobians, placed, reach, to_common
 from bellcrank.dynamics.complement import Columns, inertia_matrix, projected_forces
-from bellcrank.dynamics.state_space import coordinate_names, right_hand_side, solve, square
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
+from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, own, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion
 
 
 def velocities(tree: Tree, B: Sequence[Columns], theta: Vector) -> list[Motion]:

@@ -16,13 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics.centres import applied, from_common, passed, placed, to_common
-from bellcrank.dynamics.state_space import right_hand_side
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.motion import NO_MOTION, Acceleration, Motion
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion
 
 
 def forward_dynamics(

@@ -1,7 +1,7 @@
 """Where things are and how they move: poses, velocities, Jacobians, centre of mass, energies, momentum.
 
 Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, difference;
-passive_torque is in springs.py.
+passive_torque and rate are in sweep.py.
 Any tree. Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's
 origin.
 
@@ -11,30 +11,20 @@ origin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from bellcrank.dynamics import springs
-from bellcrank.dynamics.springs import passive_torque as passive_torque  # a quantity of this method
+from bellcrank.dynamics.sweep import Vector, of_each_joint, poses
+from bellcrank.dynamics.sweep import passive_torque as passive_torque  # quantities of this method
+from bellcrank.dynamics.sweep import rate as rate
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.spatial.motion import NO_MOTION, Motion
 from bellcrank.spatial.moves import Rotation, Shift
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+from bellcrank.spatial.vector import IDENTITY, NO_MOTION, ZERO, Mat, Motion, Vec
 
-Vector = Sequence[Scalar]
 NO_MASS = "the moving bodies have no mass, so there is no centre of mass. Give one of them a mass."
-
-
-def poses(tree: Tree, q: Vector) -> list[tuple[Mat, Vec]]:
-    """R_WF and p_WF of every body."""
-    ground = tree.ground.pose(IDENTITY, ZERO)
-    found: list[tuple[Mat, Vec]] = []
-    for link in tree.links:
-        step("pose", link.name)
-        found.append(link.transform(q).pose(*(found[link.parent] if link.parent >= 0 else ground)))
-    return found
 
 
 def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
@@ -205,14 +195,9 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     return [*P, *(L - _centre(m, h).cross(P))]
 
 
-def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """dq/dt, joint by joint."""
-    return _of_each_joint(tree, "rate", q, v)
-
-
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
     """q moved by dv on its manifold: quaternions stay unit."""
-    return _of_each_joint(tree, "integrate", q, dv)
+    return of_each_joint(tree, "integrate", q, dv)
 
 
 def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:
@@ -222,14 +207,4 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:
         if link.joint.mimic is None:
             step("difference", link.name)
             out += link.kind.difference([q0[i] for i in link.q_index], [q1[i] for i in link.q_index])
-    return out
-
-
-def _of_each_joint(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
-    """What the kinds of the joints say of their own coordinates, those that follow others aside."""
-    out: list[Scalar] = []
-    for link in tree.links:
-        if link.joint.mimic is None:
-            step(function, link.name)
-            out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in link.v_index])
     return out

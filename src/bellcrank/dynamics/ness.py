@@ -22,12 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.complement import Columns, central, inertia_matrix, momentum_rates, projected_forces
-from bellcrank.dynamics.state_space import coordinate_names, right_hand_side, rows, solve, square
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.inertia_matrix import coordinate_names, rows, solve, square
+from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import NO_MOTION, Motion
-from bellcrank.spatial.vector import ZERO, Vec
+from bellcrank.spatial.vector import NO_MOTION, ZERO, Motion, Vec
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ centres.py has the free bodies (1), their Jacobians (2) and qbar, complement.py 
 
 Departs: the terms with a bar in (2) come from a recursion over the bodies instead of derivatives of (1). Drives,
 springs and friction enter q as they are, since J^T of a pair of forces along an axis is the force itself. M is
-factorised by state_space.py instead of Cholesky's way, without square roots. The scan has J_T for J_R in the angular
+factorised by inertia_matrix.py instead of Cholesky's way, without square roots. The scan has J_T for J_R in the angular
 parts of (2).
 """
 
@@ -27,14 +27,12 @@ from collections.abc import Sequence
 
 from bellcrank.dynamics.centres import Placed, applied, jacobians, placed
 from bellcrank.dynamics.complement import inertia_matrix, projected_forces
-from bellcrank.dynamics.springs import passive_torque
-from bellcrank.dynamics.state_space import coordinate_names, solve, square
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, own
+from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, own, passive_torque
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import AT_REST, Acceleration, Force
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Force
 
 
 def coriolis(tree: Tree, bodies: Sequence[Placed], v: Vector) -> list[Force]:

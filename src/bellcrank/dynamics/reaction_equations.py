@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from bellcrank.dynamics import cut_joints
 from bellcrank.dynamics.centres import Placed, applied, placed
 from bellcrank.dynamics.cut_joints import Row, constraints, drives, mobilities, passed_by, reported, with_passed
+from bellcrank.dynamics.inertia_matrix import Rows, solve
 from bellcrank.dynamics.newton_euler_symbolic import coriolis
-from bellcrank.dynamics.state_space import Rows, solve
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import Force
 
 
 def equations(

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics import aba, crba
-from bellcrank.dynamics.kinematics import poses
 from bellcrank.dynamics.rnea import joint_forces
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.sweep import Vector, Wrenches, poses
 from bellcrank.model.tree import Tree, regrouped
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import Force
 
 
 def passed_on(tree: Tree, q: Vector, f: Sequence[Force]) -> list[list[Scalar]]:

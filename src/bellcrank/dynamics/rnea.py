@@ -17,13 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bellcrank.dynamics.springs import passive_torque
-from bellcrank.dynamics.state_space import right_hand_side
-from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own
+from bellcrank.dynamics.sweep import Vector, Wrenches, along, external, own, passive_torque, right_hand_side
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Acceleration, Force
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import ZERO, Acceleration, Force
 
 
 def joint_forces(

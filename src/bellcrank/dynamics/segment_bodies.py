@@ -24,8 +24,7 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import step
 from bellcrank.spatial.inertia import NO_INERTIA, articulated
-from bellcrank.spatial.motion import NO_FORCE, NO_MOTION, Motion
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Mat, Motion, Vec
 
 Asked = Generator[FromParent | FromChildren | Hands, Any, Any]
 NO_TURN = Turned(Mat(ZERO, ZERO, ZERO), ZERO)

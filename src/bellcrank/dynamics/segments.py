@@ -20,10 +20,9 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, is_zero, step, where
 from bellcrank.spatial.inertia import Articulated
-from bellcrank.spatial.motion import NO_FORCE, Force, Motion
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.six import Matrix, Six, articulated, column_dot, dense, dot, force, motion, six, times, whole
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import NO_FORCE, ZERO, Force, Motion
 
 # A pivot that is this part of its element of the matrix is rounding: the inertia is blind to that motion.
 BLIND = 1e-13

@@ -1,12 +1,11 @@
-"""Passive forces on the coordinates: springs and dampers between two points, and what the joints have of their own.
-
-Solves: passive_torque.
+"""Springs and dampers between two points, as forces on the coordinates.
 
     L     distance between the ends           n        direction from end a to end b
     T     tension: k (L - l0) + c dL/dt       dL/dq    how L changes for each unit of v
 
-On the coordinates they are -(dL/dq) T, beside damping, friction and springs of the joints, so that no method has a case
-for them. Where it matters what passes through the joints, they are wrenches on the two bodies instead.
+On the coordinates they are -(dL/dq) T, beside damping, friction and springs of the joints (passive_torque in sweep.py),
+so that no method has a case for them. Where it matters what passes through the joints, they are wrenches on the two
+bodies instead.
 """
 
 from __future__ import annotations
@@ -48,19 +47,6 @@ def torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
         f = pull(s, a, b)
         for k, x in _felt(f, a, b).items():
             out[k] = out[k] + x
-    return out
-
-
-def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-    """Damping, friction and springs in the joints, and springs between points, as forces on the coordinates."""
-    out = torque(tree, q, v)
-    for body in tree.flexible:
-        for i, f in zip(body.v_index, body.passive(q, v), strict=True):
-            out[i] = out[i] + f
-    for link in tree.links:
-        step("passive", link.name)
-        for i, f in zip(link.v_index, link.passive(q, v), strict=True):
-            out[i] = out[i] + f
     return out
 
 

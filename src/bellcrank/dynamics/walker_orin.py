@@ -18,16 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.mass_columns import Matrix, columns
+from bellcrank.dynamics.inertia_matrix import Matrix, Rows, columns, coordinate_names, solve, square
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.state_space import Rows, coordinate_names, solve, square
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import about_centre
-from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Rotation, Shift, Transform
-from bellcrank.spatial.vector import SYM_ZERO, Sym, Vec
+from bellcrank.spatial.vector import SYM_ZERO, Force, Motion, Sym, Vec
 
 
 @dataclass(slots=True, eq=False)

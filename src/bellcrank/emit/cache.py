@@ -2,9 +2,13 @@
 
 A file is a line of identification, a checksum and the payload; it is written beside and then renamed, so that
 processes can race and a crash leaves nothing half. Whatever does not check out is treated as absent and overwritten.
-The checksum is against damage. Against other people there is trust.py: from a folder or a file that somebody else may
-write nothing is loaded, nothing is kept there, and one line says why. What was not used for long goes, and so does what
-was not used longest where there is too much.
+What was not used for long goes, and so does what was not used longest where there is too much.
+
+The checksum is against damage. Against other people: code that is loaded and run must be what this user wrote. Nobody
+else may write the file, its folder, or any folder on the way there, or they could put something in its place; from
+there nothing is loaded, nothing is kept, and one line says why. Root may, for root may do anything. A group counts as
+nobody else where it is the user's private one (Debian's and Fedora's scheme: the group has the user's name and no other
+member). Systems without such owners are left to their own rules.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -20,10 +25,11 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from bellcrank.emit import trust
 from bellcrank.errors import warn
 from bellcrank.quoting import line
 
+POSIX = hasattr(os, "getuid")
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 MAGIC = b"bellcrank cache 2\n"
 MEGABYTES, DAYS = 1024.0, 90.0  # what it may hold, and how long what nobody uses; $BELLCRANK_CACHE_MB, ..._DAYS
 HOUR, DAY = 3600.0, 86400.0
@@ -59,7 +65,7 @@ def load(name: str) -> bytes | None:
     place = folder()
     if _distrusted(place):
         return None
-    data, why = trust.read(place / name)
+    data, why = _own_file(place / name)
     if why:
         _say(why)
     if data is None:
@@ -107,14 +113,88 @@ def save(name: str, payload: bytes) -> bool:
 # -- whose it is
 
 
-@cache
-def _distrust(place: str) -> str:
-    return trust.distrust(Path(place))
+def _own_file(path: Path) -> tuple[bytes | None, str]:
+    """The bytes of the user's own plain file, or None; and why not, where there is something that is not trusted.
+
+    A link is not followed and a FIFO not waited for. The open file is what is looked at: nobody can exchange that.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | _NOFOLLOW | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None, f"{path} is a link" if path.is_symlink() else ""
+    found = os.fstat(handle)
+    why = _shared(found) if stat.S_ISREG(found.st_mode) else "is no plain file"
+    if why:
+        os.close(handle)
+        return None, "" if stat.S_ISDIR(found.st_mode) else f"{path} {why}"  # a folder is in the way, and no more
+    try:
+        with open(handle, "rb") as file:
+            return file.read(), ""
+    except OSError:
+        return None, ""
+
+
+def distrust(place: Path) -> str:
+    """Why what lies in this folder cannot be trusted; empty where it can, or where there is no such folder."""
+    if not POSIX:
+        return ""
+    literal = Path(os.path.abspath(place))
+    try:
+        found = os.stat(literal)
+    except OSError:
+        return ""
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{place} is no folder"
+    if why := _shared(found):
+        return f"{place} {why}"
+    for path in dict.fromkeys((literal, *literal.parents, *Path(os.path.realpath(literal)).parents)):
+        if why := _exchangeable(path):
+            return why
+    return ""
+
+
+_distrust = cache(distrust)  # asked of the disk once for each folder
+
+
+def _exchangeable(path: Path) -> str:
+    """Whether somebody else could put another thing in this one's place, or in a place inside it."""
+    try:
+        found = os.lstat(path)
+    except OSError as error:
+        return f"{path} cannot be looked at ({error.strerror})"
+    if found.st_uid not in (os.getuid(), 0, os.stat("/").st_uid):
+        return f"{path} belongs to another user"
+    if stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX and _others_write(found):
+        return f"{path} may be written by others"
+    return ""
+
+
+def _shared(found: os.stat_result) -> str:
+    if POSIX and found.st_uid != os.getuid():
+        return "belongs to another user"
+    return "may be written by others" if POSIX and _others_write(found) else ""
+
+
+def _others_write(found: os.stat_result) -> bool:
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    return bool(found.st_mode & stat.S_IWGRP) and not _private(found.st_gid)
+
+
+def _private(gid: int) -> bool:
+    """Whether a group is the user alone."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
 
 
 def _distrusted(place: Path) -> bool:
-    """Asked of the disk once for each folder that is there."""
-    why = _distrust(str(place)) if place.exists() else ""
+    why = _distrust(place) if place.exists() else ""
     if why:
         _say(why)
     return bool(why)
@@ -205,8 +285,11 @@ def _used(path: Path) -> None:
 @cache
 def package_fingerprint() -> str:
     """Changes with every change of the package's code: a cached kernel never outlives the code that made it."""
-    root = Path(__file__).resolve().parent.parent
+    root = str(Path(__file__).resolve().parent.parent)
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    # Not by pathlib, which would take longer than to read all of it; and every first kernel of a process waits for it.
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py"))
+    for path in sorted(files):
+        with open(path, "rb") as file:
+            digest.update(os.path.relpath(path, root).encode() + b"\0" + file.read())
     return digest.hexdigest()

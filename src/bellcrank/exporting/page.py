@@ -27,8 +27,8 @@ from bellcrank.ground.soils import SOILS, NamedSoil
 from bellcrank.ground.tasks import TASKS
 from bellcrank.model import Mechanism
 from bellcrank.quoting import stem
-from bellcrank.record.plain_data import plain
-from bellcrank.sim.initial import Given
+from bellcrank.record.contents import plain
+from bellcrank.sim.arguments import Given
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.simulator import Simulator
 

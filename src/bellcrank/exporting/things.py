@@ -19,9 +19,8 @@ from bellcrank.model import Mechanism
 from bellcrank.quoting import shown
 from bellcrank.sim.arguments import listed, positive
 from bellcrank.sim.events import Event
-from bellcrank.sim.plan import STEP, TOLERANCE, chooses_steps
 from bellcrank.sim.sampling import checked as check_samples
-from bellcrank.sim.settings import Solver, changed
+from bellcrank.sim.settings import STEP, TOLERANCE, Solver, changed, chooses_steps
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.systems import System, system
 

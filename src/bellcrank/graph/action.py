@@ -8,7 +8,7 @@ beside it. Every graph takes c, the inputs u and the free numbers p as far as it
     begin   c -> c                           where `new` is positive: 1 from y as it is, 2 from a start of its own
     look    c -> row                         what is observed before the first action
 
-`status` in c says why a run has ended (graph/layout.py): an action leaves it as it is.
+`status` in c says why a run has ended (graph/program.py): an action leaves it as it is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import math
 from dataclasses import dataclass
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.layout import Layout
-from bellcrank.graph.program import Program
+from bellcrank.graph.program import Layout, Program
 
 GIVEN, DRAWN = 1.0, 2.0  # what `new` says of where a run begins
 

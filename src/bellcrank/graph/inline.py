@@ -21,9 +21,9 @@ from bellcrank.scalar import step
 LIMIT = 5000  # operations: a larger graph gains little, and takes long to compile
 
 
-def opened(graph: Graph) -> Graph:
+def opened(graph: Graph, limit: int = LIMIT) -> Graph:
     """Without calls where that pays, else as it is: a call that may be left out must stay one."""
-    small = graph.calls and graph.count().arithmetic <= LIMIT and not any(g.only for g in graph.calls)
+    small = graph.calls and graph.count().arithmetic <= limit and not any(g.only for g in graph.calls)
     return inlined(graph) if small else graph
 
 

@@ -4,7 +4,7 @@ All that one tick tells the next is a state `s`, laid out by name. Every graph t
 numbers p, as far as they exist, and gives the next s. Some fields are signs to whoever calls the graphs:
 
     live   the run goes on; where it does not, `tick` leaves the state as it is
-    due    a row is to be written before the next tick       status   why it does not go on (layout.py)
+    due    a row is to be written before the next tick       status   why it does not go on (below)
     hit    `locate` is to be called after this tick          input    which line of a table of inputs is valid now
     fresh  that line is a new one, or a sample is due: `renew` is to be called before the next tick
 
@@ -14,7 +14,7 @@ To step one by hand: a state from `begun`, `start` once, then `tick` as often as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,10 +22,79 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.layout import NEVER, Layout
+from bellcrank.graph.recursion import Recursion
+from bellcrank.nodes.node import Node
 from bellcrank.parameters import Parameters
+from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
+
+
+# Why a run stopped: its field "status".
+RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)
+NEVER = 1e300  # a time that does not come
+HUGE = 1e150  # a state beyond this has left physics
+
+
+class Layout:
+    """Fields by name, one after the other; a size of 1 is a scalar, anything else a list."""
+
+    def __init__(self, fields: Mapping[str, int | tuple[int]]) -> None:
+        self.places: dict[str, int | slice] = {}
+        at = 0
+        for name, size in fields.items():
+            width = size if isinstance(size, int) else size[0]
+            self.places[name] = at if size == 1 else slice(at, at + width)
+            at += width
+        self.size = at
+
+    def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
+        return {name: s[place] if isinstance(place, int) else list(s[place]) for name, place in self.places.items()}
+
+    def written(self, values: Mapping[str, Any]) -> list[Scalar]:
+        flat: list[Scalar] = []
+        for name, place in self.places.items():
+            flat += [values[name]] if isinstance(place, int) else list(values[name])
+        return flat
+
+    def array(self, lanes: int, values: Mapping[str, Any], xp: Any = np, dtype: str = "float64") -> Any:
+        """The state of as many lanes, (size, lanes), from numbers or arrays (lanes,) or (lanes, width); else zero.
+
+        Arrays of one lane, (1, width), are of all; what there is no field for is left out. xp: numpy, or what makes
+        arrays elsewhere.
+        """
+        out = xp.zeros((self.size, lanes), dtype)
+        for name, value in values.items():
+            if name in self.places:
+                out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
+        return out
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.places
+
+    def put(self, state: Any, values: Mapping[str, Any]) -> Any:
+        """A copy of one lane's state with some fields changed."""
+        out = state.copy()
+        for name, x in values.items():
+            if name in self.places:
+                out[self.places[name]] = x
+        return out
+
+    def span(self, name: str) -> slice:
+        """Where a field is that is a list."""
+        found = self.places[name]
+        assert isinstance(found, slice)
+        return found
+
+    def place(self, name: str) -> int:
+        found = self.places[name]
+        assert isinstance(found, int)
+        return found
+
+
+def size(width: int) -> int | tuple[int]:
+    """A list in a layout, also where it has one element or none."""
+    return (width,)
 
 
 def _nothing() -> Any:
@@ -45,18 +114,28 @@ class Crossing:
 class Ports:
     """What the numbers of a program mean: names, units and starts of y, u and p, and what can be observed of them."""
 
-    elements: Mapping[str, str] = field(default_factory=dict)  # of y, in their order: their units
+    names: tuple[str, ...] = ()  # of the elements of y, in their order
     inputs: Mapping[str, float] = field(default_factory=dict)  # of u, in their order: what holds until one is given
     parameters: Parameters = field(default_factory=Parameters)  # of p
     columns: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # which element of which output of `outputs`
-    units: Mapping[str, str] = field(default_factory=dict)  # of those columns
-    resting: Callable[[], Array] = _nothing  # these are made when somebody asks
+    measuring: Callable[[], Mapping[str, str]] = dict  # these are made when somebody asks
+    resting: Callable[[], Array] = _nothing
     watching: Callable[[], Graph] = _nothing
     rating: Callable[[], Graph] = _nothing
     events: tuple[Crossing, ...] = ()
     indicating: Callable[[], Graph] = _nothing
     switching: Callable[[], Graph] = _nothing
     clocks: tuple[tuple[float, float], ...] = ()  # of samples: seconds between them, and from the start to the first
+
+    @cached_property
+    def units(self) -> Mapping[str, str]:
+        """Of columns, and of elements of y."""
+        return self.measuring()
+
+    @cached_property
+    def elements(self) -> dict[str, str]:
+        """Of y, in their order: their units."""
+        return {name: self.units.get(name, "") for name in self.names}
 
     @cached_property
     def rest(self) -> Array:
@@ -144,3 +223,33 @@ class Program:
         """
         never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER)
         return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)
+
+
+def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
+    """What a graph is made of, as something that can be compared, for graphs of the same structure are the same code:
+    inputs, outputs and operations. Names of steps are left out; numbers are told apart to the last bit."""
+    known = {} if known is None else known
+    if id(graph) not in known and isinstance(graph, Recursion):
+        known[id(graph)] = _of_recursion(graph, known)
+    if id(graph) not in known:
+        nodes = tuple((n.serial, n.op, *(_told(a, known) for a in n.args)) for n in graph.nodes)
+        outputs = tuple((key, x.shape, *(_told(a, known) for a in x.flat)) for key, x in graph.outputs.items())
+        known[id(graph)] = graph.only, tuple(graph.inputs.items()), outputs, nodes
+    found: tuple[Any, ...] = known[id(graph)]
+    return found
+
+
+def _told(x: Any, known: dict[int, Any]) -> Any:
+    if isinstance(x, Node):
+        return x.serial
+    if isinstance(x, float):
+        return x.hex()  # for 0.0 equals -0.0
+    return structure(x, known) if isinstance(x, Graph) else (type(x).__name__, x)
+
+
+def _of_recursion(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
+    """Its cells, the constants of every place, and which place hangs on which."""
+    cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
+    arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())
+    numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)
+    return tuple(r.inputs.items()), r.output, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained

@@ -18,39 +18,65 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 NEVER = -np.inf
+AT_ONCE = 1_000_000  # numbers in the arrays of a step
 
 
 def span(r: Recursion, weight: Mapping[str, float]) -> float:
     widths = [len(w) for w in r.wanted]
     later = [_later(cell, widths, weight) for cell in r.cells]
     known = [np.full((len(r.tree.parent), width), NEVER) for width in widths]
-    cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs]).tolist()
-    parent, children = r.tree.parent.tolist(), r.tree.children.tolist()
+    cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs])
 
-    def arrived(i: int, channels: int) -> Array:
-        """When each thing that place i was handed so far is known; the last number is what waits for nobody."""
-        cell, parts = r.cells[cell_of[i]], []
-        for k in range(channels):
+    def arrived(at: Array, cell: Cell, channels: int) -> Array:
+        """When each thing that places of a cell were handed so far is known; last comes what waits for nobody."""
+        parts = [np.zeros((len(at), 1))]
+        for k in reversed(range(channels)):
             if r.outwards[k]:
-                parts += [] if cell.on_ground else [known[k][parent[i]]]
+                parts += [] if cell.on_ground else [known[k][r.tree.parent[at]]]
             else:
-                parts += [known[k][children[i][j]] for j in range(cell.children)]
-        return np.concatenate([*parts, [0.0]])
+                parts += [known[k][r.tree.children[at, j]] for j in reversed(range(cell.children))]
+        return np.concatenate(parts[::-1], axis=1)
 
-    def after(i: int, output: str, channels: int) -> Array:
-        times = arrived(i, channels)
-        matrix = later[cell_of[i]][output]
-        paths = np.concatenate([matrix[:, : len(times) - 1], matrix[:, -1:]], axis=1) + times
-        found: Array = np.max(paths, axis=1, initial=NEVER)
-        return found
+    def after(at: Array, which: int, output: str, channels: int) -> Array:
+        times = arrived(at, r.cells[which], channels)
+        matrix = later[which][output]
+        if not len(matrix):
+            return np.empty((len(at), 0))
+        if times.shape[1] < matrix.shape[1]:
+            matrix = np.concatenate([matrix[:, : times.shape[1] - 1], matrix[:, -1:]], axis=1)
+        share = max(1, AT_ONCE // matrix.size)
+        parts = [times[i : i + share, None, :] for i in range(0, len(at), share)]
+        return np.concatenate([np.max(matrix + part, axis=2) for part in parts])
 
-    n, longest = len(parent), 0.0
     for k, outwards in enumerate(r.outwards):
-        for i in range(n) if outwards else reversed(range(n)):
-            known[k][i] = after(i, handed(k), k + 1)
-    for i in range(n):
-        longest = max(longest, float(after(i, RESULT, len(widths)).max(initial=0.0)))
-    return longest
+        for at in _alike(_depths(r.tree.parent) if outwards else _heights(r.tree.parent), cell_of):
+            known[k][at] = after(at, int(cell_of[at[0]]), handed(k), k + 1)
+    last = [after(at, int(cell_of[at[0]]), RESULT, len(widths)) for at in _alike(np.zeros_like(cell_of), cell_of)]
+    return max((float(x.max(initial=0.0)) for x in last), default=0.0)
+
+
+def _alike(level: Array, cell_of: Array) -> list[Array]:
+    """Places of one level and one cell, which wait for none of each other; lower levels first."""
+    order = np.lexsort((cell_of, level))
+    changes = (np.diff(level[order]) != 0) | (np.diff(cell_of[order]) != 0)
+    return np.split(order, np.flatnonzero(changes) + 1)
+
+
+def _depths(parent: Array) -> Array:
+    """How many places are between each and the ground."""
+    found: list[int] = []
+    for p in parent.tolist():
+        found.append(found[p] + 1 if p >= 0 else 0)
+    return np.array(found)
+
+
+def _heights(parent: Array) -> Array:
+    """How many places follow each other on the longest branch behind it."""
+    found, places = [0] * len(parent), parent.tolist()
+    for i in reversed(range(len(found))):
+        if (p := places[i]) >= 0 and found[p] <= found[i]:
+            found[p] = found[i] + 1
+    return np.array(found)
 
 
 def _later(cell: Cell, widths: list[int], weight: Mapping[str, float]) -> dict[str, Array]:

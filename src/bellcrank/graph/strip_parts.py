@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS, PLUMBING
 
+if TYPE_CHECKING:
+    from bellcrank.graph.strips import Strips
+
 LONG_SUM = 16
+LONG = 64  # elements of a loop that is worth while
+FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
+SHARE = 0.8  # of the operations that must be in such loops
 STORED = {*PLUMBING, "sin", "cos"}  # what is read from arrays, or goes there
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
+
+
+def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
+    """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
+    if graph.size < (fewest or FEWEST) or graph.widest < LONG:
+        return None
+    parts = Parts(graph)
+    if parts.share(LONG) < SHARE:  # which is soon known
+        return None
+    from bellcrank.graph.strips import strips  # which is made of what is here, and for few graphs
+
+    found = strips(graph, parts)
+    return found if found.share(LONG) >= SHARE else None
 
 
 class Parts:

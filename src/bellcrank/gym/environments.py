@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv as ManyEnvs
 from gymnasium.vector.utils import batch_space
 
 from bellcrank.errors import InputError
-from bellcrank.graph.layout import FINISHED, HUGE
+from bellcrank.graph.program import FINISHED, HUGE
 from bellcrank.model import Mechanism
 from bellcrank.sim.stepping import stepper
 from bellcrank.sim.systems import System

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate.adams import ABM4
-from bellcrank.integrate.combine import interpolate
 from bellcrank.integrate.euler import EULER
 from bellcrank.integrate.midpoint import MIDPOINT
-from bellcrank.integrate.problem import Integrator, Problem, State, Step
+from bellcrank.integrate.problem import Integrator, Problem, State, Step, interpolate
 from bellcrank.integrate.rosenbrock import RODAS4
 from bellcrank.integrate.runge_kutta import DOPRI5, RK4, RKF45
 

@@ -16,8 +16,7 @@ since Taylor's series of the cubic is p, and the corrector differs from p by 3/8
 from __future__ import annotations
 
 from bellcrank import scalar
-from bellcrank.integrate.combine import hermite, minus, plus, times, weighted
-from bellcrank.integrate.problem import Integrator, Problem, State, Step
+from bellcrank.integrate.problem import Integrator, Problem, State, Step, hermite, minus, plus, times, weighted
 from bellcrank.integrate.runge_kutta import RK4
 from bellcrank.scalar import Scalar
 

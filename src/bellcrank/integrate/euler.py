@@ -7,8 +7,18 @@ from __future__ import annotations
 
 from bellcrank import scalar
 from bellcrank.errors import InputError
-from bellcrank.integrate.combine import hermite, plus, times
-from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_with_nothing, no_memory, unscaled
+from bellcrank.integrate.problem import (
+    Integrator,
+    Problem,
+    State,
+    Step,
+    begin_with_nothing,
+    hermite,
+    no_memory,
+    plus,
+    times,
+    unscaled,
+)
 from bellcrank.scalar import Scalar
 
 

@@ -11,9 +11,20 @@ four leave an error of O(h^9) beside the O(h^3) of the rule itself; on a linear 
 from __future__ import annotations
 
 from bellcrank import scalar
-from bellcrank.integrate.combine import hermite, minus, plus, times
 from bellcrank.integrate.linear import implicit
-from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_with_nothing, no_memory, unscaled
+from bellcrank.integrate.problem import (
+    Integrator,
+    Problem,
+    State,
+    Step,
+    begin_with_nothing,
+    hermite,
+    minus,
+    no_memory,
+    plus,
+    times,
+    unscaled,
+)
 from bellcrank.scalar import Scalar
 
 NEWTON_STEPS = 4

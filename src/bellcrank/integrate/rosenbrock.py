@@ -13,9 +13,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellcrank import scalar
-from bellcrank.integrate.combine import minus, plus, times, weighted
 from bellcrank.integrate.linear import implicit
-from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_with_nothing, no_memory, unscaled
+from bellcrank.integrate.problem import (
+    Integrator,
+    Problem,
+    State,
+    Step,
+    begin_with_nothing,
+    minus,
+    no_memory,
+    plus,
+    times,
+    unscaled,
+    weighted,
+)
 from bellcrank.integrate.tableaus import Numbers
 from bellcrank.scalar import Scalar
 

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from bellcrank import scalar
-from bellcrank.integrate.combine import hermite, plus, times, weighted
-from bellcrank.integrate.problem import Integrator, Problem, State, Step, begin_with_nothing, no_memory, unscaled
+from bellcrank.integrate.problem import (
+    Integrator,
+    Problem,
+    State,
+    Step,
+    begin_with_nothing,
+    hermite,
+    no_memory,
+    plus,
+    times,
+    unscaled,
+    weighted,
+)
 from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Numbers, Tableau
 from bellcrank.scalar import Scalar
 

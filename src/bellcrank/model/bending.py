@@ -19,8 +19,7 @@ from bellcrank.model.modal import Modal
 from bellcrank.model.parts import Array
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import NO_FORCE, Acceleration, Force, Motion
-from bellcrank.spatial.vector import SYM_ZERO, ZERO, Sym, Vec, sym, vec
+from bellcrank.spatial.vector import NO_FORCE, SYM_ZERO, ZERO, Acceleration, Force, Motion, Sym, Vec, sym, vec
 
 # What is smaller than this part of the largest of its kind is rounding of the finite elements.
 ROUNDING = 1e-11

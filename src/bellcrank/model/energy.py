@@ -23,8 +23,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Line
 from bellcrank.parameters import nominal
-from bellcrank.spatial.motion import Force, Motion
-from bellcrank.spatial.vector import AXES, ZERO
+from bellcrank.spatial.vector import AXES, ZERO, Force, Motion
 
 # Axes nearer to parallel than this turn a body about one direction.
 PARALLEL = 1e-6

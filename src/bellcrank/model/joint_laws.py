@@ -12,9 +12,8 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.model.kind import Kind
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import IDENTITY, ZERO
+from bellcrank.spatial.vector import IDENTITY, ZERO, Motion
 
 Array = np.ndarray[Any, Any]
 SMALL, NEAR = 1e-5, 1e-7  # step of a difference, and what it is wrong by at most

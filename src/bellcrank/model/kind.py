@@ -15,9 +15,8 @@ from typing import ClassVar
 
 from bellcrank.scalar import Scalar, cos, is_zero, sin
 from bellcrank.spatial.inertia import NO_INERTIA, Inertia
-from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Move, Shift, Transform, Turn
-from bellcrank.spatial.vector import AXES, SYM_ZERO, ZERO, Vec, diagonal
+from bellcrank.spatial.vector import AXES, NO_MOTION, SYM_ZERO, ZERO, Force, Motion, Vec, diagonal
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from bellcrank.nodes.evaluation import evaluated
 from bellcrank.parameters.free import Free
-from bellcrank.parameters.table import Parameters, parameter
-from bellcrank.parameters.walk import depends, expressions, nominal, replaced
+from bellcrank.parameters.table import Parameters, depends, expressions, nominal, parameter, replaced
 
 __all__ = ["Free", "Parameters", "depends", "evaluated", "expressions", "nominal", "parameter", "replaced"]

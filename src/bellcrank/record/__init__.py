@@ -1,8 +1,7 @@
 """What a simulation leaves behind: columns over time, files of them, plots, and a page that replays the run."""
 
-from bellcrank.record.column import Column, Stop, state_columns, units
+from bellcrank.record.contents import Column, Stop, Stops, state_columns, units
 from bellcrank.record.files import load as load_record
 from bellcrank.record.record import Record
-from bellcrank.record.stops import Stops
 
 __all__ = ["Column", "Record", "Stop", "Stops", "load_record", "state_columns", "units"]

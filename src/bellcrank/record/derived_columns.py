@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.model import Mechanism
 from bellcrank.model.outline import LOADS, STRESS, Slice
 from bellcrank.model.parts import Array
-from bellcrank.record.column import Column, state_columns
+from bellcrank.record.contents import Column, state_columns
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

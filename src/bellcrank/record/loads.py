@@ -20,7 +20,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import Array
-from bellcrank.record.column import COMPONENTS, Column
+from bellcrank.record.contents import COMPONENTS, Column
 from bellcrank.record.derived_columns import over_rows
 from bellcrank.text import table
 

@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array
 from bellcrank.record import mechanism_json as parts
-from bellcrank.record.column import Column, Stop
+from bellcrank.record.contents import Column, Stop
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

@@ -16,11 +16,9 @@ from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.record import derived_columns as derive
 from bellcrank.record import measure
-from bellcrank.record.column import COMPONENTS, Column, Stop, frozen
+from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, frozen, plain, stop_of_part
 from bellcrank.record.dug_ground import DugGround, read_ground
 from bellcrank.record.loads import Loads, loads
-from bellcrank.record.plain_data import plain
-from bellcrank.record.stops import Stops, stop_of_part
 from bellcrank.stairs import view
 
 

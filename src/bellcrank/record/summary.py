@@ -10,8 +10,7 @@ import numpy as np
 
 from bellcrank.model.parts import Array
 from bellcrank.quoting import line
-from bellcrank.record.column import Stop
-from bellcrank.record.stops import Stops
+from bellcrank.record.contents import Stop, Stops
 from bellcrank.text import table
 
 if TYPE_CHECKING:

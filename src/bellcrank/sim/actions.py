@@ -15,16 +15,15 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.action import DRAWN, Action
 from bellcrank.graph.inline import inlined
-from bellcrank.graph.layout import EVENT, FINISHED, NEVER, size
+from bellcrank.graph.program import EVENT, FINISHED, NEVER, size
 from bellcrank.integrate import Integrator
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
-from bellcrank.sim.arguments import listed
+from bellcrank.sim.arguments import Named, listed
 from bellcrank.sim.chance import SEED, Random
 from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.fixed_steps import begun, chosen
-from bellcrank.sim.named_vector import Named
 from bellcrank.sim.partitions import Joined
 from bellcrank.sim.sampling import any_due
 from bellcrank.sim.user_code import called, vector

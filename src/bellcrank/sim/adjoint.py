@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError, warn
@@ -28,18 +28,16 @@ from bellcrank.scalar import Scalar
 from bellcrank.sim.adjoint_gpu import GpuThreads
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.adjoint_sweeps import Lanes, Place, Task, Weights, stretch_of, taken_back
-from bellcrank.sim.arguments import listed, steps_of
+from bellcrank.sim.arguments import Given, listed, steps_of
 from bellcrank.sim.columns import Columns
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.events import Event
 from bellcrank.sim.gpu import GpuProgram
-from bellcrank.sim.initial import Given
 from bellcrank.sim.looped_dynamics import looped_dynamics
-from bellcrank.sim.plan import Plan, planned
 from bellcrank.sim.run_gradient import Cost, Gradient, watched
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
-from bellcrank.sim.settings import Saving, Solver, changed, grouped
+from bellcrank.sim.settings import Plan, Saving, Solver, changed, grouped, planned
 from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics

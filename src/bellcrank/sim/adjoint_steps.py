@@ -22,7 +22,7 @@ import numpy as np
 
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.inline import opened
-from bellcrank.graph.layout import size
+from bellcrank.graph.program import size
 from bellcrank.graph.variations import given
 from bellcrank.integrate import Integrator
 from bellcrank.nodes import Node

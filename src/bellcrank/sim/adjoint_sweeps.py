@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.graph import Program
 from bellcrank.sim.adjoint_steps import AdjointSteps
 from bellcrank.sim.arguments import many
-from bellcrank.sim.lanes import SHARE
+from bellcrank.sim.run import SHARE
 from bellcrank.sim.runner import Blocks, Compiled
 
 Array = np.ndarray[Any, Any]

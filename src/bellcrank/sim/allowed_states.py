@@ -28,7 +28,7 @@ def projection(s: System) -> Callable[[State], State]:
 def turned(s: System, y: State) -> State:
     """The state with quaternions of unit length."""
     y = list(y)
-    for i in quaternions(s):
+    for i in s.quaternions:
         n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
         y[i : i + 4] = [x * n for x in y[i : i + 4]]
     return y
@@ -39,13 +39,8 @@ def rolled(s: System) -> Callable[[State, State, State], State]:
 
     def roll(q: State, q1: State, displacement: State) -> State:
         change, out = kinematics.rate(s.mechanism.tree, q, displacement), list(q1)
-        for i in quaternions(s):
+        for i in s.quaternions:
             out[i : i + 4] = [a + b for a, b in zip(q[i : i + 4], change[i : i + 4], strict=True)]
         return out
 
     return roll
-
-
-def quaternions(s: System) -> list[int]:
-    """Where in y a quaternion begins."""
-    return [i for i, name in enumerate(s.mechanism.columns[0]) if name.endswith(".qx")]

@@ -1,15 +1,22 @@
-"""Numbers that people give, or a word about what is wrong with them."""
+"""What people give and are given: numbers and lists, or a word about what is wrong with them; vectors with names for
+their elements; the starts, inputs and parameters of runs, broadcast to one shape.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from bellcrank.errors import InputError, brief
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.quoting import refused
+from bellcrank.scalar import Scalar
+
+if TYPE_CHECKING:
+    from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
 MOST_STEPS = 1e15  # steps that can be told apart
@@ -44,6 +51,8 @@ def whole(name: str, total: float, part: float, of: str) -> int:
 def steps_of(total: float, part: float) -> float:
     """total / part, and a whole number where rounding alone kept it from being one."""
     n = total / part
+    if not n < MOST_STEPS:
+        raise InputError(f"{total:g} s is {n:g} steps of {part:g} s; expected fewer than {MOST_STEPS:g}.")
     return float(round(n)) if abs(n - round(n)) <= 1e-9 * n else n
 
 
@@ -91,3 +100,155 @@ def many(what: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(f"{what} is {brief(value)}; expected a whole number from 1.")
     return int(value)
+
+
+class Named(NDArrayOperatorsMixin, Sequence[Scalar]):
+    def __init__(self, what: str, names: Iterable[str], values: Iterable[Scalar]) -> None:
+        self.what, self.names, self.values = what, tuple(names), list(values)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise InputError(f"{self.what}: {unknown('element', key, self.names)}")
+            return self.values[self.names.index(key)]
+        try:
+            return self.values[key]
+        except IndexError:
+            has = f"has {len(self.values)} elements: {', '.join(self.names)}" if self.names else "is empty"
+            raise InputError(f"{self.what}[{key}]: {self.what} {has}.") from None
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        array = np.empty(len(self.values), object)
+        array[:] = self.values
+        return array if dtype is None else array.astype(dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Arithmetic and numpy's functions, element by element."""
+        return getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, Named) else x for x in inputs), **options)
+
+    def __repr__(self) -> str:
+        return f"{self.what}({', '.join(f'{n}={x!r}' for n, x in zip(self.names, self.values, strict=True))})"
+
+
+def part(what: str, value: Any, names: Sequence[str], default: Any) -> Array:
+    """An array (..., n) from an array, or from a mapping by name on top of the default."""
+    base = np.asarray(default, float)
+    if value is None:
+        return base
+    if isinstance(value, Mapping):
+        for key in value:
+            if key not in names:
+                raise InputError(f"{what}: {unknown('element', key, names)}")
+        given = {key: numbers(f"{what}[{key!r}]", x) for key, x in value.items()}
+        try:
+            shape = np.broadcast_shapes(*(x.shape for x in given.values()))
+        except ValueError:
+            shapes = ", ".join(f"{key} {x.shape}" for key, x in given.items())
+            raise InputError(f"{what}: the elements do not broadcast: {shapes}; expected one shape for all.") from None
+        out = np.broadcast_to(base, (*shape, len(names))).copy()
+        for key, x in given.items():
+            out[..., names.index(key)] = x
+        return out
+    array = numbers(what, value)
+    if array.ndim == 0 and len(names) == 1:
+        array = array[None]
+    if array.ndim == 0 or array.shape[-1] != len(names):
+        raise InputError(
+            f"{what} has the shape {array.shape}; expected (..., {len(names)}): {', '.join(names) or 'nothing'}."
+        )
+    return array
+
+
+def state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
+    """y at the start, (..., size)."""
+    m = s.mechanism
+    q = part("q0", q0, list(m.columns[0]), m.neutral())
+    v = part("v0", v0, list(m.columns[1]), np.zeros(m.nv))
+    x = part("x0", x0, [z.name for z in s.states], [z.initial for z in s.states])
+    try:
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
+    except ValueError:
+        shapes = f"q0 {q.shape}, v0 {v.shape}, x0 {x.shape}"
+        raise InputError(f"the leading axes of the start do not broadcast: {shapes}.") from None
+    y = np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, v, x)], axis=-1)
+    for i in s.quaternions:
+        n = np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
+        if (abs(n - 1.0) > 1e-6).any():
+            worst = float(n.flat[np.argmax(abs(n - 1.0))])
+            name = m.columns[0][i][: -len(".qx")]
+            raise InputError(
+                f'q0: the quaternion of "{name}" has the length {worst:g}; expected 1. Divide it by its length.'
+            )
+        y[..., i : i + 4] /= n
+    return y
+
+
+def inputs(s: System, given: Mapping[str, Any] | None, interval: float | None) -> tuple[Array, float]:
+    """The table of inputs, (..., lines, nu), and the seconds that each line holds."""
+    given = given or {}
+    if not isinstance(given, Mapping):
+        raise InputError(f"inputs is {given!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}.")
+    for name in given:
+        if name not in s.inputs:
+            raise InputError(f"inputs: {unknown('input', name, s.inputs)}")
+    missing = [name for name in s.inputs if name not in given and name not in s.defaults]
+    if missing:
+        raise InputError(
+            f"inputs: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. Give "
+            f"inputs={{{missing[0]!r}: ...}}, or a value for runs that do not, where the system is made: "
+            f"bellcrank.system(..., inputs={{{missing[0]!r}: 0.0}})."
+        )
+    columns = []
+    for name in s.inputs:
+        x = numbers(f'input "{name}"', given.get(name, s.defaults.get(name)))
+        columns.append(x[..., None] if interval is None or x.ndim == 0 else x)
+    hold = 1e9 if interval is None else positive("input_step", interval)
+    if not columns:
+        return np.zeros((1, 0)), hold
+    try:
+        table = np.stack(np.broadcast_arrays(*columns), axis=-1)
+    except ValueError:
+        shapes = ", ".join(f"{n} {c.shape}" for n, c in zip(s.inputs, columns, strict=True))
+        raise InputError(f"the inputs do not broadcast: {shapes}; expected (..., lines) each.") from None
+    if table.shape[-2] == 0:
+        raise InputError(f"the inputs {', '.join(s.inputs)} have no lines; expected one at least.")
+    return table, hold
+
+
+class Given:
+    """The starts y (runs, size), the inputs (runs, lines, nu) and the parameters (runs, np) of all runs."""
+
+    def __init__(
+        self, s: System, q0: Any, v0: Any, x0: Any, fed: Any, interval: float | None, free: Any, batch: int | None
+    ) -> None:
+        y = state(s, q0, v0, x0)
+        table, self.hold = inputs(s, fed, interval)
+        p = s.parameters.vector(free or {}, "simulate")
+        asked = () if batch is None else (many("batch", batch),)
+        try:
+            self.shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], asked)
+        except ValueError:
+            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {asked}"
+            raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
+        self.runs = int(np.prod(self.shape, dtype=int))
+        if self.runs == 0:
+            raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
+        self.y, self.table, self.parameters = self._each(y, 1), self._each(table, 2), self._each(p, 1)
+
+    def _each(self, x: Array, own: int) -> Array:
+        """One for each run; own: axes that are not the batch's."""
+        inner = x.shape[x.ndim - own :]
+        return np.broadcast_to(x, (*self.shape, *inner)).reshape(self.runs, *inner)
+
+    def check_inputs(self, h: float, adaptive: bool) -> None:
+        """An error where inputs would change within a fixed step."""
+        if self.table.shape[-1] and self.hold < h * (1 - 1e-9) and not adaptive:
+            raise InputError(
+                f"input_step is {self.hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
+            )

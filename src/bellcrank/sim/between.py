@@ -21,8 +21,8 @@ from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import thickness
 from bellcrank.model import Mechanism
 from bellcrank.parameters.part_numbers import check_numbers
-from bellcrank.record.column import COMPONENTS, RATES
-from bellcrank.record.column import units as joint_units
+from bellcrank.record.contents import COMPONENTS, RATES
+from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.arguments import listed, unique
 from bellcrank.sim.user_code import called, vector
@@ -47,8 +47,8 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
     found = listed("elements", given, "force elements")
     single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
     for e in found:
-        if not isinstance(e, Element):
-            raise InputError(f"elements: {brief(e)} is no force element; see bellcrank.forces.")
+        if not isinstance(e, Between | Coupling):
+            raise InputError(f"elements: {brief(e)} is neither a Between nor a Coupling; see bellcrank.forces.")
         check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):

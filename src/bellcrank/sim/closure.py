@@ -5,11 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from bellcrank.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from bellcrank.sim.dynamics import Dynamics
@@ -68,45 +66,3 @@ class Closure(ABC):
     @abstractmethod
     def near(self, y: Array, parameters: Array) -> str:
         """In words, how near to a singular configuration it is; nothing where it is not."""
-
-
-@final
-class NoLoops(Closure):
-    """A tree has nothing to close."""
-
-    def __init__(self, by: Dynamics) -> None:
-        self.by = by
-
-    def neutral(self) -> Array:
-        return self.by.system.mechanism.neutral()
-
-    def checked(self, y: Array, parameters: Array) -> Array:
-        return y
-
-    def grouped(self, y: Array, parameters: Array) -> list[Group]:
-        return [Group(self.by, np.arange(len(y)))]
-
-    def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
-        m = self.by.system.mechanism
-        for name in independent:
-            if name not in m.columns[1]:
-                raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
-        return self.by
-
-    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
-        return y, np.zeros(len(y), bool)
-
-    def polished(self, y: Array, parameters: Array) -> Array:
-        return y
-
-    def told(self, widest: float, switched: int) -> dict[str, Any]:
-        return {}
-
-    def why_open(self, y: Array, parameters: Array, t: float) -> str:
-        return ""
-
-    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
-        return False
-
-    def near(self, y: Array, parameters: Array) -> str:
-        return ""

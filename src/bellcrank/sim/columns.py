@@ -17,7 +17,7 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import candidates
 from bellcrank.model import Mechanism
 from bellcrank.record import state_columns
-from bellcrank.record.column import COMPONENTS, FORCES
+from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.record.derived_columns import ENERGIES, PLACES, POWERS
 from bellcrank.scalar import Scalar, sqrt
 from bellcrank.sim.between import Act

@@ -17,8 +17,8 @@ import numpy as np
 from bellcrank.dynamics import Method, kinematics
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
-from bellcrank.integrate.problem import Problem, Product, State, Step
-from bellcrank.record.column import COMPONENTS
+from bellcrank.integrate.problem import Problem, Product, State, Step, identity
+from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, step
 from bellcrank.sim.allowed_states import projection, rolled
 from bellcrank.sim.closure import Closure
@@ -126,8 +126,10 @@ class Dynamics(ABC):
         known = a if a is not None else self.moved(t, y, s.pushed(t, y, tau))[0]
         step("rate")
         q, v, _ = s.split(y)
-        seen = Columns(s, lambda y, tau: known, t, y, u)
-        grown = [seen[i.column] ** i.power for i in self.integrals]
+        grown: State = []
+        if self.integrals:
+            seen = Columns(s, lambda y, tau: known, t, y, u)
+            grown = [seen[i.column] ** i.power for i in self.integrals]
         still = [0.0] * sum(len(c.variables) for c in s.sampled)
         if any(e.states for e in s.elements):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
@@ -275,8 +277,10 @@ class Dynamics(ABC):
         def moved(q: State, displacement: State) -> State:
             return kinematics.integrate(m.tree, q, displacement)
 
+        project = projection(s) if s.quaternions or any(s.limits()) else identity
+        roll = rolled(s) if s.quaternions else None
         solver = self._systems.implicit
-        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, projection(s), rolled(s), solver)
+        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, project, roll, solver)
 
     @cached_property
     def _systems(self) -> ImplicitSystems:
@@ -306,15 +310,14 @@ class Dynamics(ABC):
     @cached_property
     def ports(self) -> Ports:
         """What the numbers of a program of this system mean."""
-        s, unit = self.system, units(self.system) | self.system.motion_units
-        names = [*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)]
+        s = self.system
         still = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
         return Ports(
-            {name: unit.get(name, "") for name in names},
+            (*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)),
             {name: s.defaults.get(name, 0.0) for name in s.inputs},
             s.parameters,
             self.columns,
-            {name: unit.get(name, "") for name in self.columns},
+            lambda: units(s) | s.motion_units,
             lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
             lambda: self.outputs,
             lambda: self.f,

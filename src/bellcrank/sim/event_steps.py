@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.graph.layout import EVENT, FINISHED, NEVER, TOO_MANY
+from bellcrank.graph.program import EVENT, FINISHED, NEVER, TOO_MANY
 from bellcrank.integrate import interpolate
 from bellcrank.scalar import Scalar, fabs, minimum, where
 from bellcrank.sim.events import along, crossed, located, switched

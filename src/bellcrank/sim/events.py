@@ -11,9 +11,8 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.quoting import refused
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.arguments import listed, unique
+from bellcrank.sim.arguments import Named, listed, unique
 from bellcrank.sim.dynamics import Dynamics
-from bellcrank.sim.named_vector import Named
 from bellcrank.sim.systems import System
 from bellcrank.sim.user_code import called, vector
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.host import Library, compiled, host
 from bellcrank.graph import Program
 from bellcrank.sim.runner import address, aligned
 

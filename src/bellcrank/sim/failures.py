@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.graph.layout import NOT_FINITE
+from bellcrank.graph.program import NOT_FINITE
 from bellcrank.sim.dynamics import derivative
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph import Layout
-from bellcrank.graph.layout import FINISHED, NEVER, RUNNING
+from bellcrank.graph.program import FINISHED, NEVER, RUNNING
 from bellcrank.integrate import interpolate
-from bellcrank.integrate.combine import hermite
+from bellcrank.integrate.problem import hermite
 from bellcrank.sim.dynamics import Dynamics
 
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.layout import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, size
+from bellcrank.graph.program import FINISHED, HUGE, NOT_CLOSED, NOT_FINITE, size
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, maximum, where
 from bellcrank.sim.dynamics import Dynamics
@@ -44,7 +44,8 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
 
     It writes every stride-th state, and the last; or none, where its state at the end is all that is asked for.
     """
-    s, places, watch = dynamics.system, layout(dynamics, integrator, summary), Watch(summary, dynamics)
+    s, places = dynamics.system, layout(dynamics, integrator, summary)
+    watch = Watch(summary, dynamics) if summary.cells else None
 
     def tick(s: Any, u: Any = ()) -> dict[str, Any]:
         old = places.read(s)
@@ -63,7 +64,7 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
             "n": n,
             "next": where(on_grid, old["next"] + old["stride"], old["next"]) if rows else old["next"],
         }
-        new["summary"] = watch.passed(old["summary"], t, old["y"], new["t"], y, u)
+        new["summary"] = watch.passed(old["summary"], t, old["y"], new["t"], y, u) if watch else []
         kept = {key: chosen(go, new[key], old[key]) for key in new}
         kept["live"] = where(go, where(ended, 0.0, untroubled(trouble)), 0.0)
         kept["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
@@ -81,7 +82,7 @@ def program(dynamics: Dynamics, integrator: Integrator, summary: Summary = NOTHI
         now["memory"] = begun(integrator, dynamics.problem(u), now)
         if dynamics.system.sampled:
             now["fresh"] = where(now["n"] > 0.0, now["fresh"], 1.0)
-        now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u)
+        now["summary"] = watch.noted(now["summary"], now["t"], now["y"], u) if watch else []
         return {"s": places.written(now)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}

@@ -20,12 +20,11 @@ from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
 from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program
-from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
+from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.sim.closure import Group
 from bellcrank.sim.dynamics import Dynamics
-from bellcrank.sim.memory import Memory
 from bellcrank.sim.progress import ProgressTeller
-from bellcrank.sim.run import Batch, Rows
+from bellcrank.sim.run import Batch, Memory, Rows
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.2  # seconds between looks at Ctrl-C and at the progress

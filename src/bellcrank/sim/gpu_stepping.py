@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.compiling import of_graph
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.device import adopted, cupy, on_gpu
 from bellcrank.errors import InputError
 from bellcrank.sim.gpu import GpuProgram

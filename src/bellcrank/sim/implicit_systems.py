@@ -7,7 +7,7 @@ time that it takes to compile; called, it exists once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,12 @@ class Solution:
         return list(self.graph.call(**self.known, b=list(b))["x"])
 
 
+@dataclass(frozen=True)
 class ImplicitSystems:
     """Graphs for one system, each made once for all matrices that have the same numbers in the same places."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._made: dict[Any, Graph] = {}
+    name: str
+    made: dict[Any, Graph] = field(default_factory=dict)
 
     def implicit(self, jacobian: Sequence[Sequence[Scalar]] | Product, g: Scalar) -> Factors | Woodbury | Solution:
         """1 - g df/dy, to be solved: by calls where it is large."""
@@ -68,7 +68,7 @@ class ImplicitSystems:
         """The function of arrays in which what is a number here stays one; more: names and lengths of others."""
         fixed = {key: [None if isinstance(x, Node) else float(x) for x in array.flat] for key, array in arrays.items()}
         key = name, tuple((k, arrays[k].shape, tuple(v)) for k, v in fixed.items())
-        if key not in self._made:
+        if key not in self.made:
 
             def body(**symbols: Any) -> dict[str, Any]:
                 values = dict(symbols)
@@ -81,5 +81,5 @@ class ImplicitSystems:
                 return function(**values)  # type: ignore[no-any-return]
 
             shapes = {**{k: array.shape for k, array in arrays.items()}, **{k: (n,) for k, n in more.items()}}
-            self._made[key] = trace(f"{self.name}.{name}", body, shapes)
-        return self._made[key]
+            self.made[key] = trace(f"{self.name}.{name}", body, shapes)
+        return self.made[key]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.build.compiling import CPU
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.extras import extra
 from bellcrank.integrate import integrator as integrator_of

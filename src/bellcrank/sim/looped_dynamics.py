@@ -14,7 +14,7 @@ from typing import Any, final
 
 from bellcrank.build import graphs
 from bellcrank.build.beneath import Beneath, rolls_beneath
-from bellcrank.build.choices import method_for
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.layer import By, Layer
@@ -24,7 +24,7 @@ from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import NONHOLONOMIC, equations
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.layout import NOT_CLOSED, REPARTITION
+from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import Product, State, Step
 from bellcrank.model import Tree

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics import kinematics
+from bellcrank.dynamics.inertia_matrix import solve
 from bellcrank.dynamics.loops import forms
-from bellcrank.dynamics.state_space import solve
 from bellcrank.graph import Graph
 from bellcrank.integrate.linear import dot
 from bellcrank.model import Tree

@@ -20,8 +20,8 @@ from bellcrank.dynamics.loops.forms import inner
 from bellcrank.errors import InputError, unknown
 from bellcrank.jets import Jet, jet
 from bellcrank.model import Mechanism
-from bellcrank.record.column import RATES
-from bellcrank.record.column import units as joint_units
+from bellcrank.record.contents import RATES
+from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.sim.user_code import called
 

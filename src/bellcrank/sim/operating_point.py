@@ -12,8 +12,7 @@ from bellcrank.dynamics.loops.assembly import assembled
 from bellcrank.dynamics.loops.numbers import moved
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.sim.arguments import numbers
-from bellcrank.sim.initial import Given, part
+from bellcrank.sim.arguments import Given, numbers, part
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ import numpy as np
 
 from bellcrank.emit.cpu.host import host
 from bellcrank.graph import Layout
-from bellcrank.graph.layout import (
+from bellcrank.graph.program import (
     EVENT,
     FINISHED,
     NOT_CLOSED,
@@ -24,7 +24,7 @@ from bellcrank.graph.layout import (
 )
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
-from bellcrank.record.column import state_columns
+from bellcrank.record.contents import state_columns
 from bellcrank.sim.between import told
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics, derivative
@@ -247,4 +247,4 @@ class _Seen:
         if name not in self.ports.columns:
             return None
         key, i = self.ports.columns[name]
-        return Column(name, self.ports.units[name], self.found[key][..., i])
+        return Column(name, self.ports.units.get(name, ""), self.found[key][..., i])

@@ -18,7 +18,7 @@ from bellcrank.dynamics.loops.equation_analysis import reached
 from bellcrank.dynamics.loops.numbers import closed
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.inline import opened
-from bellcrank.graph.layout import NEVER, NOT_CLOSED, REPARTITION, RUNNING
+from bellcrank.graph.program import NEVER, NOT_CLOSED, REPARTITION, RUNNING
 from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim.fixed_steps import chosen
 from bellcrank.sim.loop_closure import BOUND, GROWTH, WEAK

@@ -1,22 +1,14 @@
-"""How far a run is, on a terminal's stderr, for whatever takes longer than a second."""
+"""Where runs are, looked at now and then while they run."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, brief
 from bellcrank.graph import Layout
-
-PATIENCE = 1.0  # seconds before anything is shown
-BETWEEN = 0.1  # seconds between two pictures
-WIDTH = 30
 
 
 @dataclass
@@ -50,36 +42,3 @@ class ProgressTeller:
         slowest = int(clock.argmin())
         self.standing.see(float(t[slowest]), float(h[slowest]) if self.chosen else None)
         return float(clock.mean()) / self.seconds
-
-
-@contextmanager
-def shown(what: str, progress: Any, standing: Standing) -> Iterator[Callable[[float], None] | None]:
-    """progress: a function that is told the share done, False for silence, True or None for a bar on a terminal."""
-    if callable(progress):
-        yield progress
-        return
-    if progress is not None and not isinstance(progress, bool):
-        raise InputError(f"progress is {brief(progress)}; expected a function of the share done, True, or False.")
-    if progress is False or not sys.stderr.isatty():
-        yield None
-        return
-    start = last = time.monotonic()
-    drawn = False
-
-    def tell(share: float) -> None:
-        nonlocal last, drawn
-        now = time.monotonic()
-        if now - start > PATIENCE and now - last > BETWEEN:
-            last, drawn = now, True
-            full = round(WIDTH * share)
-            left = f", {(now - start) * (1 / share - 1):.0f} s left" if share > 0 else ""
-            bar = "\u2588" * full + "\u2591" * (WIDTH - full)
-            sys.stderr.write(f"\r{what} {bar} {share:4.0%} {standing}{left}\x1b[K")
-            sys.stderr.flush()
-
-    try:
-        yield tell
-    finally:
-        if drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

@@ -18,12 +18,12 @@ import numpy as np
 from bellcrank.emit.cpu import realtime
 from bellcrank.emit.cpu import words as block
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph.layout import REPARTITION, RUNNING
+from bellcrank.graph.program import REPARTITION, RUNNING
 from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
-from bellcrank.sim import initial as start
 from bellcrank.sim.arguments import number, numbers, positive
+from bellcrank.sim.arguments import state as start_state
 from bellcrank.sim.deadlines import Deadlines, deadlines
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.exchange import Clock, Code, Exchange
@@ -101,7 +101,7 @@ class Drive:
         self._codes: dict[Dynamics, Code] = {}
         check_samples(self.system, self.step, False)
         check_steps(
-            self.system, self.simulator.integrator, self.step, start.state(self.system, q0, v0, x0),
+            self.system, self.simulator.integrator, self.step, start_state(self.system, q0, v0, x0),
             lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
         )  # fmt: skip
         self.program = self.simulator.program()
@@ -175,7 +175,7 @@ class Drive:
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
         """Back to a start, with an empty record. A drive that runs is stopped for it and goes on."""
         q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
-        y = start.state(self.system, q0, v0, x0)
+        y = start_state(self.system, q0, v0, x0)
         if y.ndim != 1:
             raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
         again = self.running

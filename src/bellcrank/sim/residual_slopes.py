@@ -28,7 +28,6 @@ from bellcrank.dynamics.loops.rank import multipliers
 from bellcrank.dynamics.loops.rows import equations
 from bellcrank.graph import Graph
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.sim.allowed_states import quaternions
 
 if TYPE_CHECKING:
     from bellcrank.sim.looped_dynamics import LoopedDynamics
@@ -44,7 +43,7 @@ def applies(dynamics: LoopedDynamics) -> bool:
     """
     s = dynamics.system
     more = dynamics.wrt or s.motions or s.mechanism.springs or dynamics.rank.groups
-    return not more and not quaternions(s)
+    return not more and not s.quaternions
 
 
 def by_state(dynamics: LoopedDynamics, alpha: float) -> Graph:

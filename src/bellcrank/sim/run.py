@@ -2,25 +2,34 @@
 
 Runs that go by the same graphs run together. One whose loops need other dependent coordinates stops by itself
 (REPARTITION), and goes on in the next pass among those that need the same; its record is continued. How a pass is made
-is the backend's business: lanes.py, gpu.py.
+is the backend's business: Lanes on the CPU, in blocks of lanes, some blocks made together, on one or more threads; or
+gpu.py. Rows of large records lie in memory that is used again.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from bellcrank.graph import Layout
-from bellcrank.graph.layout import NOT_CLOSED, REPARTITION, RUNNING
+from bellcrank.graph.program import NEVER, NOT_CLOSED, REPARTITION, RUNNING
 from bellcrank.sim import ferry
 from bellcrank.sim.closure import Group
 from bellcrank.sim.dynamics import Dynamics
+from bellcrank.sim.progress import ProgressTeller
+from bellcrank.sim.runner import Blocks, Compiled, run_all
 
 Array = np.ndarray[Any, Any]
+TOGETHER = 256  # blocks of lanes: a million runs are many, and few are there at once
+SHARE = 4  # of a thread: as many parts, for not all take equally long
+LARGE = 4_000_000  # numbers: up to about here the C library itself keeps what was given back
+ALONE = 3  # references to an array that only its Memory knows: the attribute, the local name, the argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +73,28 @@ class Rows:
             for k, run in enumerate(runs):
                 found[run].append(rows[k, : counts[k]])
         return found
+
+
+class Memory:
+    """Arrays for rows. Large ones come fresh from the system, page by page, and that can take longer than to compute
+    what goes in. So a simulator keeps the one of its last large record, and uses it again as soon as nobody looks at
+    it.
+    """
+
+    def __init__(self) -> None:
+        self._last: Array | None = None
+
+    def rows(self, shape: tuple[int, ...]) -> Array:
+        """An array of this shape with anything in it."""
+        size = math.prod(shape)
+        if size < LARGE:
+            return np.empty(shape)
+        last = self._last
+        # Every view of it, in a record or taken from one, holds a reference to it.
+        if last is None or not size <= last.size < 2 * size or sys.getrefcount(last) > ALONE:
+            self._last = last = None  # before there is another of its size
+            self._last = last = np.empty(size)
+        return last[:size].reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,3 +184,93 @@ def driven(dynamics: Dynamics, layout: Layout, batch: Batch, on: Backend) -> Don
                 waiting = np.append(waiting, run)
         at, free = on.state[y, waiting].T, p[waiting]
     return Done(on.state, rows if batch.capacity else None, passes.switched, finished)
+
+
+@dataclass(eq=False)
+class Share:
+    """The runs of one group: their rows lie in one array, and their blocks are made some at a time."""
+
+    code: Compiled
+    runs: Array
+    room: Array  # for rows; lanes that nobody asked for have some that nobody touches
+    left: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # rows and counts, by the first of the runs
+
+    def put(self, rows: Rows) -> None:
+        """Hands the rows over, in one piece where none needed more room than there was."""
+        n, parts = len(self.runs), sorted(self.left.items())
+        if all(written.shape[1] == self.room.shape[1] for _, (written, _) in parts):
+            rows.add(self.runs, self.room[:n], np.concatenate([counts for _, (_, counts) in parts])[:n])
+            return
+        for k, (written, counts) in parts:
+            mine = self.runs[k : k + len(written)]
+            rows.add(mine, written[: len(mine)], counts[: len(mine)])
+
+
+@dataclass(eq=False)
+class Lanes:
+    """The backend for the CPU."""
+
+    code: Callable[[Dynamics], Compiled]
+    layout: Layout
+    batch: Batch
+    threads: int
+    memory: Memory
+    watch: ProgressTeller
+
+    def __post_init__(self) -> None:
+        self.state = self.layout.array(self.batch.runs, self.batch.first)
+
+    def advance(self, groups: Sequence[Group], rows: Rows) -> bool:
+        shares = [self._share(group) for group in groups]
+        parts = [(share, k, some) for share in shares for k, some in self._parts(share)]
+        made = [partial(self._part, *part) for part in parts]
+
+        def ended(j: int, blocks: Blocks) -> None:
+            share, k, some = parts[j]
+            mine = share.runs[k : k + some]
+            self.state[:, mine] = blocks.state[:, : len(mine)]
+            share.left[k] = blocks.rows, blocks.counts
+
+        finished = run_all(made, self.threads, self.watch.tell, lambda b: self.watch.share(b.state), ended)
+        for share in shares if self.batch.capacity else ():
+            share.put(rows)
+        return finished
+
+    def _share(self, group: Group) -> Share:
+        code, n = self.code(group.by), len(group.members)
+        if group.bound is not None:
+            self.state[self.layout.place("bound"), group.members] = group.bound
+        room = self.memory.rows((-(-n // code.lanes) * code.lanes, self.batch.capacity, code.program.row))
+        return Share(code, group.members, room)
+
+    def _parts(self, share: Share) -> list[tuple[int, int]]:
+        """Which runs are made together: whole blocks, not too many at once, and some for each thread."""
+        lanes, n = share.code.lanes, len(share.runs)
+        blocks = -(-n // lanes)
+        each = blocks if self.threads == 1 else -(-blocks // (SHARE * self.threads))
+        some = max(1, min(TOGETHER, each)) * lanes
+        return [(k, some) for k in range(0, n, some)]
+
+    def _part(self, share: Share, k: int, some: int) -> Blocks:
+        return self._blocks(share.code, share.runs[k : k + some], share.room[k : k + some])
+
+    def _blocks(self, code: Compiled, runs: Array, rows: Array, state: Array | None = None) -> Blocks:
+        """Blocks of these runs, from where they are, or all from one state. Lanes that nobody asked for do what the
+        last one does, and stop at once.
+        """
+        n = len(runs)
+        if more := -n % code.lanes:
+            runs = np.concatenate([runs, np.repeat(runs[-1:], more)])
+        now = self.state[:, runs] if state is None else np.repeat(state[:, None], len(runs), axis=1)
+        if more:
+            now[self.layout.place("live"), n:] = now[self.layout.place("due"), n:] = 0.0
+            if code.program.observe is not None:
+                now[self.layout.place("next"), n:] = NEVER
+        return Blocks(code, now, self.batch.parameters[runs].T, self.batch.table[runs], rows)
+
+    def alone(self, run: int, by: Dynamics, state: Array) -> Array:
+        code = self.code(by)
+        one = self._blocks(code, np.array([run]), np.empty((code.lanes, 4, code.program.row)), state)
+        while not one.done:
+            one.advance()
+        return one.state[:, 0].copy()

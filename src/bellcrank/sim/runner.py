@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu import loop
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.host import Library, compiled, host
 from bellcrank.emit.cpu.pool import shared
 from bellcrank.graph import Program
-from bellcrank.graph.structure import structure
+from bellcrank.graph.program import structure
 
 Array = np.ndarray[Any, Any]
 PAUSE = 0.05  # seconds between looks at Ctrl-C and at the progress

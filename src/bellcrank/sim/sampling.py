@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
 from bellcrank.scalar import Scalar, floor, maximum, quantised, where
-from bellcrank.sim.arguments import number, positive, unique, whole
-from bellcrank.sim.named_vector import Named
+from bellcrank.sim.arguments import Named, number, positive, unique, whole
 from bellcrank.sim.user_code import called, vector
 
 if TYPE_CHECKING:

@@ -13,35 +13,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
-from bellcrank.build.targets import Where
+import numpy as np
+
+from bellcrank.build.stages import Where
 from bellcrank.emit.cpu.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
-from bellcrank.patience import said
+from bellcrank.patience import said, shown
 from bellcrank.record import Record
 from bellcrank.sim import fixed_steps as fixed
-from bellcrank.sim import initial as start
-from bellcrank.sim.arguments import listed
+from bellcrank.sim.arguments import Given, listed
 from bellcrank.sim.columns import units
 from bellcrank.sim.dynamics import Dynamics
 from bellcrank.sim.events import Event, checked_events
-from bellcrank.sim.lanes import Lanes
 from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
-from bellcrank.sim.memory import Memory
 from bellcrank.sim.outcome import Interrupted, Outcome, recorded
 from bellcrank.sim.partitions import Joined, carried
-from bellcrank.sim.plan import Mode, Plan, planned
-from bellcrank.sim.progress import ProgressTeller, Standing, shown
-from bellcrank.sim.run import Backend, Batch, Done, driven
+from bellcrank.sim.progress import ProgressTeller, Standing
+from bellcrank.sim.run import Backend, Batch, Done, Lanes, Memory, driven
 from bellcrank.sim.runner import Compiled
 from bellcrank.sim.sampling import checked as check_samples
-from bellcrank.sim.settings import OneRun, Saving, Solver, changed, grouped
+from bellcrank.sim.settings import Mode, OneRun, Plan, Saving, Solver, changed, grouped, planned
 from bellcrank.sim.step_time import StepTime, step_time
 from bellcrank.sim.stiff_elements import check_resolved
-from bellcrank.sim.summary import summarised
+from bellcrank.sim.summary import NOTHING, summarised
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.sim.tree_dynamics import tree_dynamics
 from bellcrank.sim.watched_steps import Watched
@@ -77,8 +75,10 @@ class Simulator:
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(self.solver.integrator)
         wrt = listed("sensitivities", sensitivities, "names")
-        self.summary = summarised(self.saving.summary, list(units(self.system)), wrt)
-        self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.asked))
+        self.summary = NOTHING
+        if not _none(self.saving.summary):
+            self.summary = summarised(self.saving.summary, list(units(self.system)), wrt)
+            self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.asked))
         if wrt and self.system.sampled:
             raise InputError("sensitivities: samples change the state at once, and sensitivities cannot follow that.")
         self.dynamics = self._dynamics(wrt)
@@ -86,7 +86,7 @@ class Simulator:
         self._memory = Memory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
         _simulators.add(self)
-        self.events = () if events is None else checked_events(events, wrt)
+        self.events = () if events is None or _none(events) else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # so that a function that cannot be traced says so before the run, not after it
 
@@ -161,7 +161,7 @@ class Simulator:
         """See bellcrank.simulate. settings: step, tolerance, max_steps; every, keep; target, dtype, threads."""
         began = time.perf_counter()
         plan = self._plan(seconds, settings)
-        given = start.Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
+        given = Given(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
         if not self.system.rigid:
             check_resolved(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
@@ -171,7 +171,7 @@ class Simulator:
         with said(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.in_rows)
         plan.check_room(given.runs, program.row)
-        first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": self.summary.blank[None]}
+        first = plan.first(given.hold, given.table.shape[1]) | {"y": y, "summary": np.array([self.summary.blank])}
         runs = Batch(first, given.table, given.parameters, plan.rows)
         done = self._done(plan, program, runs, progress)
         told = plan.told | {
@@ -230,6 +230,11 @@ class Simulator:
             "a Simulator is machine code of this process and cannot be pickled; send its .system (or the mechanism), "
             "and make a Simulator where it arrives: compiled code is found in the cache on disk."
         )
+
+
+def _none(given: Any) -> bool:
+    """Whether it is a list without anything in it; what is no list says so itself."""
+    return isinstance(given, tuple | list) and not given
 
 
 @explained

@@ -12,7 +12,7 @@ from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.pool import pool, settle
 from bellcrank.graph.action import Action
-from bellcrank.graph.structure import structure
+from bellcrank.graph.program import structure
 from bellcrank.sim.runner import address, machine_code
 
 Array = np.ndarray[Any, Any]

@@ -17,21 +17,18 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.emit.cpu import action as text
-from bellcrank.emit.cpu import pycall
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.host import Library, compiled, host
+from bellcrank.emit.cpu.kernel import Kernel, native
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
-from bellcrank.graph.layout import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
+from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
 from bellcrank.misfits import explained_class
 from bellcrank.room import check_room
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
-from bellcrank.sim.arguments import whole
+from bellcrank.sim.arguments import part, whole
 from bellcrank.sim.callbacks import Followed, followed
 from bellcrank.sim.chance import seeded
-from bellcrank.sim.initial import part
 from bellcrank.sim.runner import address, aligned
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.simulator import Simulator
@@ -117,7 +114,7 @@ class Stepper:
         self._one = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)(self._library.address("one"))
         if made.nu and self.threads == 1:
             head = f"step(u, *, out=None)\n--\n\n{type(self).step.__doc__}"
-            self.step = pycall.native(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
+            self.step = native(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
 
     def _set(self, word: str, x: int) -> None:
         self._words[text.WORDS.index(word)] = x

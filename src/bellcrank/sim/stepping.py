@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.errors import InputError
-from bellcrank.graph.layout import NEVER
+from bellcrank.graph.program import NEVER
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.sim.actions import Task, observed
 from bellcrank.sim.arguments import listed, many, positive
-from bellcrank.sim.plan import STEP, available
-from bellcrank.sim.settings import Solver, grouped
+from bellcrank.sim.settings import STEP, Solver, available, grouped
 from bellcrank.sim.simulator import Simulator
 from bellcrank.sim.steppers import Stepper
 from bellcrank.sim.systems import System, system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.graph.layout import HUGE
+from bellcrank.graph.program import HUGE
 from bellcrank.integrate import Integrator, State, Step
 from bellcrank.integrate.problem import unscaled
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, sqrt, where

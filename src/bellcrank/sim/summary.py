@@ -48,24 +48,12 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All that was asked for, and the memory that it takes."""
+    """All that was asked for, and what the run has to remember for it."""
 
     asked: tuple[Asked, ...] = ()
-
-    @cached_property
-    def cells(self) -> tuple[Asked, ...]:
-        """What the run has to remember: with a time goes the value that it is the time of."""
-        needed = [x for a in self.asked if a.kind in CELLS for x in (Asked(a.kind.removeprefix("t_"), a.column), a)]
-        return tuple(dict.fromkeys(needed))
-
-    @cached_property
-    def integrals(self) -> tuple[Integral, ...]:
-        return tuple(dict.fromkeys(a.integral for a in self.asked if a.kind in POWERS))
-
-    @property
-    def blank(self) -> Array:
-        """The cells of a run that has seen nothing."""
-        return np.array([CELLS[c.kind] for c in self.cells])
+    cells: tuple[Asked, ...] = ()
+    integrals: tuple[Integral, ...] = ()
+    blank: tuple[float, ...] = ()  # the cells of a run that has seen nothing
 
     def column(self, asked: Asked, t: Array, cells: Array, y: Mapping[str, Array]) -> Array:
         """Its value for each run, from the cells (n, runs), the elements of y by name, and the times t at the end."""
@@ -147,7 +135,11 @@ def summarised(asked: Sequence[str], columns: Sequence[str], wrt: Sequence[str])
             )
         found += [Asked(kind, column) for column in _meant(text, name, [*columns, *varied])]
     unique("summary", [a.name for a in found])
-    return Summary(tuple(found))
+    # With a time goes the value that it is the time of.
+    needed = [x for a in found if a.kind in CELLS for x in (Asked(a.kind.removeprefix("t_"), a.column), a)]
+    cells = tuple(dict.fromkeys(needed))
+    integrals = tuple(dict.fromkeys(a.integral for a in found if a.kind in POWERS))
+    return Summary(tuple(found), cells, integrals, tuple(CELLS[c.kind] for c in cells))
 
 
 def _meant(text: str, name: str, columns: Sequence[str]) -> list[str]:

@@ -22,17 +22,16 @@ from bellcrank.model import Mechanism
 from bellcrank.model.given_values import possible
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.part_numbers import check_numbers
-from bellcrank.record.column import COMPONENTS, FORCES
+from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
-from bellcrank.sim.arguments import listed, number, unique
+from bellcrank.sim.arguments import Named, listed, number, unique
 from bellcrank.sim.everywhere import checked as checked_field
 from bellcrank.sim.everywhere import everywhere as acting_everywhere
 from bellcrank.sim.given_parts import possible_parts
 from bellcrank.sim.motions import Motion
 from bellcrank.sim.motions import checked as checked_motions
 from bellcrank.sim.motions import unit as unit_of
-from bellcrank.sim.named_vector import Named
 from bellcrank.sim.sampling import Sampled, as_control
 from bellcrank.sim.user_code import called, vector
 from bellcrank.sim.wrenches import Wrench, acting, torques
@@ -223,6 +222,11 @@ class System:
         for forces in more:
             total = [a + b for a, b in zip(total, forces, strict=True)]
         return total
+
+    @cached_property
+    def quaternions(self) -> list[int]:
+        """Where in y a quaternion begins."""
+        return [i for i, name in enumerate(self.mechanism.columns[0]) if name.endswith(".qx")]
 
     def limits(self) -> list[tuple[Scalar, Scalar] | None]:
         """(lowest, highest) of each element of x, or None."""

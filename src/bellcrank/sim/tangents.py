@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.compiling import CPU, of_graph
-from bellcrank.build.targets import Where
+from bellcrank.build.stages import Where
 from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace

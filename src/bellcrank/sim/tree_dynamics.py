@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, final
 
+import numpy as np
+
 from bellcrank.build import graphs
-from bellcrank.build.choices import method_for
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics.loops.forms import bare
+from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Pulled
 from bellcrank.integrate.problem import State, Step
 from bellcrank.scalar import Scalar
-from bellcrank.sim.allowed_states import quaternions
-from bellcrank.sim.closure import NoLoops
+from bellcrank.sim.closure import Closure, Group
 from bellcrank.sim.dynamics import Dynamics, Integral, checked_names
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import System
 from bellcrank.sim.tree_pullback import pullback
+
+Array = np.ndarray[Any, Any]
 
 
 @final
@@ -30,7 +34,7 @@ class TreeDynamics(Dynamics):
     def f(self) -> Graph:
         """(t, y, u, p) -> dy/dt, with a short way back where there is one."""
         f, s = self.traced_rate(), self.system
-        if self.wrt or s.motions or s.mechanism.springs or quaternions(s):
+        if self.wrt or s.motions or s.mechanism.springs or s.quaternions:
             return f
         return Pulled(f.name, f.inputs, f.outputs, f.tape, way=partial(pullback, self))
 
@@ -82,6 +86,48 @@ class TreeDynamics(Dynamics):
 
     def observed(self, y: State) -> tuple[State, Scalar]:
         return y, 0.0
+
+
+@final
+class NoLoops(Closure):
+    """A tree has nothing to close."""
+
+    def __init__(self, by: Dynamics) -> None:
+        self.by = by
+
+    def neutral(self) -> Array:
+        return self.by.system.mechanism.neutral()
+
+    def checked(self, y: Array, parameters: Array) -> Array:
+        return y
+
+    def grouped(self, y: Array, parameters: Array) -> list[Group]:
+        return [Group(self.by, np.arange(len(y)))]
+
+    def common(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
+        m = self.by.system.mechanism
+        for name in independent:
+            if name not in m.columns[1]:
+                raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
+        return self.by
+
+    def surveyed(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        return y, np.zeros(len(y), bool)
+
+    def polished(self, y: Array, parameters: Array) -> Array:
+        return y
+
+    def told(self, widest: float, switched: int) -> dict[str, Any]:
+        return {}
+
+    def why_open(self, y: Array, parameters: Array, t: float) -> str:
+        return ""
+
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        return False
+
+    def near(self, y: Array, parameters: Array) -> str:
+        return ""
 
 
 def tree_dynamics(

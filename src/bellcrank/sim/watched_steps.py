@@ -15,8 +15,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.layout import FINISHED, NEVER, TOO_SMALL, size
-from bellcrank.graph.program import Crossing
+from bellcrank.graph.program import FINISHED, NEVER, TOO_SMALL, Crossing, size
 from bellcrank.integrate import Integrator, interpolate
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.dynamics import Dynamics

@@ -6,8 +6,19 @@ from dataclasses import dataclass
 
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero
-from bellcrank.spatial.motion import Acceleration, Force, Motion, euler_moment
-from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec, cross_matrix, diagonal
+from bellcrank.spatial.vector import (
+    SYM_ZERO,
+    ZERO,
+    Acceleration,
+    Force,
+    Mat,
+    Motion,
+    Sym,
+    Vec,
+    cross_matrix,
+    diagonal,
+    euler_moment,
+)
 
 # Moments about a centre of mass below this part of what they were elsewhere are rounding.
 NOISE = 1e-14

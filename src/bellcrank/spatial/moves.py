@@ -14,8 +14,7 @@ from typing import Protocol
 
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Articulated, Inertia
-from bellcrank.spatial.motion import Acceleration, Force, Motion
-from bellcrank.spatial.vector import Mat, Sym, Vec
+from bellcrank.spatial.vector import Acceleration, Force, Mat, Motion, Sym, Vec
 
 
 class Move(Protocol):

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Articulated
-from bellcrank.spatial.motion import Force, Motion
-from bellcrank.spatial.vector import Mat, Sym, Vec
+from bellcrank.spatial.vector import Force, Mat, Motion, Sym, Vec
 
 Six = Sequence[Scalar]
 Matrix = Sequence[Six]  # rows

@@ -19,7 +19,7 @@ from typing import Any
 from bellcrank.atomic_file import write_text, write_whole
 from bellcrank.errors import InputError, ReadError
 from bellcrank.extras import extra
-from bellcrank.record.plain_data import plain
+from bellcrank.record.contents import plain
 from bellcrank.studies.chunk import SEAL, seal
 from bellcrank.version import __version__
 

@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
 from bellcrank.quoting import script, xml
-from bellcrank.record.plain_data import plain
+from bellcrank.record.contents import plain
 from bellcrank.studies.chunk import REFUSED
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.replays import replays

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.model import Mechanism
-from bellcrank.parameters.walk import nominal
+from bellcrank.parameters.table import nominal
 from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.chunk import groups, ran
 from bellcrank.studies.ranges import Array

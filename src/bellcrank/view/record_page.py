@@ -17,9 +17,9 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
 from bellcrank.quoting import script, xml
+from bellcrank.record.contents import plain
 from bellcrank.record.derived_columns import ENERGIES, sections
 from bellcrank.record.measure import conservative, residuals
-from bellcrank.record.plain_data import plain
 from bellcrank.record.summary import shown
 from bellcrank.version import __version__
 from bellcrank.view import machine_looks, palette, scene

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.kinematics import poses as link_poses
+from bellcrank.dynamics.sweep import poses as link_poses
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.frames import tree_of
 from bellcrank.model.joints.modal import PREFIX
 from bellcrank.model.parts import Array
-from bellcrank.parameters.walk import nominal
+from bellcrank.parameters.table import nominal
 from bellcrank.view.bent_beams import bent_beams
 from bellcrank.view.looks import looks
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.parameters.walk import nominal
+from bellcrank.parameters.table import nominal
 from bellcrank.quoting import xml
 from bellcrank.view import palette, scene
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bellcrank.dynamics import kinematics
+from bellcrank.dynamics.inertia_matrix import solve
 from bellcrank.dynamics.loops.elimination import Solved, solved
 from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.loops.products import Column, columns, dot, times
 from bellcrank.dynamics.loops.rank import Multipliers, Rank, multipliers
 from bellcrank.dynamics.loops.rows import equations
-from bellcrank.dynamics.state_space import solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, step, total

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 
 from bellcrank.dynamics import springs
 from bellcrank.dynamics.ends import common_body, ends
-from bellcrank.dynamics.kinematics import poses
 from bellcrank.dynamics.loops.equation import Equation
 from bellcrank.dynamics.loops.rank import Rank
 from bellcrank.dynamics.loops.rows import equations
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step, total
-from bellcrank.spatial.motion import Force
-from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Force, Mat, Vec
 
 Wrench = tuple[str, list[Scalar]]  # frame, and [force, moment] there
 

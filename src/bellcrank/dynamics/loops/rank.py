@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bellcrank.dynamics.inertia_matrix import Rows, factors, rows, solve, square
 from bellcrank.dynamics.loops.equation import Equation
-from bellcrank.dynamics.state_space import Rows, factors, rows, solve, square
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
 

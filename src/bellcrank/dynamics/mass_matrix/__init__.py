@@ -9,5 +9,6 @@ dynamics, Jet Propulsion Laboratory, 1989. The slides carry no numbers; their ti
     vcrb  composite bodies by first and second moments; body frames first, then one fixed frame     O(n^2)
     vneb_parallel, vcrb_parallel   the variants by recursive doubling: a path as long as log n
 
-dynamics/mass_columns.py is what all of them share, doubling.py what the parallel ones do.
+dynamics/inertia_matrix.py is what all of them share, fixed_frame.py what those share that look from the first body,
+doubling.py what the parallel ones do.
 """

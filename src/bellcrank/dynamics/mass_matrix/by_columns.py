@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.dynamics.mass_columns import Matrix, columns
+from bellcrank.dynamics.inertia_matrix import Matrix, columns
 from bellcrank.dynamics.mass_matrix import vneb
 from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame
 from bellcrank.dynamics.mass_matrix.vcrb_parallel import composites
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import Force
 
 
 def newton_euler(tree: Tree, q: Vector) -> list[list[Scalar]]:

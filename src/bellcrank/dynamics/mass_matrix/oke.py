@@ -14,12 +14,13 @@ is in one fixed frame; joints may slide, and have any number of axes.
 
 from __future__ import annotations
 
-from bellcrank.dynamics.mass_columns import Column, Matrix, columns, fixed_frame
+from bellcrank.dynamics.inertia_matrix import Column, Matrix, columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import FullRotation
+from bellcrank.spatial.vector import Force, Motion
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

@@ -15,11 +15,12 @@ zero and folded, which is the first of the four redundancies that the slides rem
 
 from __future__ import annotations
 
-from bellcrank.dynamics.mass_columns import Matrix, carried, columns, transforms
+from bellcrank.dynamics.inertia_matrix import Matrix, columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import carried, transforms
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bellcrank.dynamics.mass_columns import Matrix, columns, fixed_frame
+from bellcrank.dynamics.inertia_matrix import Matrix, columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

@@ -17,15 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.mass_columns import Matrix, columns
+from bellcrank.dynamics.inertia_matrix import Matrix, columns
 from bellcrank.dynamics.mass_matrix.doubling import Levels, ancestors, fixed_frame, totals
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import Mat, Vec
+from bellcrank.spatial.vector import Force, Mat, Vec
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

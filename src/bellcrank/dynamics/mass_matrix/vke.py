@@ -13,13 +13,13 @@ Departs: everything is in one fixed frame; joints may slide, and have any number
 
 from __future__ import annotations
 
-from bellcrank.dynamics.mass_columns import Matrix, carried, columns, fixed_frame
+from bellcrank.dynamics.inertia_matrix import Matrix, columns
+from bellcrank.dynamics.mass_matrix.fixed_frame import carried, fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
 from bellcrank.spatial.moves import FullRotation
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import ZERO, Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

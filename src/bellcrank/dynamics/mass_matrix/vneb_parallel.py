@@ -14,13 +14,13 @@ O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,
 
 from __future__ import annotations
 
-from bellcrank.dynamics.mass_columns import Matrix, balanced, carried, columns
+from bellcrank.dynamics.inertia_matrix import Matrix, balanced, columns
 from bellcrank.dynamics.mass_matrix.doubling import ancestors, fixed_frame, totals
+from bellcrank.dynamics.mass_matrix.fixed_frame import carried
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.motion import Force
-from bellcrank.spatial.vector import ZERO
+from bellcrank.spatial.vector import ZERO, Force
 
 
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from bellcrank.emit.c.stepper import Stepper
-from bellcrank.graph.layout import FINISHED
+from bellcrank.graph.program import FINISHED
 
 
 def advanced(s: Stepper, real: str, suffix: str, given: Sequence[str], call: Callable[..., str]) -> list[str]:

@@ -34,7 +34,8 @@ from bellcrank.emit.c.routine import (
 from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
-from bellcrank.graph.strips import stripped
+from bellcrank.graph.strip_parts import stripped
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 
 __all__ = ["SPELL", "Text", "source", "texts"]
@@ -56,7 +57,7 @@ def source(
 def codes(routines: Sequence[Routine]) -> list[str]:
     """The text of each of a file, and before them what they share."""
     turning = next((t for t in routines if t.turns), None)
-    shared = [turns.function(turning.turning, turning.dtype)] if turning is not None else []
+    shared = [turns.function(*turning.turning, turning.dtype)] if turning is not None else []
     return [*shared, *(t.code() for t in routines)]
 
 
@@ -70,7 +71,7 @@ def texts(
     public, names = {id(g): name for name, g in graphs.items()}, dict(taken or {}) | dict.fromkeys(graphs, 0)
     inner = {id(g): g for graph in graphs.values() for g in graph.calls}
     words = {key: public.get(key) or fresh(identifier(g.name)[:LONGEST_NAME], names) for key, g in inner.items()}
-    known, turning = dict[int, Routine](), fresh("turned", names)
+    known, turning = dict[int, Routine](), (fresh("turned", names), fresh("turned_far", names))
     for key, g in inner.items():
         known[key] = routine(g, Declaration(dtype, words[key], known, names, static or key not in public, turning))
     mine = []
@@ -119,7 +120,7 @@ class Turned:
         rooms = [f"{text.real} {name}[{self.size}];" for name in self.arrays.values()]
         fours = range(0, self.size, turns.FOUR)
         calls = [(", ".join(values[k : k + turns.FOUR]), f" + {k}" if k else "") for k in fours]
-        return [*rooms, *(f"{text.turning}({given}, {sine}{at}, {cosine}{at});" for given, at in calls)]
+        return [*rooms, *(f"{text.turning[0]}({given}, {sine}{at}, {cosine}{at});" for given, at in calls)]
 
 
 class Text(Routine):
@@ -190,9 +191,9 @@ class Text(Routine):
 
     def body(self, k: int) -> list[str]:
         """Statements of part k under their headings. A result is written by the part that computes it."""
-        part, loads, names, last = self.parts[k], self.loads[k], self.names, len(self.parts) - 1
+        part, loads, last = self.parts[k], self.loads[k], len(self.parts) - 1
         place = {serial: f"{self.workspace}[{slot}]" for serial, slot in self.slots.items()}
-        rows = [("from parts before", f"const {self.real} {names[n.serial]} = {place[n.serial]};") for n in loads]
+        rows = [("from parts before", self.loaded(n, place[n.serial])) for n in loads]
         rows += [(n.label or "no label", text) for n in part for text in self.statements(n)]
         rows += [("for parts after", f"{place[n.serial]} = {self.value(n)};") for n in part if n.serial in place]
         results = ((self.outputs[key], i, x) for key, a in self.graph.outputs.items() for i, x in enumerate(a.flat))
@@ -200,6 +201,12 @@ class Text(Routine):
         rows += [("results", f"{p}[{i}] = {self.value(x)};") for p, i, x in mine]
         groups = groupby(rows, key=lambda row: row[0])
         return [line for head, group in groups for line in (f"/* {comment(head)} */", *(text for _, text in group))]
+
+    def loaded(self, n: Node, place: str) -> str:
+        """What lies there, as it was before: a comparison is an int."""
+        if n.op in COMPARISONS:
+            return f"const int {self.names[n.serial]} = {place} > {self.value(0.5)};"
+        return f"const {self.real} {self.names[n.serial]} = {place};"
 
     def statements(self, n: Node) -> list[str]:
         if n.op == "call":

@@ -14,8 +14,8 @@ import numpy as np
 
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.routine import LOOPS, Declaration, Routine, fresh
+from bellcrank.emit.cpu.plan import order
 from bellcrank.emit.cpu.rolled_code import MOST_CALLS, Workspace
-from bellcrank.emit.order import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, Body, Place
 from bellcrank.graph.recursion import Recursion
@@ -71,7 +71,7 @@ class RolledText(Routine):
             driver += self.gone_through(k)
             if k == ANGLES:
                 places = self.size - self.at.room, 0, self.at.room
-                given = self.turning, self.suffix, self.workspace, self.at.room, places, self.own["n"]
+                given = self.turning[0], self.suffix, self.workspace, self.at.room, places, self.own["n"]
                 driver += turns.statements(*given)
         runs = [self.table(f"{self.name}_runs", "int", map(str, self.run_table().flat))] if self.many else []
         return "\n".join([*runs, *lines, *self.function(f"{self.kind} {self.name}", self.arrays, driver)])

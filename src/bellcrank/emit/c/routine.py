@@ -82,7 +82,7 @@ class Declaration:
     known: Mapping[int, Routine]  # functions that it may call
     outside: Mapping[str, int]  # names that no variable may hide
     static: bool = False
-    turning: str = "turned"  # the function of sines and cosines
+    turning: tuple[str, str] = ("turned", "turned_far")  # the function of sines and cosines, and its own of far angles
 
 
 class Routine(ABC):
@@ -91,7 +91,7 @@ class Routine(ABC):
     loops = "no loops"
 
     def __init__(self, graph: Graph, d: Declaration) -> None:
-        self.turning, self.turns = d.turning, False  # the function of sines and cosines, and whether it is called
+        self.turning, self.turns = d.turning, False  # the functions of sines and cosines, and whether they are called
         self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REALS[d.dtype]
         self.known, self.kind = d.known, "static void" if d.static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"
@@ -128,8 +128,12 @@ class Routine(ABC):
         return ", ".join(f"{kind} *{restrict}{p}" for kind, p in zip(kinds, arrays, strict=True)) or "void"
 
     def value(self, x: Node | float, condition: bool = False) -> str:
-        """A name (a comparison among numbers is 0 or 1), or the shortest text that reads back as the same number."""
+        """A name (a comparison among numbers is 0 or 1, and a number is a condition where it is not 0), or the shortest
+        text that reads back as the same number.
+        """
         if isinstance(x, Node):
+            if condition and x.op not in COMPARISONS:
+                return f"({self.names[x.serial]} != 0.0{self.suffix})"
             return f"({self.real})" * (x.op in COMPARISONS and not condition) + self.names[x.serial]
         with np.errstate(over="ignore"):
             text = str(np.dtype(self.dtype).type(x))

@@ -25,8 +25,8 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Program
-from bellcrank.graph.inline import moved
-from bellcrank.graph.layout import NEVER
+from bellcrank.graph.inline import moved, opened
+from bellcrank.graph.program import NEVER
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
@@ -38,6 +38,7 @@ FIXED = {
 }
 UNITS = dict.fromkeys(("t", "begin", "h", "step", "end", "t_old", "h_old"), "s")
 SIGNS = ("status", "live", "hit")
+SHORT = 1000  # operations of a tick without calls: where a stage is so short, a call takes a quarter of its time
 MOST_TICKS = 100_000.0  # ticks until the end that was set, where they are chosen or events happen
 
 
@@ -162,7 +163,7 @@ class Stepper:
 
     @cached_property
     def tick(self) -> Graph:
-        return self._reduced(self.program.tick, "tick")
+        return opened(self._reduced(self.program.tick, "tick"), SHORT)
 
     @cached_property
     def renew(self) -> Graph:

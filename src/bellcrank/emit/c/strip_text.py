@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from bellcrank.emit.c import turns
 from bellcrank.emit.c.routine import LOOPS, SPELL, Declaration, Routine, fresh
-from bellcrank.emit.order import order
+from bellcrank.emit.cpu.plan import order
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.strips import At, Call, Loop, Strips, Turn
 
@@ -65,7 +65,7 @@ class StripText(Routine):
         """Sines, and behind them cosines."""
         given, got = self.starts["given", step.number], self.starts["got", step.number]
         places = given, got, got + step.angles
-        return turns.statements(self.turning, self.suffix, self.workspace, step.angles, places, self.i)
+        return turns.statements(self.turning[0], self.suffix, self.workspace, step.angles, places, self.i)
 
     def head(self, count: int) -> str:
         return f"for (int {self.i} = 0; {self.i} < {count}; ++{self.i}) {{"

@@ -5,7 +5,9 @@ The method and the polynomials are those of emit/cpu/sincos.py. C promises no fu
 parts so short that k times one of them is exact: 33 bits of 53, where k has 17 (13 of 24 in single precision, where
 k has 11). The last part is rounded, by less than 2**-102 (2**-39). All else stays below 1.6 ulp, as there. Quarter
 turns are a rotation by numbers that are 0, 1 or -1: compilers make vectors of that, and branches of a choice.
-Angles too large for it, infinite ones and NaN get their values from libm.
+Where a processor rounds numbers down without a call, quarters are counted in them: gcc halves vectors that meet
+integers. Angles too large for it, infinite ones and NaN get their values from libm, in a function that stays one,
+because what a call of libm needs saved would else be saved for all angles.
 """
 
 from __future__ import annotations
@@ -33,24 +35,36 @@ class Size(NamedTuple):
 
 SIZES = {"float64": Size(1 << 16, 33, 32), "float32": Size(1 << 11, 13, 12)}
 
-TEXT = """/* Sines and cosines of four angles. */
-static void {name}({real} a, {real} b, {real} c, {real} d, {real} *restrict sine, {real} *restrict cosine)
+TEXT = """/* Sines and cosines of four angles, any of which is far, infinite or none. */
+#if defined(__GNUC__)
+__attribute__((noinline, cold))
+#endif
+static void {far}({real} a, {real} b, {real} c, {real} d, {real} *restrict sine, {real} *restrict cosine)
 {{
     const {real} angle[4] = {{a, b, c, d}};
-    int i, far = 0;
+    int i;
     for (i = 0; i < 4; ++i) {{
-        far |= !(fabs{f}(angle[i]) < {limit});
+        sine[i] = sin{f}(angle[i]);
+        cosine[i] = cos{f}(angle[i]);
     }}
-    if (far) {{
-        for (i = 0; i < 4; ++i) {{
-            sine[i] = sin{f}(angle[i]);
-            cosine[i] = cos{f}(angle[i]);
-        }}
-    }} else {{
+}}
+
+/* Sines and cosines of four angles. */
+static void {name}({real} a, {real} b, {real} c, {real} d, {real} *restrict sine, {real} *restrict cosine)
+{{
+    if (fabs{f}(a) + fabs{f}(b) + fabs{f}(c) + fabs{f}(d) < {limit}) {{
+        const {real} angle[4] = {{a, b, c, d}};
+        int i;
         for (i = 0; i < 4; ++i) {{
             const {real} x = angle[i];
+#if defined(__SSE4_1__) || defined(__AVX__) || defined(__aarch64__)
+            const {real} n = floor{f}(x * {two_over_pi} + {half});
+            const {real} m = n - {four} * floor{f}(n * {quarter});
+#else
             const int k = (int)(x * {two_over_pi} + {shift}) - {most};
             const {real} n = ({real})k;
+            const {real} m = ({real})(k & 3);
+#endif
             const {real} r = ((x - n * {first}) - n * {second}) - n * {third};
             const {real} z = r * r;
             const {real} zz = z * z;
@@ -58,24 +72,27 @@ static void {name}({real} a, {real} b, {real} c, {real} d, {real} *restrict sine
             const {real} q = {cosine};
             const {real} s = r - r * z * p;
             const {real} t = ({one} - z * {half}) + zz * q;
-            const {real} u = ({real})((1 - (k & 1)) * (1 - (k & 2)));
-            const {real} v = ({real})((k & 1) * (1 - (k & 2)));
+            const {real} u = fabs{f}(m - {two}) - {one};
+            const {real} v = {one} - fabs{f}(m - {one});
             sine[i] = s * u + t * v;
             cosine[i] = t * u - s * v;
         }}
+    }} else {{
+        {far}(a, b, c, d, sine, cosine);
     }}
 }}
 """
 
 
-def function(name: str, dtype: str) -> str:
-    """The text of it."""
+def function(name: str, far: str, dtype: str) -> str:
+    """The text of it, and of another for angles that are far."""
     form, (most, _, _) = FORMATS[dtype], SIZES[dtype]
     first, second, third = (number(x, dtype) for x in parts(dtype))
     return TEXT.format(
-        name=name, real=form.scalar, f=suffix(dtype), most=most, shift=number(most + 0.5, dtype),
+        name=name, far=far, real=form.scalar, f=suffix(dtype), most=most, shift=number(most + 0.5, dtype),
         limit=number(float(int(1.57 * most)), dtype), two_over_pi=number(double(form.two_over_pi), dtype),
-        first=first, second=second, third=third, one=number(1.0, dtype), half=number(0.5, dtype),
+        first=first, second=second, third=third, one=number(1.0, dtype), two=number(2.0, dtype),
+        four=number(4.0, dtype), half=number(0.5, dtype), quarter=number(0.25, dtype),
         sine=polynomial(form.sine, dtype), cosine=polynomial(form.cosine, dtype),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.protocol import LINE, at, messages_start
 from bellcrank.emit.cpu import llvm, rolled_module, sincos
+from bellcrank.emit.cpu.lanes import library
 from bellcrank.emit.cpu.rolled_loop import ANGLES
 from bellcrank.emit.cpu.waves import Phase, Waves
 from bellcrank.graph.recursion import Recursion
@@ -145,7 +146,7 @@ def source(r: Recursion, processors: int, width: int, triple: str, dtype: str) -
         [
             f"; {comment(r.name)} on {processors} cores: {r.count().arithmetic} operations, {width} lanes of {dtype}",
             sincos.definition(width, dtype),
-            *llvm.library(waves.w),
+            *library(waves.w),
             waves.text(),
             rolled_module.state(r, waves),
             llvm.one(r, rolled_module.Sized(waves.size, waves.w), "alone"),  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bellcrank.emit.cpu.costs import FARTHEST_USE
-from bellcrank.emit.order import LATENCY, order
+from bellcrank.emit.cpu.plan import LATENCY, order
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Schedule

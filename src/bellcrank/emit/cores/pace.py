@@ -21,8 +21,7 @@ from bellcrank.emit.cores.crew import Crew, allowed
 from bellcrank.emit.cores.streams import source, stays
 from bellcrank.emit.cpu import llvm
 from bellcrank.emit.cpu.costs import Parts, recalls, sample
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.library import Library, compile_text
+from bellcrank.emit.cpu.host import Library, compile_text, host
 from bellcrank.graph import Graph, trace
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores import protocol as shared
 from bellcrank.emit.cpu import llvm, sincos
-from bellcrank.emit.cpu.plan import Item, Tile, ancestors, chunks, items, tiles, trig_groups, unique
+from bellcrank.emit.cpu.lanes import library
+from bellcrank.emit.cpu.plan import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
 from bellcrank.emit.cpu.speller import Speller
-from bellcrank.emit.order import order
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
@@ -47,7 +47,7 @@ def stays(graph: Graph, dtype: str = "float64") -> dict[int, int]:
     speller = Speller(graph, 1, 1, dtype, [[]])
     found = {}
     for node in graph.nodes:
-        product = speller.product(node)
+        product = speller.products.get(node.serial)
         if product is not None:
             found[product.serial] = node.serial
     return found
@@ -68,7 +68,7 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
         [
             f"; {comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}",
             sincos.definition(width, dtype),
-            *llvm.library(alone.w),
+            *library(alone.w),
             alone.function("state"),
             llvm.one(graph, alone, "alone"),
             *bodies,

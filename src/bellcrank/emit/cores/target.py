@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from bellcrank.emit.cores import kernel as cores
-from bellcrank.emit.cpu.library import Library
+from bellcrank.emit.cpu.host import Library
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
@@ -59,7 +59,7 @@ class Cores:
         return self._one.entered(cores.source(graph, self.schedule(graph), self.dtype), graph)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
-        from bellcrank.emit.cpu.library import code_size, compiled
+        from bellcrank.emit.cpu.host import code_size, compiled
 
         used = self.used(graph)
         code, cached, where = compiled(self._text(graph, used))

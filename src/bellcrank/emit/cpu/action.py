@@ -18,9 +18,9 @@ from math import prod
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.entry import definition
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.ticks import sign, ticking
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.routine import sign, ticking
 from bellcrank.graph.action import Action
 from bellcrank.quoting import comment
 

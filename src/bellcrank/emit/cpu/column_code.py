@@ -18,10 +18,10 @@ import numpy as np
 
 from bellcrank.emit.cpu import lanes
 from bellcrank.emit.cpu.column_places import ColumnCalls, Places, begins, places, written
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import Tile
 from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.speller import Speller
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 

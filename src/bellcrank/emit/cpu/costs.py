@@ -26,14 +26,16 @@ import numpy as np
 
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu import halves
-from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.library import Library, compile_text
-from bellcrank.emit.order import order
+from bellcrank.emit.cpu.host import Library, compile_text, host
+from bellcrank.emit.cpu.plan import order
+from bellcrank.emit.target import By
 from bellcrank.graph import Graph, Recursion, trace
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import cos, maximum, minimum, sin
 
+TINY = 50  # operations, a nanosecond or two: no reason to calibrate a computer
+EVEN = 1.05  # predicted times that are as good as equal
 ROWS = 512
 REPEATS = 25
 FARTHEST_USE = 80  # with three times as many registers as any processor has, the compiler still had to put it away
@@ -127,6 +129,22 @@ def costs(dtype: str = "float64", alone: bool = False) -> Costs:
     """This computer's, from the cache or measured now: in a batch, or of single states that wait for each other."""
     kept = store.load(_name(dtype, alone))
     return Costs(**json.loads(kept)) if kept is not None else measured(dtype, alone)
+
+
+def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tuple[By, Graph]:
+    """Of graphs that compute the same the one that will be fastest on this computer: by predicted time; of those
+    within the model's own noise, the one with the fewest operations.
+
+    What is slower than another on any computer is out before it is asked what things cost here.
+    """
+    has = [parts(g) for _, g in graphs]
+    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
+    fewest = min(graphs, key=lambda pair: pair[1].count().arithmetic)
+    if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY:
+        return fewest
+    times = [costs(dtype).predicted(g) for _, g in graphs]
+    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
+    return min(even, key=lambda pair: pair[1].count().arithmetic)
 
 
 def measured(dtype: str = "float64", alone: bool = False) -> Costs:

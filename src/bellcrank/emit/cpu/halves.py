@@ -8,6 +8,7 @@ one is told where `@one` is, for the few rows that do not fill its lanes.
 from __future__ import annotations
 
 from bellcrank.emit.cpu import llvm, sincos
+from bellcrank.emit.cpu.lanes import library
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment
 
@@ -22,7 +23,7 @@ def state_half(graph: Graph, width: int, dtype: str) -> str:
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, one state of {dtype} ({width} lanes)",
         sincos.definition(width, dtype),
-        *llvm.library(state.w),
+        *library(state.w),
         state.function("state"),
         *state.loops,
         llvm.one(graph, state),
@@ -40,7 +41,7 @@ def batch_half(graph: Graph, width: int, dtype: str) -> str:
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
-        *llvm.library(block.w),
+        *library(block.w),
         functions,
         *block.loops,
         *(llvm.groups(graph, block) if cut else [llvm.many(graph, block)]),

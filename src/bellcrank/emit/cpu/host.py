@@ -1,14 +1,28 @@
-"""What this computer is, as LLVM sees it: processor, features, and how many lanes its vectors have."""
+"""This computer as LLVM sees it, and machine code for it: compiled from text or found in the cache, and loaded.
+
+Machine code that is in a cycle with its kernel is held where the garbage collector does not look (`unseen`). Whatever
+is in a cycle is first finalised, all of it and in any order, and then emptied, again in any order: code would be
+unmapped by the first, while somebody else's `__del__` may still call it. What is held out of sight looks, to the
+collector, as if it were held from outside: it is not a part of any cycle, is finalised by nobody, and goes when the
+last of those that hold it has been emptied.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from bellcrank.errors import InputError, unknown
+import numpy as np
+
+from bellcrank.emit import cache as store
+from bellcrank.emit.cpu.entry import EXTERNALS
+from bellcrank.errors import CompileError, InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -91,5 +105,129 @@ def target_machine() -> Any:
     binding, h = llvm(), host()
     target = binding.Target.from_triple(h.triple)
     # opt=1: what 3 does besides is to order instructions once more, which takes a fifth of the time and gains nothing:
-    # emit/order.py has put them in a good one.
+    # emit/cpu/plan.py has put them in a good one.
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=1, reloc="pic", codemodel="small")
+
+
+class Library:
+    """Machine code in memory, as long as this object lives."""
+
+    def __init__(self, object_code: bytes) -> None:
+        binding = llvm()
+        _symbols()
+        machine = target_machine()
+        # use_lmm: one slab for code and constants, so that the small code model's 32-bit distances always reach.
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine, use_lmm=True)
+        engine.add_object_file(binding.ObjectFileRef.from_data(object_code))
+        engine.finalize_object()
+        self._held = unseen(engine)  # an engine that is finalised is unmapped
+        self._other: Library | None = None
+        self._joining = threading.Lock()
+
+    def address(self, name: str) -> int:
+        (engine,) = self._held
+        found: int = engine.get_function_address(name) or engine.get_global_value_address(name)
+        if not found:
+            raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug of bellcrank.')
+        return found
+
+    def joined(self, object_code: bytes) -> int:
+        """Loads the other half (emit/cpu/halves.py), and tells either where the other is; gives its size."""
+        with self._joining:  # what somebody may be running is not loaded again
+            if self._other is None:
+                other = Library(object_code)
+                for here, there, name in ((other, self, "one"), (self, other, "many")):
+                    ctypes.c_void_p.from_address(here.address(f"{name}.at")).value = there.address(name)
+                self._other = other
+        return code_size(object_code)
+
+
+UNUSED = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
+# What some systems do not have. Code that names one of them is loaded there all the same, and does not get as far as
+# calling it: a drive brings another clock (sim/exchange.py), several cores for one state are refused.
+ABSENT = ("sched_yield", "clock_gettime", "clock_nanosleep")
+
+
+def _process() -> ctypes.CDLL:
+    """What the interpreter itself has of the C library; on Windows, which has no such thing, its C runtime."""
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
+def _mathematics() -> ctypes.CDLL:
+    """The C library's functions: in the interpreter itself where it has them, else wherever the system says."""
+    own = _process()
+    if hasattr(own, "tanh") and hasattr(own, "tanhf"):
+        return own
+    from ctypes.util import find_library
+
+    return ctypes.CDLL(find_library("m"))
+
+
+def exported(name: str) -> int:
+    """Where a function of the interpreter is."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+@cache
+def _symbols() -> None:
+    """Tells LLVM where the C library's and Python's functions are in this process."""
+    binding = llvm()
+    library = _mathematics()
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "tanh"):
+        for symbol in (name, f"{name}f"):
+            binding.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
+    own = _process()
+    for symbol in ("malloc", "free", *ABSENT):
+        if (found := getattr(own, symbol, UNUSED if symbol in ABSENT else None)) is not None:
+            binding.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)
+    for symbol in EXTERNALS:
+        binding.add_symbol(symbol, exported(symbol))
+
+
+def object_key(text: str) -> str:
+    h = host()
+    return store.key(text, h.cpu, h.features, h.llvm) + ".o"
+
+
+def compiled(text: str) -> tuple[bytes, bool, str]:
+    """Object code of a module, whether it came from the cache, and its name there."""
+    name = object_key(text)
+    found = store.load(name)
+    if found is not None:
+        return found, True, name
+    code = compile_text(text)
+    store.save(name, code)
+    return code, False, name
+
+
+def compile_text(text: str) -> bytes:
+    binding = llvm()
+    context = binding.create_context()  # of its own: constants and types stay in theirs for ever
+    try:
+        module: Any = binding.parse_assembly(text, context)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM did not accept generated text; this is a bug of bellcrank: {error}") from error
+    return bytes(target_machine().emit_object(module))
+
+
+def code_size(object_code: bytes) -> int:
+    """Bytes of machine code, constants and tables aside."""
+    sections = llvm().ObjectFileRef.from_data(object_code).sections()
+    return sum(section.size() for section in sections if section.is_text())
+
+
+def assembly(text: str) -> str:
+    """What the processor will read, for people who want to look."""
+    return str(target_machine().emit_assembly(llvm().parse_assembly(text)))
+
+
+def unseen(*things: object) -> np.ndarray[Any, Any]:
+    """An array of objects, the only container that the collector does not look into.
+
+    It must not hold, by any path, who holds it: such a cycle would never be found.
+    """
+    held = np.empty(len(things), object)
+    for i, thing in enumerate(things):
+        held[i] = thing
+    return held

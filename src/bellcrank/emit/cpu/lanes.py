@@ -1,4 +1,4 @@
-"""Rows of states to lanes of one quantity, and back.
+"""LLVM IR for values in lanes: its lines, with fresh names, and rows of states turned to lanes and back.
 
 A batch is stored state by state; vector code wants the same quantity of W states side by side. A tile of four columns
 is loaded as W short rows, joined to four full vectors and exchanged two by two until each vector holds one column.
@@ -9,10 +9,102 @@ already (no stride): a simulation keeps its states so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from bellcrank.emit.cpu.plan import Tile
-from bellcrank.emit.cpu.writer import Writer
+
+NEAR = 2**21  # bytes of results that the caches of a core hold, about
+ROW = 2048  # bytes of a row of results that is fetched ahead; what is larger has taken its time
+LINE = 64  # bytes that come from memory at once
+# Functions of the C library, and how many arguments they take.
+LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
+
+
+class Writer:
+    """`lanes` values side by side: a plain scalar for one, a vector type for more."""
+
+    def __init__(self, lanes: int, dtype: str, pool: bool = False) -> None:
+        self.lanes, self.dtype = lanes, dtype
+        self.pool: list[str] | None = [] if pool else None  # constants in memory, see literal
+        self.element, short = ("double", "f64") if dtype == "float64" else ("float", "f32")
+        self.bytes = 8 if dtype == "float64" else 4
+        self.type = self.element if lanes == 1 else f"<{lanes} x {self.element}>"
+        self.mangled = short if lanes == 1 else f"v{lanes}{short}"  # in names of LLVM's own functions
+        self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        self.align = self.bytes * lanes
+        self.lines: list[str] = []
+        self._count = 0
+
+    def name(self, prefix: str = "t") -> str:
+        self._count += 1
+        return f"%{prefix}{self._count}"
+
+    def let(self, text: str, prefix: str = "t") -> str:
+        """A new value; returns its name."""
+        name = self.name(prefix)
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append(text)
+
+    def constant(self, x: float) -> str:
+        """Exact, as the bits of a double; single precision is rounded first, as the format wants."""
+        return self._bits(x) if self.lanes == 1 else self.literal(self.element, self._bits(x))
+
+    def immediate(self, x: float) -> str:
+        """A constant that LLVM may fold, never from the pool."""
+        return self._bits(x) if self.lanes == 1 else f"splat ({self.element} {self._bits(x)})"
+
+    def _bits(self, x: float) -> str:
+        if self.dtype == "float32":
+            with np.errstate(over="ignore"):  # what single precision does not reach is infinite there
+                x = float(np.float32(x))
+        return "0x" + struct.pack(">d", x).hex().upper()
+
+    def literal(self, kind: str, text: str) -> str:
+        """The same constant in all lanes. With a pool, every use has a place of its own in memory: then the constant is
+        an operand of the instruction, where LLVM would otherwise spend a register and a shuffle on what is used twice.
+        """
+        if self.pool is None:
+            return f"splat ({kind} {text})"
+        self.pool.append(f"{kind} {text}")
+        place = f"getelementptr ({self.element}, ptr @pool, i64 {len(self.pool) - 1})"
+        one = self.let(f"load <1 x {kind}>, ptr {place}, align {self.bytes}, !invariant.load !0")
+        lanes = f"<{self.lanes} x i32> zeroinitializer"
+        return self.let(f"shufflevector <1 x {kind}> {one}, <1 x {kind}> poison, {lanes}")
+
+    def pooled(self) -> str:
+        """Text that defines the pool."""
+        kinds = ", ".join(c.split()[0] for c in self.pool or [])
+        return f"@pool = internal global {{{kinds}}} {{{', '.join(self.pool or [])}}}, align 64\n!0 = !{{}}"
+
+    def at(self, base: str, offset: int) -> str:
+        """An address `offset` bytes on."""
+        return base if offset == 0 else self.let(f"getelementptr i8, ptr {base}, i64 {offset}", "p")
+
+    def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
+        return self.let(f"load {kind or self.type}, ptr {pointer}, align {align or self.align}", "x")
+
+    def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
+        word = "store volatile" if volatile else "store"
+        self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
+
+    def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
+        mask = ", ".join(f"i32 {i}" for i in lanes)
+        return self.let(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>", "s")
+
+
+def library(w: Writer) -> list[str]:
+    """Declarations of the C library's functions."""
+    suffix = "" if w.dtype == "float64" else "f"
+    memory = ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
+    return memory + [
+        f"declare {w.element} @{name}{suffix}({', '.join([w.element] * n)})" for name, n in LIBRARY.items()
+    ]
 
 
 def load(w: Writer, tile: Tile, array: str, stride: str) -> list[str]:
@@ -45,6 +137,34 @@ def store(w: Writer, tile: Tile, array: str, stride: str, values: Sequence[str],
         group = r // width
         row = w.shuffle(w.type, vectors[r % width], "poison", list(range(group * width, (group + 1) * width)))
         _store_row(w, tile, row, _address(w, array, stride, tile.start, r), width, kind, in_order)
+
+
+def fetching(sizes: Mapping[str, int], w: Writer) -> str:
+    """@fetch(n, arrays and strides): of n rows in all, the lines that those of a block will be written to are fetched
+    ahead. Else a core waits for them where results are more than its caches hold: derivatives of 65,536 states of a UR5
+    take half as long with it.
+    """
+    lines, most = [], 0
+    for name, size in sizes.items():
+        if size * w.bytes > ROW:
+            continue
+        most = max(most, size * w.bytes)
+        for r in range(w.lanes):
+            lines.append(f"  %{name}.{r}.o = mul i64 %stride_{name}, {r}\n")
+            lines.append(f"  %{name}.{r} = getelementptr i8, ptr %{name}, i64 %{name}.{r}.o\n")
+            for at in range(0, size * w.bytes, LINE):
+                lines.append(f"  %{name}.{r}.{at} = getelementptr i8, ptr %{name}.{r}, i64 {at}\n")
+                lines.append(f"  call void @llvm.prefetch.p0(ptr %{name}.{r}.{at}, i32 1, i32 3, i32 1)\n")
+    return f"""declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+define internal void @fetch(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in sizes)}) noinline nounwind {{
+  %size = mul i64 %n, {most}
+  %far = icmp ugt i64 %size, {NEAR}
+  br i1 %far, label %fetch, label %end
+fetch:
+{"".join(lines)}  br label %end
+end:
+  ret void
+}}"""
 
 
 def _parts(w: Writer, tile: Tile) -> list[Tile]:

@@ -22,10 +22,9 @@ from dataclasses import replace
 
 from bellcrank.emit.cpu import lanes as copied
 from bellcrank.emit.cpu import sincos
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.plan import TILE, tiles
-from bellcrank.emit.cpu.routine import CHUNK, Routines
-from bellcrank.emit.cpu.ticks import begin, call_of, gone, sign, ticking
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.routine import CHUNK, Routines, begin, call_of, gone, sign, ticking
 from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 

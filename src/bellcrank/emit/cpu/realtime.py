@@ -14,7 +14,7 @@ Times are in nanoseconds.
 from __future__ import annotations
 
 from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.ticks import begin, ticking
+from bellcrank.emit.cpu.routine import begin, ticking
 from bellcrank.emit.cpu.words import EVENTS, TRACE, Text
 from bellcrank.graph import Program
 from bellcrank.quoting import comment

@@ -1,4 +1,5 @@
-"""Which values wait in registers and which in the workspace, of straight-line code that is known from end to end.
+"""Which values wait in registers and which in the workspace, of straight-line code that is known from end to end; and
+where arguments and results of calls lie there, so that nothing is copied that lies well already.
 
 Where a value must leave, it is the one whose next use is farthest away: no other choice needs fewer loads (L. A.
 Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems J. 5, 1966). LLVM, which has to be
@@ -7,10 +8,12 @@ good at code with branches, stores half as many values again as that, and has li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bellcrank.emit.cpu.plan import Item
-from bellcrank.graph import Node
+from bellcrank.graph import Graph, Node
+from bellcrank.quoting import symbol
 
 SPARE = 2  # registers for what is between two operations: a negated factor, rows that are exchanged with lanes
 
@@ -48,3 +51,59 @@ def departures(
 
 def _nothing(item: Item, inline: Callable[[Node], bool]) -> bool:
     return item.kind == "op" and inline(item.defines[0])
+
+
+@dataclass
+class Lodgings:
+    """Rows of slots for the results of calls. A row is taken again once no later chunk reads any of it."""
+
+    now: int = 0  # the chunk being spelled
+    last: Mapping[int, int] = field(default_factory=dict)  # of each node, the chunk that reads it last
+    guests: set[int] = field(default_factory=set)  # nodes that lie here, by serial
+    rows: list[tuple[int, int, int]] = field(default_factory=list)  # until which chunk, how long, where
+
+    def found(self, results: Sequence[Node], size: int, end: int) -> tuple[int, int]:
+        """Where a row for so many results begins, and where the workspace, which ended at `end`, ends with it."""
+        self.guests |= {n.serial for n in results}
+        until = max((self.last.get(n.serial, self.now) for n in results), default=self.now)
+        idle = [row for row in self.rows if row[0] < self.now and row[1] >= size]
+        if idle:
+            row = min(idle, key=lambda row: row[1])
+            self.rows.remove(row)
+            self.rows.append((until, row[1], row[2]))
+            return row[2], end
+        self.rows.append((until, size, end))
+        return end, end + size
+
+
+def in_a_row(values: Sequence[tuple[int, Node | float]], slots: Mapping[int, int]) -> tuple[str, int] | None:
+    """Which array, and where in it, has the values at these distances from there: an input, or the workspace.
+
+    None where they lie elsewhere, or are numbers.
+    """
+    found = {_home(i, x, slots) for i, x in values}
+    return found.pop() if len(found) == 1 else None
+
+
+def _home(i: int, x: Node | float, slots: Mapping[int, int]) -> tuple[str, int] | None:
+    if not isinstance(x, Node):
+        return None
+    if x.op == "input":
+        array, place = x.args
+        return f"in_{symbol(array)}", place - i
+    return ("ws", slots[x.serial] - i) if x.serial in slots else None
+
+
+def taken(graph: Graph) -> set[tuple[str, int]]:
+    """The elements of its inputs that a graph looks at, also to see if it is needed; of one that does not say, all."""
+    if graph.opaque:
+        return set(graph.elements)
+    return {n.args for n in graph.nodes if n.op == "input"} | ({(graph.only, 0)} if graph.only else set())
+
+
+def known_before(graph: Graph) -> dict[str, set[int]]:
+    """Elements of its outputs that whoever calls it knows already: numbers, and inputs that are handed on."""
+    return {
+        name: {i for i, x in enumerate(array.flat) if not isinstance(x, Node) or x.op == "input"}
+        for name, array in graph.outputs.items()
+    }

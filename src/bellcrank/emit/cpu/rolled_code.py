@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.rolled_loop import ANGLES, Loop
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import symbol
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.plan import order
 from bellcrank.emit.cpu.speller import Speller
-from bellcrank.emit.order import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, Body, Place
 from bellcrank.graph.recursion import Run

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bellcrank.emit.cpu import lanes, llvm, sincos
+from bellcrank.emit.cpu.lanes import Writer, library
 from bellcrank.emit.cpu.plan import TILE, Tile
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.routine import Routines, routines
 from bellcrank.emit.cpu.waves import Waves
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 
@@ -69,7 +69,7 @@ def source(r: Graph, width: int, dtype: str) -> str:
     text = [
         head,
         sincos.definition(width, dtype),
-        *llvm.library(made.w),
+        *library(made.w),
         made.text(),
         state(r, made),
         llvm.one(r, Sized(made.size, made.w)),  # type: ignore[arg-type]

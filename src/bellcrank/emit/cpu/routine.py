@@ -1,9 +1,13 @@
-"""Graphs as functions that call each other, with lanes side by side in memory: what a compiled loop is made of.
+"""Graphs as functions that call each other, with lanes side by side in memory, and the one loop around those of a
+Program, which runs, actions and the real-time drive call.
 
     void @name(ptr ws, ptr in..., ptr out...)
+    ptr @go(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr ws)      so many ticks from the state in s
 
 An array is its columns one after the other, each as wide as the lanes. Nothing is transposed, nothing is allocated: the
-workspace comes from whoever starts the loop, and a caller's lies behind that of the functions it calls.
+workspace comes from whoever starts the loop, and a caller's lies behind that of the functions it calls. @go gives where
+the state is then: s or spare. Before a tick samples that are due are taken (renew), and after it what happened on the
+way is found (locate), in all lanes where any asks for it.
 """
 
 from __future__ import annotations
@@ -11,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.lodgings import known_before
-from bellcrank.emit.cpu.plan import chunks, items
+from bellcrank.emit.cpu.lanes import Writer, library
+from bellcrank.emit.cpu.plan import chunks, items, order
+from bellcrank.emit.cpu.registers import known_before
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
-from bellcrank.emit.order import order
-from bellcrank.graph import Graph, Recursion
-from bellcrank.graph.strips import stripped
+from bellcrank.graph import Graph, Program, Recursion, strip_parts
+from bellcrank.graph.inline import opened
 from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in
@@ -47,7 +51,8 @@ def _spelled(
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         return loops.text(), loops.size
-    if (made := stripped(graph)) is not None:
+    large = graph.size >= strip_parts.FEWEST and graph.widest >= strip_parts.LONG
+    if large and (made := strip_parts.stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
         return code.text(), code.size
     known = known_before(graph) if inner else {}
@@ -75,3 +80,84 @@ def routines(
             called = {**called, id(graph): (name, size)}
         names[name] = called[id(graph)][0]
     return Routines("\n".join(parts), max((size for _, size in called.values()), default=1), names)
+
+
+def ticking(
+    program: Program,
+    lanes: int,
+    trig_width: int,
+    dtype: str,
+    more: Mapping[str, Graph],
+    chunk: int = CHUNK,
+) -> Routines:
+    """@go and all that it calls, but for @sincos; more: graphs beside it, by the names of their functions."""
+    own = {"renew": program.renew, "locate": program.locate}
+    asked = {"tick": opened(program.tick), **{name: g for name, g in own.items() if g is not None}, **more}
+    made, w = routines(asked, lanes, trig_width, dtype, chunk), Writer(lanes, dtype)
+    return Routines("\n".join([*library(w), made.text, _go(program, w)]), made.slots, made.names)
+
+
+def gone(ticks: str, here: str, there: str, to: str, other: str) -> str:
+    """Calls @go; `to` is where the state is then, and `other` the place that is free."""
+    return f"""  {to} = call ptr @go(i64 {ticks}, ptr {here}, ptr {there}, ptr %p, ptr %u, ptr %ws)
+  {to}.stays = icmp eq ptr {to}, {here}
+  {other} = select i1 {to}.stays, ptr {there}, ptr {here}
+"""
+
+
+def sign(w: Writer, name: str, state: str, place: int) -> str:
+    """%name.bits, one bit per lane where s[place] is positive, and %name, whether there is any."""
+    bits = f"i{w.lanes}"
+    return f"""  %{name}.at = getelementptr i8, ptr {state}, i64 {place * w.align}
+  %{name}.x = load {w.type}, ptr %{name}.at, align {w.align}
+  %{name}.set = fcmp ogt {w.type} %{name}.x, {w.immediate(0.0)}
+  %{name}.bits = bitcast {w.mask} %{name}.set to {bits}
+  %{name} = icmp ne {bits} %{name}.bits, 0
+"""
+
+
+def call_of(graph: Graph, name: str, state: str, *outputs: str) -> str:
+    given = {"s": state, "p": "%p", "u": "%u"}
+    arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(given[key] for key in graph.inputs), *outputs))
+    return f"  call void @{name}({arguments})\n"
+
+
+def begin(program: Program) -> str:
+    """void @begin(ptr s, ptr spare, ptr p, ptr u, ptr ws): the state in s, completed in spare before the first tick."""
+    arguments = ", ".join(f"ptr noalias %{a}" for a in ("s", "spare", "p", "u", "ws"))
+    return f"""define void @begin({arguments}) nounwind {{
+{call_of(program.start, "start", "%s", "%spare")}  ret void
+}}"""
+
+
+def _go(program: Program, w: Writer) -> str:
+    renew, turned, turned2 = "  br label %tick\n", "", ""
+    if program.renew:
+        renew = f"""{sign(w, "fresh", "%here", program.fresh)}  br i1 %fresh, label %renew, label %tick
+renew:
+{call_of(program.renew, "renew", "%here", "%there")}  br label %tick
+"""
+        turned, turned2 = ", [%there, %renew]", ", [%here, %renew]"
+    located, hit, found, found2, foundk = "", "  br label %top\n", "", "", ""
+    if program.locate:
+        hit = f"{sign(w, 'hit', '%to', program.hit)}  br i1 %hit, label %find, label %top\n"
+        located = f"find:\n{call_of(program.locate, 'locate', '%to', '%from')}  br label %top\n"
+        found, found2, foundk = (f", [%{x}, %find]" for x in ("from", "to", "k.next"))
+    given = ", ".join(f"ptr noalias %{x}" for x in ("s", "spare", "p", "u", "ws"))
+    return f"""define internal ptr @go(i64 %ticks, {given}) noinline nounwind {{
+begin:
+  br label %top
+top:
+  %k = phi i64 [0, %begin], [%k.next, %tick]{foundk}
+  %here = phi ptr [%s, %begin], [%to, %tick]{found}
+  %there = phi ptr [%spare, %begin], [%from, %tick]{found2}
+  %more = icmp ult i64 %k, %ticks
+  br i1 %more, label %go, label %done
+go:
+{renew}tick:
+  %from = phi ptr [%here, %go]{turned}
+  %to = phi ptr [%there, %go]{turned2}
+{call_of(program.tick, "tick", "%from", "%to")}  %k.next = add i64 %k, 1
+{hit}{located}done:
+  ret ptr %here
+}}"""

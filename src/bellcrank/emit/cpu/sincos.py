@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 
 
 class Precision(NamedTuple):

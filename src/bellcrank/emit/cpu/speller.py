@@ -12,15 +12,14 @@ its own, %ws for this one and %then for the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, repeat
 
 from bellcrank.emit.cpu import lanes, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS, ColumnCalls
-from bellcrank.emit.cpu.lodgings import Lodgings, in_a_row, taken
+from bellcrank.emit.cpu.lanes import LIBRARY, Writer
 from bellcrank.emit.cpu.plan import MATRIX, Item, Tile
-from bellcrank.emit.cpu.registers import departures
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.registers import Lodgings, departures, in_a_row, taken
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import Columns
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
@@ -43,7 +42,6 @@ SPELL = {
     "where": "select {b} {0}, {t} {1}, {t} {2}",
 }
 # From the C library, lane by lane: rare in mechanics, and right.
-LIBRARY = {"tan": 1, "asin": 1, "acos": 1, "atan2": 2, "exp": 1, "log": 1, "tanh": 1}
 
 ABREAST = 2  # angles whose sines and cosines are computed side by side, to fill the latency of their polynomials
 
@@ -80,6 +78,7 @@ class Speller:
         self.names: dict[int, str] = {}  # node -> value, in the chunk being spelled
         self.sum: list[str] = []  # what the chunk adds to slot 0
         self.uses = _uses(graph)
+        self.products = {n.serial: p for n in graph.nodes if (p := self._product(n)) is not None}
         self.fused = self._fused()
         self.watch_inputs = self._watch_inputs()
         self.inputs = [symbol(name) for name in graph.inputs]
@@ -90,24 +89,24 @@ class Speller:
 
     # -- what is fused and what is watched
 
-    def product(self, node: Node) -> Node | None:
+    def _product(self, node: Node) -> Node | None:
         """The argument of a sum that joins it in a fused multiply-add: the later product, so that the other need not
         wait.
         """
-        if node.op not in ("add", "sub"):
-            return None
-        products = [a for a in node.operands if a.op == "mul" and self.uses[a.serial] == 1]
-        return max(products, key=lambda n: n.serial, default=None)
+        found = None
+        if node.op in ("add", "sub"):
+            for a in node.operands:
+                if a.op == "mul" and self.uses[a.serial] == 1 and (found is None or a.serial > found.serial):
+                    found = a
+        return found
 
     def _fused(self) -> set[int]:
-        products = {product.serial for n in self.graph.nodes if (product := self.product(n)) is not None}
-        return products | {n.operands[0].serial for n in self.graph.nodes if self.negates(n)}
+        products = {product.serial for product in self.products.values()}
+        return products | {n.operands[0].serial for n in self.graph.nodes if n.op == "neg" and self.negates(n)}
 
     def negates(self, node: Node) -> bool:
         """Whether it is minus a fused multiply-add that nobody else wants: processors have that in one, too."""
-        return (
-            node.op == "neg" and self.uses[node.operands[0].serial] == 1 and self.product(node.operands[0]) is not None
-        )
+        return node.op == "neg" and self.uses[node.operands[0].serial] == 1 and node.operands[0].serial in self.products
 
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
@@ -196,10 +195,10 @@ class Speller:
             self._item(item)
             if item.kind in ("load", "op", "call", "receive"):
                 self._keep([n for n in item.defines if last.get(n.serial, k) > k])
-            self._keep([n for n in gone if n.serial not in self.slots])
-            for n in gone:
-                self.names.pop(n.serial, None)
-            self.free += [self.slots.pop(serial) for serial in over.get(t, ()) if serial in self.slots]
+            if gone:
+                self._leave(gone)
+            if t in over:
+                self.free += [self.slots.pop(serial) for serial in over[t] if serial in self.slots]
         known = [self.w.load("%ws")] if (k or self.first) and not self.packed else []
         if (self.sum or not known) and not self.packed:
             self.w.store(self._total([*self.sum, *known]), "%ws")
@@ -251,14 +250,15 @@ redo:
 done:
 """
 
-    def reads(self, item: Item) -> Iterable[Node]:
+    def reads(self, item: Item) -> list[Node]:
         """Nodes whose values the item needs, looking through what is spelled inside it."""
-        stack = list(item.uses)
+        stack, found = list(item.uses), []
         while stack:
             n = stack.pop()
-            yield n
-            if self.inline(n):
+            found.append(n)
+            if n.serial in self.fused or n.op in COMPARISONS:  # inline, and asked so often that a call would tell
                 stack.extend(n.operands)
+        return found
 
     # -- items
 
@@ -314,14 +314,12 @@ done:
         return self.names[x.serial]
 
     def _operation(self, node: Node) -> str:
-        product = self.product(node)
+        product = self.products.get(node.serial)
         if product is not None:
             return self._multiply_add(node, product)
         if self.negates(node):
             inner = node.operands[0]
-            product = self.product(inner)
-            assert product is not None
-            return self._multiply_add(inner, product, minus=True)
+            return self._multiply_add(inner, self.products[inner.serial], minus=True)
         args = [self._value(a) for a in node.args]
         if node.op in LIBRARY:
             return self._library(node.op, args)
@@ -468,6 +466,11 @@ done:
                     self.size += 1
                 self.slots[n.serial] = self.free.pop()
                 self.w.store(self.names[n.serial], self._slot(self.slots[n.serial]))
+
+    def _leave(self, nodes: Sequence[Node]) -> None:
+        self._keep([n for n in nodes if n.serial not in self.slots])
+        for n in nodes:
+            self.names.pop(n.serial, None)
 
     def _total(self, terms: Sequence[str]) -> str:
         """The sum as a tree: a chain of additions would be the longest path of all."""

@@ -9,17 +9,14 @@ from typing import Any
 
 from bellcrank import patience
 from bellcrank.emit import cache as store
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.cpu.host import Library, code_size, compile_text, compiled, host
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cpu.library import Library, code_size, compile_text, compiled
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph
 
 THREADS_WORTH = 1e-4  # seconds of work: below that, waking a thread costs more than it brings
 SEGMENT = 128  # bodies: to join two segments costs as much as some ten
 ALL_ROWS = 2**62  # rows: the entry keeps every batch to itself
-TINY = 50  # operations, a nanosecond or two: no reason to calibrate a computer
-EVEN = 1.05  # predicted times that are as good as equal
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,8 @@ class Cpu:
         return "cpu", self.dtype, str(min(self.threads, 2)), h.cpu, h.features, h.llvm
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        from bellcrank.emit.cpu.costs import cheapest  # what comes from the cache needs no choice
+
         return cheapest(graphs, self.dtype)
 
     def source(self, graph: Graph) -> str:
@@ -98,21 +97,3 @@ def rows_per_thread(graph: Graph, dtype: str) -> int:
     from bellcrank.emit.cpu.costs import costs
 
     return max(16, round(THREADS_WORTH / costs(dtype).predicted(graph)))
-
-
-def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tuple[By, Graph]:
-    """Of graphs that compute the same the one that will be fastest on this computer: by predicted time; of those
-    within the model's own noise, the one with the fewest operations.
-
-    What is slower than another on any computer is out before it is asked what things cost here.
-    """
-    from bellcrank.emit.cpu.costs import costs, parts  # what comes from the cache needs no choice
-
-    has = [parts(g) for _, g in graphs]
-    graphs = [pair for pair, mine in zip(graphs, has, strict=True) if not any(mine.exceeds(other) for other in has)]
-    fewest = min(graphs, key=lambda pair: pair[1].count().arithmetic)
-    if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY:
-        return fewest
-    times = [costs(dtype).predicted(g) for _, g in graphs]
-    even = [pair for pair, t in zip(graphs, times, strict=True) if t <= EVEN * min(times)]
-    return min(even, key=lambda pair: pair[1].count().arithmetic)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.cpu.plan import order
 from bellcrank.emit.cpu.rolled_loop import ANGLES
 from bellcrank.emit.cpu.speller import Speller
-from bellcrank.emit.cpu.writer import Writer
-from bellcrank.emit.order import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, Body, Place
 from bellcrank.quoting import symbol

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.rolled_code import data
 from bellcrank.emit.cpu.rolled_loop import ANGLES
 from bellcrank.emit.cpu.wave_loop import WaveLoop
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.waves import Shape, Share, shaped
 from bellcrank.quoting import symbol

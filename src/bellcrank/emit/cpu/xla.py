@@ -13,7 +13,7 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.host import Library, compiled
 from bellcrank.emit.target import Shape, Signature
 
 EXECUTE, METADATA = 3, 1  # XLA_FFI_ExecutionStage, XLA_FFI_Extension_Type

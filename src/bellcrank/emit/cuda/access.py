@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 
 
 @dataclass(frozen=True)

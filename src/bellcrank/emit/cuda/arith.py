@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.sincos import FORMATS
 from bellcrank.emit.cpu.speller import SPELL
-from bellcrank.emit.cpu.writer import Writer
 from bellcrank.emit.cuda.numbers import ThreadWriter
 
 SHIFT = {"float64": 1.5 * 2.0**52, "float32": 1.5 * 2.0**23}

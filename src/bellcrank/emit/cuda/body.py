@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.park import Step
 from bellcrank.emit.cuda.team import MEET

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from bellcrank.emit.cuda.few import live, order
+from bellcrank.emit.cuda.few import order
 from bellcrank.emit.cuda.loads import DISTANCE
-from bellcrank.emit.cuda.park import Parking, parked
-from bellcrank.emit.cuda.team import Team, alone, teams
+from bellcrank.emit.cuda.park import Parking
+from bellcrank.emit.cuda.team import Division, Team, alone
 from bellcrank.emit.cuda.units import Units
 
 FILE = 65536  # registers of a multiprocessor
@@ -63,12 +63,11 @@ class TeamPlan:
         return max(self._parked(member)[1] for member in range(len(self.team)))
 
     def _parked(self, member: int) -> tuple[Parking, int]:
-        stream = self.team.streams[member]
-        most = max(live(stream), default=0)
+        most = self.team.alive[member]
         free = (most + OWN_VALUES) * self.words <= self.limit
         own = OWN_VALUES if free else max(OWN_VALUES, round(PARKED * most))
         room = most if free else max(8, self.limit // self.words - own)
-        parking = parked(stream, room, self.team.foreign(member))
+        parking = self.team.parking(member, room)
         return parking, min(self.limit, (parking.most + own) * self.words)
 
     @cached_property
@@ -103,13 +102,27 @@ class TeamPlan:
         return (FETCHED if large else SPEED[self.words]) / self.cost
 
     @cached_property
-    def cost(self) -> float:
-        """Instructions of a state, over how well the warps hide each other's waiting."""
+    def instructions(self) -> float:
+        """Of a state: what it takes, and what is parked and fetched."""
         moves = 0.0
         for parking, near in zip(self.parkings, self.near, strict=True):
             steps = [s for s in parking.steps if s.unit is None]
             moves += sum(LOCAL_COST if s.slot >= near and s.what != "drop" else SHARED_COST for s in steps)
-        return (self.team.work + moves) / _efficiency(self.blocks * self.threads / 32 * self.team.balance**WAITING)
+        return self.team.work + moves
+
+    @property
+    def efficiency(self) -> float:
+        """How well the warps hide each other's waiting."""
+        return _efficiency(self.blocks * self.threads / 32 * self.team.balance**WAITING)
+
+    @property
+    def cost(self) -> float:
+        return self.instructions / self.efficiency
+
+    @property
+    def least(self) -> float:
+        """What it costs if nothing is parked; known without looking."""
+        return self.team.work / self.efficiency
 
 
 def _efficiency(warps: float) -> float:
@@ -131,13 +144,14 @@ def best(units: Units, words: int, distance: int = DISTANCE, below: float = math
     found = team_plan(alone(sequence, distance), words, STATES[1])
     if found.cost < TEAMS_WORTH * found.team.work or units.graph.calls:
         return found  # a team does more than one thread; it must have something to gain
+    division = Division(units, sequence)
     for members in list(STATES)[1:]:
-        bound = BEST_EFFICIENCY * min(below, found.cost)
-        made = [team for team in teams(units, sequence, members, distance) if team.work < bound]
+        most = min(below, found.cost)
+        made = [team for team in division.teams(members, distance) if team.work < BEST_EFFICIENCY * most]
         if not made:
             break  # larger ones do yet more
-        plans = [team_plan(team, words, STATES[members]) for team in made]
-        found = min([found, *(plan for plan in plans if plan.fits)], key=lambda plan: plan.cost)
+        plans = [plan for team in made for plan in _tried(team, words, STATES[members], most)]
+        found = min([found, *plans], key=lambda plan: plan.cost)
     return found
 
 
@@ -147,13 +161,18 @@ def team_plan(team: Team, words: int, states: int) -> TeamPlan:
     return min(found, key=lambda p: p.cost) if found else TeamPlan(team, words, states, 1)
 
 
-def _tried(team: Team, words: int, states: int) -> Iterator[TeamPlan]:
+def _tried(team: Team, words: int, states: int, below: float = math.inf) -> Iterator[TeamPlan]:
+    """Plans that fit, with more and more blocks; without some that cannot cost less than `below`."""
     least = math.inf
     for blocks in range(1, min(32, WARPS * 32 // (states * len(team))) + 1):
         p = TeamPlan(team, words, states, blocks)
+        if p.least >= below:
+            continue
         if not p.fits:
             return
         yield p
-        if blocks > 1 and p.cost > 1.02 * least:  # from here on it only becomes narrower
+        if p.cost > 1.02 * least:  # from here on it only becomes narrower
             return
         least = min(least, p.cost)
+        if p.instructions >= BEST_EFFICIENCY * below:  # and no fewer will be parked
+            return

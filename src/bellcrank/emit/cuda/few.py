@@ -10,13 +10,12 @@ A graph that calls others, a step of an integrator, has its own order: there, al
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
+from bellcrank.emit.cuda.settling import settled
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.graph import Graph
-
-ROUNDS = 20  # of moving values; it settles long before
 
 
 def order(units: Units) -> list[Unit]:
@@ -95,64 +94,3 @@ def eager(units: Units) -> list[Unit]:
         before = max((after[n.serial] for n in unit.uses if n.op != "input"), default=0)
         after.update({n.serial: before + called for n in unit.defines})
     return sorted(units.all, key=lambda unit: (after[unit.serial] - 0.5 * (unit.defines[0].op == "call"), unit.serial))
-
-
-def settled(sequence: Sequence[Unit]) -> list[Unit]:
-    """The same with each unit moved to where it keeps fewest values waiting, as long as that helps."""
-    best = list(sequence)
-    score = _score(best)
-    for _ in range(ROUNDS):
-        moved = _moved(best)
-        if (new := _score(moved)) >= score:
-            break
-        best, score = moved, new
-    return best
-
-
-def _score(sequence: Sequence[Unit]) -> tuple[int, int]:
-    counts = live(sequence)
-    return max(counts, default=0), sum(counts)
-
-
-def _moved(sequence: Sequence[Unit]) -> list[Unit]:
-    """Each unit where it would like to be, or as close to that as its arguments allow."""
-    place = {serial: i for i, unit in enumerate(sequence) for serial in unit.makes}
-    result: list[Unit] = []
-    done: set[int] = set()
-    for first in _wished(sequence, place):
-        stack = [first]
-        while stack:
-            i = stack[-1]
-            before = {place[serial] for serial in sequence[i].reads if serial in place} - done
-            if i in done or not before:
-                stack.pop()
-                if i not in done:
-                    done.add(i)
-                    result.append(sequence[i])
-            else:
-                stack.extend(sorted(before, reverse=True))
-    return result
-
-
-def _wished(sequence: Sequence[Unit], place: Mapping[int, int]) -> list[int]:
-    """All units in the order in which they would like to be: late if they free nothing, early if they free much."""
-    uses: dict[int, list[int]] = {}
-    for i, unit in enumerate(sequence):
-        for serial in unit.reads:
-            if serial in uses:
-                uses[serial].append(i)
-            else:
-                uses[serial] = [i]
-    wish: list[tuple[float, int]] = []
-    for i, unit in enumerate(sequence):
-        frees = [x for serial in unit.reads if (x := uses[serial])[-1] == i]
-        wanted = [uses[serial][0] for serial in unit.makes if serial in uses]
-        at = float(i)
-        if not frees and wanted:
-            at = min(wanted) - 0.5
-        elif len(frees) > len(unit.makes):
-            ready = max((place[serial] for serial in unit.reads if serial in place), default=-1)
-            others = max((x[-2] for x in frees if len(x) > 1), default=-1)
-            at = min(at, max(ready, others) + 0.5)
-        wish.append((at, i))
-    return [i for _, i in sorted(wish)]

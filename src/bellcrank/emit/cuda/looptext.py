@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.numbers import ThreadWriter
 from bellcrank.emit.cuda.procedure import Place
 from bellcrank.graph import Graph, Node

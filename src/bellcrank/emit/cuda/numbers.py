@@ -7,7 +7,7 @@ assembler fetches such operands early and spills others for them: then they are 
 
 from __future__ import annotations
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 
 
 class ThreadWriter(Writer):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bellcrank.emit.cuda.units import Unit
 from bellcrank.graph import Node
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One thing to do: compute a unit, park a node in a slot, fetch it from there, or drop an input."""
 
     what: str
@@ -78,25 +78,28 @@ class _Registers:
 
     def compute(self, unit: Unit) -> None:
         """What it needs is fetched, what nobody needs after it goes, and then there is room for its own."""
-        needed = dict(zip(unit.reads, unit.uses, strict=True))
-        for serial, n in needed.items():
-            if serial not in self.held:
+        held, needed = self.held, set(unit.reads)
+        for serial, n in zip(unit.reads, unit.uses, strict=True):
+            if serial not in held:
                 self._make_room(1, needed)
                 if not self._found_again(n):
-                    self.steps.append(Step("fetch", node=n, slot=self.slots.taken[serial]))
-                self.held[serial] = n
+                    self.steps.append(Step("fetch", None, n, self.slots.taken[serial]))
+                held[serial] = n
         for serial in unit.reads:
             later = self.uses[serial]
             later.pop()
             if not later:
-                del self.held[serial]
-                del needed[serial]
+                del held[serial]
+                needed.discard(serial)
                 self.slots.give_back(serial)
         wanted = [n for n in unit.defines if n.serial in self.uses]
-        self._make_room(len(wanted), needed)
+        if len(held) + len(wanted) > self.room:
+            self._make_room(len(wanted), needed)
         self.steps.append(Step("compute", unit))
-        self.held.update({n.serial: n for n in wanted})
-        self.most = max(self.most, len(self.held))
+        for n in wanted:
+            held[n.serial] = n
+        if len(held) > self.most:
+            self.most = len(held)
 
     def _make_room(self, wanted: int, keep: Collection[int]) -> None:
         while len(self.held) + wanted > self.room:

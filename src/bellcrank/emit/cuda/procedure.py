@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from bellcrank.emit.cpu.writer import Writer
+from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.body import Body
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.park import Parking, Step, parked

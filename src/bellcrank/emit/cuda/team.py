@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from bellcrank.emit.cuda.few import live
 from bellcrank.emit.cuda.loads import ahead
+from bellcrank.emit.cuda.park import Parking, parked
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.scheduling.coarse import fine
 from bellcrank.scheduling.divide import by_branch
@@ -49,10 +51,30 @@ class Team:
             found.append(made)
         return found
 
+    @cached_property
+    def alive(self) -> list[int]:
+        """The most values alive at once, of each member."""
+        return [max(live(stream), default=0) for stream in self.streams]
+
+    @cached_property
+    def _parkings(self) -> dict[tuple[int, int], Parking]:
+        return {}
+
+    def parking(self, member: int, room: int) -> Parking:
+        """Made once: plans for one team differ by the room of a member, and often not even by that."""
+        known = self._parkings
+        if (member, room) not in known:
+            known[member, room] = parked(self.streams[member], room, self.foreign(member))
+        return known[member, room]
+
+    @cached_property
+    def _foreign(self) -> list[set[int]]:
+        pairs = zip(self.streams, self._phases, strict=True)
+        return [{n.serial for unit in s for n in unit.uses if n.op != "input"} - mine.keys() for s, mine in pairs]
+
     def foreign(self, member: int) -> set[int]:
         """Values that it uses and another makes."""
-        mine = self._phases[member]
-        return {n.serial for unit in self.streams[member] for n in unit.uses if n.op != "input"} - mine.keys()
+        return self._foreign[member]
 
     @cached_property
     def mailbox(self) -> Mapping[int, int]:
@@ -107,60 +129,67 @@ def alone(sequence: Sequence[Unit], distance: int) -> Team:
     return Team([ahead(sequence, distance)])
 
 
-def teams(units: Units, sequence: Sequence[Unit], members: int, distance: int) -> list[Team]:
-    """The best ways to divide the units, each member's in the order of the sequence."""
-    homes = sorted(_homes(units, members), key=lambda home: _price(sequence, home, members))
-    return [divided(sequence, home, members, distance) for home in homes[:PROPOSALS]]
-
-
-def _homes(units: Units, members: int) -> Iterator[Mapping[int, int]]:
-    """For every node its member: branches of the mechanism to members, in several ways."""
-    todo = fine(units.graph, {})
-    weights = [task.work(_Weights()) for task in todo]
-    for where in dict.fromkeys(tuple(where) for where in by_branch(todo, weights, members)):
-        yield {n.serial: p for task, p in zip(todo, where, strict=True) for n in task.nodes}
-
-
 class _Weights(dict[str, float]):
     def __missing__(self, op: str) -> float:
         return COSTS.get(op, 1.0)
 
 
-def _phases(sequence: Sequence[Unit], home: Mapping[int, int]) -> Iterator[tuple[Unit, int, int]]:
-    """Each unit, its member, and how often that has met the others before: whenever it uses what they have made since
-    they met last.
-    """
-    made: dict[int, tuple[int, int]] = {}
-    met: dict[int, int] = {}
-    for unit in sequence:
-        p = home[unit.serial]
-        now = met.get(p, 0)
-        for serial in unit.reads:
-            if serial in made:  # and not an input
-                other, k = made[serial]
-                if other != p and k >= now:
-                    now = k + 1
-        met[p] = now
-        for serial in unit.makes:
-            made[serial] = p, now
-        yield unit, p, now
+class Division:
+    """A sequence of units by their places, to be shared out: dozens of ways are compared."""
 
+    def __init__(self, units: Units, sequence: Sequence[Unit]) -> None:
+        self.sequence, self.tasks = sequence, fine(units.graph, {})
+        task_of = {n.serial: k for k, task in enumerate(self.tasks) for n in task.nodes}
+        self.task = mine = [task_of[unit.serial] for unit in sequence]
+        place = {serial: i for i, unit in enumerate(sequence) for serial in unit.makes}  # inputs have none
+        reads = ([place[serial] for serial in unit.reads if serial in place] for unit in sequence)
+        # A task is never divided: what it needs of itself has never to be waited for.
+        self.before = [[j for j in row if mine[j] != k] for row, k in zip(reads, mine, strict=True)]
+        self.work = [work(unit) for unit in sequence]
 
-def _price(sequence: Sequence[Unit], home: Mapping[int, int], members: int) -> float:
-    """About what Team.work / Team.balance will be, without making the streams: phases as long as the slowest member."""
-    spans: dict[int, list[float]] = {}
-    for unit, p, phase in _phases(sequence, home):
-        spans.setdefault(phase, [MEETING] * members)[p] += work(unit)
-    return sum((max(span) for span in spans.values()), 0.0)
+    def teams(self, members: int, distance: int) -> list[Team]:
+        """The best ways to divide the units, each member's in the order of the sequence."""
+        homes = sorted(self._homes(members), key=lambda home: self.price(home, members))
+        return [self.divided(home, members, distance) for home in homes[:PROPOSALS]]
 
+    def _homes(self, members: int) -> Iterator[list[int]]:
+        """For every unit its member: branches of the mechanism to members, in several ways."""
+        weights = [task.work(_Weights()) for task in self.tasks]
+        for where in dict.fromkeys(tuple(where) for where in by_branch(self.tasks, weights, members)):
+            yield [where[k] for k in self.task]
 
-def divided(sequence: Sequence[Unit], home: Mapping[int, int], members: int, distance: int) -> Team:
-    streams: list[list[Unit]] = [[] for _ in range(members)]
-    met = [0] * members
-    for unit, p, phase in _phases(sequence, home):
-        streams[p] += [MEET] * (phase - met[p])
-        met[p] = phase
-        streams[p].append(unit)
-    for p, stream in enumerate(streams):
-        stream += [MEET] * (max(met) - met[p])
-    return Team([ahead(stream, distance) for stream in streams])
+    def phases(self, home: Sequence[int], members: int) -> list[int]:
+        """How often its member has met the others before each unit: whenever that uses what they have made since they
+        met last.
+        """
+        found: list[int] = []
+        met = [0] * members
+        for p, before in zip(home, self.before, strict=True):
+            now = met[p]
+            for j in before:
+                if found[j] >= now and home[j] != p:
+                    now = found[j] + 1
+            met[p] = now
+            found.append(now)
+        return found
+
+    def price(self, home: Sequence[int], members: int) -> float:
+        """About what Team.work / Team.balance will be, without making the streams: phases as long as the slowest
+        member.
+        """
+        phases = self.phases(home, members)
+        spans = [[MEETING] * members for _ in range(max(phases, default=-1) + 1)]
+        for phase, p, time in zip(phases, home, self.work, strict=True):
+            spans[phase][p] += time
+        return sum((max(span) for span in spans), 0.0)
+
+    def divided(self, home: Sequence[int], members: int, distance: int) -> Team:
+        streams: list[list[Unit]] = [[] for _ in range(members)]
+        met = [0] * members
+        for unit, p, phase in zip(self.sequence, home, self.phases(home, members), strict=True):
+            streams[p] += [MEET] * (phase - met[p])
+            met[p] = phase
+            streams[p].append(unit)
+        for p, stream in enumerate(streams):
+            stream += [MEET] * (max(met) - met[p])
+        return Team([ahead(stream, distance) for stream in streams])

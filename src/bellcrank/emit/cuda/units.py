@@ -21,7 +21,7 @@ class Unit:
     defines: tuple[Node, ...]
     uses: tuple[Node, ...]  # values it reads, inputs among them
 
-    @property
+    @cached_property
     def serial(self) -> int:
         return self.defines[0].serial
 

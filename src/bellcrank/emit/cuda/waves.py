@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cpu.lanes import LIBRARY
 from bellcrank.emit.cpu.rolled_loop import ANGLES
-from bellcrank.emit.cpu.speller import LIBRARY
 from bellcrank.emit.cpu.waves import Waves
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.thread_loop import ThreadLoop

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from bellcrank.emit.cpu.library import Library, compiled
+from bellcrank.emit.cpu.host import Library, compiled
 from bellcrank.emit.cpu.xla import buffers, handler, load
 from bellcrank.emit.cuda.device import Function, driver_launch
 from bellcrank.emit.cuda.kernel import CudaKernel

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from bellcrank.model.kind import SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import Motion
 
 
 class Cylindrical(Kind):

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from bellcrank.model.kind import Kind
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import STILL, Transform
+from bellcrank.spatial.vector import Motion
 
 
 class Fixed(Kind):

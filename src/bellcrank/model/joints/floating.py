@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from bellcrank.model.kind import Kind
 from bellcrank.model.quaternion import arc, between, quaternion_rate, rotation_matrix, turned
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Shift, Transform
-from bellcrank.spatial.vector import AXES, ZERO, vec
+from bellcrank.spatial.vector import AXES, ZERO, Motion, vec
 
 
 class Floating(Kind):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, moved_along_alike, shift_z, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Force, Motion
 from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import Force, Motion
 
 
 @dataclass(frozen=True)

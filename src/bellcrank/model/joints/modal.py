@@ -17,9 +17,8 @@ from typing import Any
 from bellcrank.model.kind import Kind
 from bellcrank.model.modal import Node
 from bellcrank.scalar import Scalar, is_zero
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
-from bellcrank.spatial.vector import AXES, ZERO, Mat, Vec, vec
+from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec, vec
 
 PREFIX = "modal "
 

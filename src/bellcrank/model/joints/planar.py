@@ -8,9 +8,8 @@ from bellcrank.model.kind import TURN_Z, Kind, moved_along_alike, turn_z
 from bellcrank.model.quaternion import sinc_pair
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import Shift, Transform
-from bellcrank.spatial.vector import AXES, ZERO, Vec
+from bellcrank.spatial.vector import AXES, ZERO, Motion, Vec
 
 
 class Planar(Kind):

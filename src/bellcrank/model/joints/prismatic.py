@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from bellcrank.model.kind import SLIDE_Z, Kind, shift_z, slid_alike, turn_z
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import Motion
 
 
 class Prismatic(Kind):

@@ -8,9 +8,8 @@ from bellcrank.model.kind import Kind, point_mass
 from bellcrank.model.quaternion import between, quaternion_rate, rotation_matrix, turned
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Transform
-from bellcrank.spatial.vector import AXES, ZERO, vec
+from bellcrank.spatial.vector import AXES, ZERO, Motion, vec
 
 
 class Spherical(Kind):

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from bellcrank.model.kind import FORCES, Kind, point_mass, turn_z
 from bellcrank.scalar import Scalar, cos, sin
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import NO_MOTION, Force, Motion
 from bellcrank.spatial.moves import Transform, Turn
-from bellcrank.spatial.vector import AXES, ZERO, Vec
+from bellcrank.spatial.vector import AXES, NO_MOTION, ZERO, Force, Motion, Vec
 
 
 class Universal(Kind):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, joint_coordinates
 from bellcrank.dynamics.centres import jacobians, placed
-from bellcrank.dynamics.state_space import coordinate_names, rows, solve
+from bellcrank.dynamics.inertia_matrix import coordinate_names, rows, solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, mechanism_of
@@ -23,9 +23,8 @@ from bellcrank.papers.counts import published
 from bellcrank.papers.results import Result
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.motion import Motion
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
-from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Sym, Vec
+from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Motion, Sym, Vec
 from bellcrank.text import Table
 from bellcrank.view.chart import lines
 from bellcrank.zoo import stanford

@@ -18,8 +18,8 @@ from bellcrank.dynamics import rnea
 from bellcrank.dynamics.centres import applied, jacobians
 from bellcrank.dynamics.centres import placed as free_bodies
 from bellcrank.dynamics.complement import inertia_matrix, projected_forces
+from bellcrank.dynamics.inertia_matrix import coordinate_names, solve, square
 from bellcrank.dynamics.newton_euler_symbolic import coriolis
-from bellcrank.dynamics.state_space import coordinate_names, solve, square
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace

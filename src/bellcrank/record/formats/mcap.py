@@ -17,7 +17,7 @@ from bellcrank.errors import ReadError
 from bellcrank.extras import extra
 from bellcrank.model.parts import Array
 from bellcrank.record import meta
-from bellcrank.record.column import FORCES
+from bellcrank.record.contents import FORCES
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:

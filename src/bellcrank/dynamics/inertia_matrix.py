@@ -1,4 +1,7 @@
-"""M a = tau + passive + J^T wrench - C: what all methods share that give the mass matrix and the force vector.
+"""The mass matrix of a tree: as it fills, column by column, and its factors, with which M a = f is solved.
+
+A joint has a Column for each of its axes, and a column's Z is what a unit of its coordinate does to the joint's frame,
+turning and sliding. What a column feels of another is an element of the matrix.
 
 The matrix is factorised along the tree after R. Featherstone, Efficient factorization of the joint-space inertia matrix
 for branched kinematic trees, Int. J. Robotics Research 24, 2005: M = L^T D L, no square roots and no fill-in, work
@@ -7,15 +10,106 @@ O(n depth^2), span O(depth). Its inverse is L^-1 D^-1 L^-T, as sparse as the tre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
-from bellcrank.dynamics.springs import passive_torque
-from bellcrank.dynamics.sweep import Vector, Wrenches, external
+from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
+from bellcrank.model.bending import Bending
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, columnwise, is_zero, step
-from bellcrank.spatial.motion import Force
+from bellcrank.spatial.vector import NO_MOTION, Force, Mat, Motion
 
 Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero columns j <= i
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    link: int
+    k: int  # its element of v
+    c: int  # its place among the link's own
+    Z: Motion
+
+
+def columns(tree: Tree, q: Vector, R: Sequence[Mat] | None = None) -> list[list[Column]]:
+    """The columns of every link, in its own frame or turned by R."""
+    S: list[list[Motion]] = []
+    for i, link in enumerate(tree.links):
+        step("Z", link.name)
+        S.append([s.turned(R[i]) if R else s for s in link.subspace(q)])
+    return numbered(tree, S)
+
+
+def numbered(tree: Tree, S: Sequence[Sequence[Motion]]) -> list[list[Column]]:
+    """The axes of every joint as columns."""
+    own = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
+    return [[Column(i, k, c, s) for c, (k, s) in enumerate(of)] for i, of in enumerate(own)]
+
+
+def balanced(terms: Sequence[Any]) -> Any:
+    """The sum of one or more terms, in pairs: as long as the logarithm of their number."""
+    while len(terms) > 1:
+        terms = [sum(terms[i + 1 : i + 2], terms[i]) for i in range(0, len(terms), 2)]
+    return terms[0]
+
+
+class Matrix:
+    """a(i, j), filled by pairs of columns."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.terms: dict[tuple[int, int], list[Scalar]] = defaultdict(list)
+
+    def put(self, a: Column, b: Column, x: Scalar) -> None:
+        """What one column feels of the other, each pair once: those that share a coordinate meet on the diagonal, from
+        both sides.
+        """
+        twice = a is not b and a.k == b.k
+        self.terms[max(a.k, b.k), min(a.k, b.k)].append(x + x if twice else x)
+
+    def felt(self, a: Column, others: Sequence[Column], f: Force) -> None:
+        """What the columns of a joint feel of the force f there, that a unit of column a makes."""
+        for b in others:
+            if a.link != b.link or b.c <= a.c:
+                self.put(a, b, b.Z.dot(f))
+
+    def handed_down(
+        self, a: Column, Z: Sequence[Sequence[Column]], f: Force, up: Callable[[int, Force], Force]
+    ) -> None:
+        """What all the joints that carry column a feel of f, which a unit of a needs; `up(i, f)` is how f, about link
+        i's frame, looks from its parent's.
+        """
+        name = self.tree.links[a.link].name
+        step("M", name)
+        self.felt(a, Z[a.link], f)
+        for above, below in pairwise(self.tree.path(a.link)):
+            step("F", name)
+            f = up(above, f)
+            step("M", name)
+            self.felt(a, Z[below], f)
+
+    def modes(self, body: Bending, Z: Sequence[Sequence[Column]], q: Vector, up: Callable[[int, Force], Force]) -> None:
+        """What a body that bends adds: its modes feel each other, and the joints that carry it."""
+        for i, (k, f) in enumerate(zip(body.v_index, body.felt(q), strict=True)):
+            for j, l in enumerate(body.v_index[: i + 1]):
+                self.terms[k, l].append(body.M[i][j])
+            if body.link >= 0:
+                self.handed_down(Column(body.link, k, self.tree.nv, NO_MOTION), Z, f, up)
+
+    def rows(self) -> Rows:
+        """The lower triangle, only where a joint carries another (or shares its coordinate), and the rotors."""
+        rows: Rows = [{} for _ in range(self.tree.nv)]
+        for link in self.tree.links:
+            for k in link.v_index:
+                self.terms[k, k].append(link.armature)
+        for (k, j), terms in self.terms.items():
+            rows[k][j] = balanced(terms)
+        return rows
+
+    def square(self) -> list[list[Scalar]]:
+        return square(self.rows())
 
 
 def rows(M: Sequence[Vector]) -> Rows:
@@ -177,30 +271,6 @@ def _sum(terms: Iterable[Scalar]) -> Scalar:
     for x in terms:
         total = total + x
     return total
-
-
-def felt(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[Scalar]:
-    """J^T f: forces on the bodies, each about its own frame, as the coordinates feel them."""
-    f = list(forces)
-    out: list[Scalar] = [0.0] * tree.nv
-    for i, link in reversed(list(enumerate(tree.links))):
-        step("felt", link.name)
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            out[k] = out[k] + s.dot(f[i])
-        if link.parent >= 0:
-            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])
-    return out
-
-
-def right_hand_side(
-    tree: Tree, q: Vector, v: Vector, tau: Vector, C: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
-) -> list[Scalar]:
-    """tau + passive + J^T wrench - C."""
-    passive, outer = passive_torque(tree, q, v), [0.0] * tree.nv
-    if frames:
-        outer = felt(tree, q, external(tree, q, frames, wrench))
-    step("tau - C")
-    return [t + p + o - c for t, p, o, c in zip(tau, passive, outer, C, strict=True)]
 
 
 def accelerations(

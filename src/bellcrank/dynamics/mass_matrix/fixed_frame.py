@@ -1,0 +1,41 @@
+"""What mass matrix algorithms share that look from one fixed frame, that of the first body: M does not change when the
+whole mechanism is moved, and what hangs on the ground beside it has nothing to do with it.
+"""
+
+from __future__ import annotations
+
+from bellcrank.dynamics.sweep import Vector
+from bellcrank.model.tree import Tree
+from bellcrank.scalar import step
+from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+
+def transforms(tree: Tree, q: Vector) -> list[Transform]:
+    """From every parent's frame to the child's."""
+    found = []
+    for link in tree.links:
+        step("X", link.name)
+        found.append(link.transform(q))
+    return found
+
+
+def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
+    """R(i) from body i's axes to the fixed ones, and P(i) from its parent's origin to its own, in fixed axes."""
+    R: list[Mat] = []
+    P: list[Vec] = []
+    for link in tree.links:
+        step("R", link.name)
+        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(R[link.parent], ZERO)
+        R.append(r)
+        P.append(p)
+    return R, P
+
+
+def carried(tree: Tree) -> list[list[int]]:
+    """Of every link: itself and all it carries, parents before children."""
+    found = [[i] for i in range(len(tree.links))]
+    for i in reversed(range(len(found))):
+        if tree.links[i].parent >= 0:
+            found[tree.links[i].parent] += found[i]
+    return [sorted(links) for links in found]
