@@ -115,6 +115,8 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(_of_actuated(mechanism, q), mechanism, q)
     if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
         return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
+    if by_tangents.sloped(mechanism, q):
+        return _taught(by_tangents.matrix(mechanism, q), mechanism, q)
     if q.result:
         return _taught(_in_parts(kernel(mechanism, name).function, q), mechanism, q)
     return kernel(mechanism, name).function
