@@ -70,7 +70,7 @@ def inputs(m: bc.Mechanism, kernel: bc.Kernel, batch: tuple[int, ...]) -> list[A
     return [np.ascontiguousarray(known[name]) for name in kernel.signature.inputs]
 
 
-RESULTS = 2**22  # bytes of results: what is compared is computing, and peers write none of theirs to memory
+RESULTS = 2**20  # bytes of results: what is compared is computing, and peers write none of theirs to memory
 
 
 def fitting(kernel: bc.Kernel, rows: int) -> int:
