@@ -96,7 +96,7 @@ def opened(handle: int) -> IO[bytes]:
 
 def _short(name: str) -> str:
     """So that what is put around it still fits."""
-    return name.encode()[:200].decode(errors="ignore")
+    return os.fsencode(name)[:200].decode(errors="ignore")  # names of files may be no UTF-8
 
 
 def _sweep(target: Path) -> None:

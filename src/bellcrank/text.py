@@ -23,7 +23,7 @@ class Table:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
-    rows = [[line(cell) for cell in row] for row in rows]  # names come from files: a cell has one line
+    head, *rows = ([line(cell) for cell in row] for row in (head, *rows))  # names come from files: a cell has one line
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
     def joined(cells: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ the machine is called.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -16,17 +18,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank import quoting
+from bellcrank.cli import app
 from bellcrank.emit.c import c99
 from bellcrank.emit.c.package import Package
 from bellcrank.exporting import fmu, page, wasm
 from bellcrank.exporting.things import Export, export_of
 from bellcrank.graph import Recursion
+from bellcrank.identify.excitation import Excitation
 from bellcrank.sim.settings import Solver
 from bellcrank.studies import page as study_page
-from laws.test_names import NASTY, SAFE, Page, c_shape, exported, ids, unchecked  # noqa: F401
+from bellcrank.studies.folder import Folder
+from bellcrank.studies.points import points as points_of
+from bellcrank.studies.setup import set_up
+from bellcrank.studies.study import _manifest
+from bellcrank.studies.toml import read_study
+from laws.test_names import NASTY, SAFE, Page, c_shape, exported, ids, unchecked, urdf  # noqa: F401
 from laws.test_rolled import made
 
 WORST = [*NASTY[::3], "__proto__", "constructor", "*/;process.exit(1)//", "`${1}`", "\u2028alert(1)"]
@@ -176,3 +186,91 @@ def test_the_page_of_a_study(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         shapes.append(found.shape)
         assert told in [json.loads(x) for x in found.data if x.startswith("{") and '"varied"' in x]
     assert shapes[0] == shapes[1]
+
+
+# -- measurements
+
+
+def arm(name: str) -> bc.Mechanism:
+    """Names wherever a report has some."""
+    b = bc.Builder(name)
+    b.body(f"{name}b", mass=1.0, com=(0.0, 0.0, -1.0), inertia=(0.1, 0.1, 0.1))
+    b.joint(f"{name}j", "revolute", "ground", f"{name}b", axis=(0.0, 1.0, 0.0), damping=0.1)
+    return b.build()
+
+
+@pytest.mark.parametrize("name", WORST[::2], ids=ids)
+def test_reports_of_identification(name: str, tmp_path: Path, unchecked: None) -> None:  # noqa: F811
+    """In a terminal, and as a table that a spreadsheet may open."""
+    told = []
+    for k, word in enumerate((name, SAFE)):
+        m = arm(word)
+        base = bc.identify.base_parameters(m)
+        t = np.linspace(0.0, 1.0, 40)[:, None]
+        moved = np.sin(3.0 * t), 3.0 * np.cos(3.0 * t), -9.0 * np.sin(3.0 * t)
+        found = bc.identify.estimate(base, *moved, m.inverse_dynamics(*moved))
+        made = Excitation(base, t[:, 0], *moved, 1.0).save(tmp_path / f"{k}.csv")
+        rows = list(csv.reader(io.StringIO(made.read_bytes().decode(), newline="")))
+        told.append((str(base).split("\n"), str(found).split("\n"), rows))
+    for mine, plain in zip(told[0][:2], told[1][:2], strict=True):
+        assert len(mine) == len(plain)
+        assert all(line.isprintable() for line in mine)
+    assert [len(row) for row in told[0][2]] == [len(row) for row in told[1][2]]
+    assert not any(x.startswith(("=", "+", "-", "@", "\t")) for x in told[0][2][0])
+
+
+@pytest.mark.parametrize("name", [x for x in WORST if not quoting.refused(x)][::3], ids=ids)
+def test_the_command_that_identifies(name: str, tmp_path: Path) -> None:
+    (tmp_path / "robot.urdf").write_text(urdf(name), "utf-8")
+    told = CliRunner().invoke(app, ["identify", str(tmp_path / "robot.urdf")])
+    assert told.exit_code == 0, told.output
+    assert all(line.isprintable() for line in told.output.split("\n"))
+    told = CliRunner().invoke(app, ["identify", str(tmp_path / "robot.urdf"), "--json"])
+    assert json.loads(told.output)["mechanism"] == name
+
+
+# -- learning
+
+
+@pytest.mark.parametrize("name", WORST[::4], ids=ids)
+def test_environments(name: str, unchecked: None) -> None:  # noqa: F811
+    """Spaces have no names; what there is says why a run ended, and why one cannot be made."""
+    gym = pytest.importorskip("bellcrank.gym")
+    plant = bc.system(arm(name), control=lambda t, q, v, x, u: [u[0]], inputs={f"{name}u": 0.0})
+    env = gym.Env(plant, every=0.1, limit=0.1, step=0.01)
+    env.reset(seed=0)
+    assert env.step(np.zeros(1))[3]
+    assert repr(env.action_space) == "Box(-1.0, 1.0, (1,), float64)"
+    for call in (lambda: gym.make(name), lambda: gym.Env(plant, every=0.1, start={name: 1.0})):
+        with pytest.raises(bc.BellcrankError) as caught:
+            call()
+        assert all(line.isprintable() for line in str(caught.value).split("\n"))
+        assert len(str(caught.value)) < 2600
+
+
+# -- studies as files
+
+
+@pytest.mark.parametrize("name", [x for x in WORST if not quoting.refused(x)][::3], ids=ids)
+def test_a_study_as_a_file(name: str, tmp_path: Path) -> None:
+    """Names in study.toml are names of what varies: there, in the manifest, in Parquet, and where nothing has them."""
+    pytest.importorskip("pyarrow")
+    quoted = json.dumps(f"{name}b.mass", ensure_ascii=False)
+    text = f'mechanism = "m"\nseconds = 0.02\nto = "out"\nsummary = []\n[over]\n{quoted} = [1.0, 2.0]\n'
+    (tmp_path / "study.toml").write_text(text, "utf-8")
+    plant, asked = read_study(tmp_path / "study.toml", lambda _: arm(name))
+    assert asked["over"] == {f"{name}b.mass": [1.0, 2.0]}
+    points = points_of(asked["over"], None, "grid", 0)
+    setup = set_up(
+        plant, points, {"step": 0.01, "integrator": None, "method": None, "form": None, "tolerance": None,
+                        "max_steps": None, "target": None, "threads": None},
+        seconds=0.02, given={}, summary=(), keep="final", seed=0, events=(),
+    )  # fmt: skip
+    folder = Folder(tmp_path / "out")
+    made = folder.opened(_manifest(setup, points, 0, None))
+    assert json.loads((tmp_path / "out/study.json").read_text("utf-8")) == json.loads(json.dumps(made))
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["out", "runs", "study.json", "study.toml"]
+    with pytest.raises(bc.BellcrankError) as caught:
+        set_up(bc.zoo.pendulum(), points, setup.settings, seconds=0.02, given={}, summary=(), keep="final", seed=0,
+               events=())  # fmt: skip
+    assert all(line.isprintable() for line in str(caught.value).split("\n"))

@@ -15,6 +15,7 @@ from fake_drive import FakeDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
+from bellcrank.cockpit.app import Checked
 from bellcrank.cockpit.downloads import MOST_WAITING
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.server import bound, serving
@@ -125,6 +126,25 @@ def test_pages_of_others_get_nothing(served: Served, path: str, says: str) -> No
     """Even with the token, which they cannot have."""
     assert served.said(path, KEY, says)[0] == 403
     assert served.saves == 0
+
+
+def test_what_strangers_send_does_not_steer_the_terminal(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """A page of another site may ask for any path: its letters came to the terminal as they were."""
+    checked: Any = Checked(None, Guard(token=TOKEN))
+    caplog.set_level("WARNING", logger="bellcrank.cockpit")
+    checked._tell("/\x1b]0;mine\x07\nfake line", {"origin": "\x9b31m" + "a" * 60_000, "host": "evil.example"})
+    (line,) = caplog.messages
+    assert line.isprintable()
+    assert len(line) < 300
+    for _ in range(100):
+        checked._tell("/", {})
+    assert len(caplog.messages) == 21
+    assert caplog.messages[-1] == "what else is refused is no longer told"
+    caplog.clear()
+    for k in range(30):
+        assert served.said(f"/%1b%5b31m{k}%0afake", host="evil.example")[0] == 421
+    assert len(caplog.messages) <= 21
+    assert all(line.isprintable() for line in caplog.messages)
 
 
 def test_a_link_on_another_site_leads_to_the_page_and_no_further(served: Served) -> None:

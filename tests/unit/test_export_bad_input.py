@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bellcrank as bc
@@ -99,3 +100,45 @@ def test_a_record_in_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "run.npz")
     with pytest.raises(bc.ReadError, match="is no plain file"):
         bc.load_record(tmp_path / "run.npz")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are bytes where this matters")
+def test_names_of_files_that_are_no_utf8(arm: bc.Mechanism, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    run = bc.simulate(arm, 0.002)
+    for kind in ("npz", "csv", "parquet", "mcap"):
+        kept = run.save(odd / f"{odd.name}.{kind}")
+        np.testing.assert_array_equal(bc.load_record(kept).q, run.q)
+    assert run.report(odd / f"{odd.name}.html").exists()
+    assert bc.export(arm, odd / odd.name, to="c").is_dir()
+    assert bc.export(arm, odd / f"{odd.name}.fmu", to="fmu2").exists()
+
+
+@pytest.mark.parametrize("path", ["/", "/".join(["d" * 100] * 50), "x" * 300, "/proc/nothing", "/dev/full"])
+def test_folders_that_cannot_be(path: str, arm: bc.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(bc.InputError):
+        bc.export(arm, path, to="c")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_export_that_fails_at_the_last_moment(
+    arm: bc.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was there before is there again."""
+    there = bc.export(arm, tmp_path / "out", to="c")
+    before = {p.name: p.read_bytes() for p in there.iterdir()}
+    renamed, real = [], os.replace
+
+    def once(a: Any, b: Any) -> None:
+        renamed.append(a)
+        if len(renamed) > 1 and ".part" in str(a):
+            raise OSError(28, "No space left on device")
+        real(a, b)
+
+    monkeypatch.setattr(os, "replace", once)
+    with pytest.raises(bc.InputError, match="No space left"):
+        bc.export(arm, tmp_path / "out", to="c")
+    assert {p.name: p.read_bytes() for p in there.iterdir()} == before
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]

@@ -151,3 +151,11 @@ def test_the_ground_bears() -> None:
 def test_a_width_of_nothing() -> None:
     with pytest.raises(InputError, match="width is 0"):
         Soil(width=0.0)
+
+
+@pytest.mark.parametrize("restitution", [1e-12, 1e-9, 1e-4, 1e-3, 0.01, 0.3, 0.99, 1.0 - 1e-9])
+def test_damping_and_restitution_belong_together(restitution: float) -> None:
+    """Down to the least: beyond 1 / restitution, which rounding comes to, there is no logarithm."""
+    from bellcrank.forces import damping_of, restitution_of
+
+    assert restitution_of(damping_of(restitution, 2.0), 2.0) == pytest.approx(restitution, rel=1e-6)

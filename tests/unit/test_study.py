@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.errors import BellcrankError, InputError
+from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.studies import engine
 from bellcrank.studies import folder as folder_module
 from bellcrank.studies.chunk import worked
@@ -276,3 +277,51 @@ def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPa
         pytest.raises(StudyError, match=r"no worker has been there for 0\.4 s"),
     ):
         list(engine.done_chunks(client, b"", points, [(0, 2), (2, 4)], True))
+
+
+def test_two_at_once_on_one_folder(cluster: Any, tmp_path: Path) -> None:
+    """Each would write a manifest and files of its own size; a killed one holds nothing."""
+    with Folder(tmp_path / "s").held(), pytest.raises(InputError, match="being worked on by another process"):
+        bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED)
+    assert not (tmp_path / "s/study.json").exists()
+    assert len(bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED).table()) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("[" * 100_000, "is no JSON"),
+        ("9" * 5000, "is no JSON"),
+        ("[1]", "is no manifest"),
+        ('{"sessions": "x", "wall": 0, "chunk": 3}', "is no manifest"),
+        ('{"sessions": 1, "wall": null, "chunk": 3}', "is no manifest"),
+        ('{"sessions": 1, "wall": 0.0, "chunk": [3]}', "is no manifest"),
+        ("\x00\xff", "is no JSON"),
+    ],
+)
+def test_manifests_that_are_none(text: str, word: str, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(text, "latin-1")
+    with pytest.raises(ReadError, match=word) as caught:
+        bc.study(pendulum(), OVER, 4, to=tmp_path, **ASKED)
+    assert len(str(caught.value)) < 600
+
+
+def test_neither_pipes_nor_links_are_waited_for(tmp_path: Path) -> None:
+    for name, error in (("study.json", ReadError), (".lock", InputError)):
+        there = tmp_path / name.strip(".")
+        there.mkdir()
+        os.mkfifo(there / name) if name == "study.json" else (there / name).symlink_to("/dev/zero")
+        with pytest.raises(error):
+            bc.study(pendulum(), OVER, 4, to=there, **ASKED)
+
+
+def test_a_damaged_file_of_runs_is_named(cluster: Any, tmp_path: Path) -> None:
+    done = bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED)
+    (file,) = (tmp_path / "s/runs").glob("*.parquet")
+    whole = file.read_bytes()
+    for data in (whole[:100], b"", whole[: len(whole) // 2] + b"\xff" * 8 + whole[len(whole) // 2 + 8 :]):
+        file.write_bytes(data)
+        with pytest.raises(ReadError, match=r"is damaged .*computes it again"):
+            done.table()
+    again = bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED)
+    assert len(again.table()) == 4

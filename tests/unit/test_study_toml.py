@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,21 @@ def test_the_command(tmp_path: Path) -> None:
     assert len(found["quantiles"]) == 2
     assert (tmp_path / "out/study.html").is_file()
     assert (tmp_path / "out/run-3.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "plant", ["../mine.py:plant", "/tmp/mine.py:plant", "sub/../../mine.py:plant", "link.py:plant"]
+)
+def test_only_what_came_with_it_is_run(plant: str, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    (here / "sub").mkdir(parents=True)
+    (tmp_path / "mine.py").write_text("raise SystemExit('ran')\n")
+    (here / "link.py").symlink_to(tmp_path / "mine.py")
+    with pytest.raises(ReadError, match=r'expected "file\.py:name", a file beside this one'):
+        read(here, GOOD.replace('mechanism = "chain:2"', f'plant = "{plant}"'))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "study.toml")
+    with pytest.raises(ReadError, match="no plain file"):
+        read_study(tmp_path / "study.toml", bc.zoo.load)

@@ -7,7 +7,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.hub import Hub, log, tell_failure
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
+from bellcrank.quoting import shown
 
 STATIC = Path(__file__).with_name("static")
 BUILD = "make page"
 FILES = {"cockpit.js": "text/javascript", "line.js": "text/javascript", "cockpit.css": "text/css"}
 FORMATS = ("csv", "npz", "parquet", "mcap")
+MOST_TOLD = 20  # refusals, in the terminal
 OWN_SOURCES = "; ".join(f"{what}-src 'self'" for what in ("script", "worker", "style", "connect"))
 POLICY = f"default-src 'none'; {OWN_SOURCES}; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
@@ -113,7 +115,16 @@ class Checked:
     """Around the whole application: who asks, by Host and Origin, and headers on every answer."""
 
     def __init__(self, app: Any, guard: Guard) -> None:
-        self.app, self.guard = app, guard
+        self.app, self.guard, self.told = app, guard, 0
+
+    def _tell(self, path: str, headers: Mapping[str, str]) -> None:
+        """In the terminal of who serves: what a stranger sent is quoted, and a crowd of them does not fill it."""
+        self.told += 1
+        if self.told <= MOST_TOLD:
+            said = [shown(x, 80) for x in (path, headers.get("origin", ""), headers.get("host", ""))]
+            log.warning("refused %s, origin %s, host %s", *said)
+        if self.told == MOST_TOLD:
+            log.warning("what else is refused is no longer told")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -126,7 +137,7 @@ class Checked:
         elif not self.guard.origin(headers, arrival=scope["type"] == "http" and scope["path"] == "/"):
             refusal = PlainTextResponse("Not for pages of other sites.\n", 403)
         if refusal is not None:
-            log.warning("refused %s, origin %s, host %s", scope["path"], headers.get("origin"), headers.get("host"))
+            self._tell(scope["path"], headers)
             refused: Any = refusal if scope["type"] == "http" else WebSocketClose(1008)
             await refused(scope, receive, send)
             return

@@ -20,7 +20,10 @@ WAYS = ("part", "old")  # what is not there yet, and what is no longer
 def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
     """Replaces an earlier export, but nothing that has other files in it."""
     target = Path(os.path.realpath(path))
+    if not target.name:
+        raise InputError(f"{path} is the root of all folders; expected the name of a folder, to be made or replaced.")
     beside, old = (target.with_name(f".{target.name[:LONGEST]}.{secrets.token_hex(8)}.{x}") for x in WAYS)
+    moved = False
     try:
         _check(path, target, files)
         _sweep(target)
@@ -30,15 +33,17 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
             place.write_bytes(data)
         if target.exists():
             os.replace(target, old)
+            moved = True
         os.replace(beside, target)
     except OSError as error:
-        if old.exists() and not target.exists():
+        if moved and not target.exists():
             os.replace(old, target)
         why = error.strerror or str(error)
         raise InputError(f"{path} cannot be written: {why}. Export to another path, or make room first.") from error
     finally:
-        for rest in (beside, old):
-            shutil.rmtree(rest, ignore_errors=True)
+        shutil.rmtree(beside, ignore_errors=True)
+        if moved and target.exists():
+            shutil.rmtree(old, ignore_errors=True)
     return path
 
 

@@ -36,7 +36,9 @@ def damping_of(restitution: float, speed: float) -> float:
         return 0.0
 
     def missing(x: float) -> float:  # x = d v
-        return math.log1p(x) - math.log1p(-restitution * x) - x * (1.0 + restitution)
+        if restitution * x >= 1.0:  # but for rounding it is less
+            return math.inf
+        return _curved(x) - _curved(-restitution * x)
 
     low, high = 0.0, 1.0 / restitution
     for _ in range(200):
@@ -57,9 +59,16 @@ def restitution_of(damping: float, speed: float) -> float:
     low, high = 0.0, min(1.0, 1.0 / x)
     for _ in range(200):
         e = 0.5 * (low + high)
-        beyond = math.log1p(x) - (math.log1p(-e * x) if e * x < 1.0 else -math.inf) > x * (1.0 + e)
+        beyond = e * x >= 1.0 or _curved(x) > _curved(-e * x)
         low, high = (low, e) if beyond else (e, high)
     return 0.5 * (low + high)
+
+
+def _curved(y: float) -> float:
+    """log(1 + y) - y, of which little is left where y is small."""
+    if abs(y) > 0.1:
+        return math.log1p(y) - y
+    return sum(-((-y) ** k) / k for k in range(2, 20))
 
 
 def push(z: Scalar, dz: Scalar, stiffness: Scalar, damping: Scalar, exponent: float = 1.0) -> Scalar:

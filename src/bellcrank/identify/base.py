@@ -21,6 +21,7 @@ from bellcrank.identify.loops import actuated_regressor
 from bellcrank.identify.numbers import TEN, Number, numbers_of, values_of
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.quoting import line
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -75,10 +76,10 @@ class Base:
     def __str__(self) -> str:
         nominal = self.nominal
         rows = [(str(k + 1), self.combination(k), f"{nominal[k]:.6g}") for k in range(len(self))]
-        head = f"{self.mechanism.name}: {len(self)} base parameters of {len(self.numbers)} numbers"
+        head = f"{line(self.mechanism.name)}: {len(self)} base parameters of {len(self.numbers)} numbers"
         lines = [head, "", table(("", "base parameter", "nominal"), rows, right=(0, 2))]
         if self.unseen:
-            lines += ["", f"no force depends on {', '.join(self.numbers[k].name for k in self.unseen)}"]
+            lines += ["", f"no force depends on {', '.join(line(self.numbers[k].name) for k in self.unseen)}"]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -17,6 +17,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.model_runs import start_names, with_free
 from bellcrank.misfits import explained
+from bellcrank.quoting import line
 from bellcrank.seeds import generator
 from bellcrank.sim.arguments import many, positive
 from bellcrank.sim.simulator import Simulator
@@ -37,7 +38,7 @@ class Minimum:
     runs: int
 
     def __str__(self) -> str:
-        found = ", ".join(f"{n} = {x:.6g}" for n, x in self.values.items())
+        found = ", ".join(f"{line(n)} = {x:.6g}" for n, x in self.values.items())
         return f"{found}: {self.least:.6g}, from {self.before:.6g}, in {self.runs} runs"
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from bellcrank.errors import InputError
 from bellcrank.identify.base import Base
 from bellcrank.misfits import explained
+from bellcrank.quoting import line
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -59,11 +60,11 @@ class Estimate:
             for n, x, e, o in zip(self.base.names, self.values, self.errors, self.base.nominal)
         ]
         lines = [
-            f"{self.base.mechanism.name}: {len(rows)} base parameters from {self.samples} samples, condition "
+            f"{line(self.base.mechanism.name)}: {len(rows)} base parameters from {self.samples} samples, condition "
             f"{self.condition:.3g}",
             "",
             table(("base parameter", "found", "error", "nominal", ""), rows, right=(1, 2, 3)),
-            *(f"the motion does not tell {words}" for words in self.untold),
+            *(f"the motion does not tell {line(words)}" for words in self.untold),
         ]
         return "\n".join(lines)
 

@@ -12,6 +12,7 @@ import numpy as np
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.least_squares import in_words
+from bellcrank.quoting import line
 from bellcrank.seeds import generator
 from bellcrank.text import table
 
@@ -53,10 +54,10 @@ class Fit:
             for n, x, e in zip(self.names, self.values, self.errors)
         ]
         lines = [table(("number", "found", "error", ""), rows, right=(1, 2))]
-        lines += [f"the data do not tell {words}" for words in self.untold]
+        lines += [f"the data do not tell {line(words)}" for words in self.untold]
         C = np.abs(np.triu(self.correlations, 1))
         lines += [
-            f"{self.names[i]} and {self.names[j]} go together: correlation {self.correlations[i, j]:.3f}"
+            f"{line(self.names[i])} and {line(self.names[j])} go together: correlation {self.correlations[i, j]:.3f}"
             for i, j in zip(*np.where(C > 0.95))
         ]
         return "\n".join(lines)

@@ -12,18 +12,20 @@ import os
 import platform
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bellcrank.atomic_file import write_text, write_whole
-from bellcrank.errors import InputError, ReadError
+from bellcrank.errors import InputError, ReadError, brief
 from bellcrank.extras import extra
+from bellcrank.plain_file import plain_bytes
 from bellcrank.record.contents import plain
 from bellcrank.studies.chunk import SEAL, seal
 from bellcrank.version import __version__
 
-MANIFEST = "study.json"
+MANIFEST, LOCK = "study.json", ".lock"
 HINT = "What is there stays valid, and the same study goes on from it"
 
 
@@ -62,19 +64,54 @@ class Folder:
         self.written({**there, "sessions": there["sessions"] + 1})
         return {**there, "sessions": there["sessions"] + 1}
 
-    def manifest(self) -> dict[str, Any] | None:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else works on this study meanwhile: two that began at once would each write a manifest, and files of
+        their own size. A process that is killed holds nothing.
+        """
         try:
-            text = (self.path / MANIFEST).read_text("utf-8")
-        except FileNotFoundError:
-            return None
+            import fcntl
+        except ImportError:  # Windows: there nothing is held
+            yield
+            return
+        lock, taken = self.path / LOCK, False
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            there = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         except OSError as error:
-            raise ReadError(f"{self.path / MANIFEST} cannot be read: {error.strerror or error}.") from None
+            raise InputError(f"to={str(self.path)!r} cannot be made: {error.strerror or error}.") from None
         try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise ReadError(f"{self.path / MANIFEST} is no JSON ({error}); remove it to begin anew.") from None
-        if not isinstance(found, dict) or "sessions" not in found:
-            raise ReadError(f"{self.path / MANIFEST} is no manifest of a study.")
+            try:
+                fcntl.flock(there, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                taken = os.path.samestat(os.fstat(there), os.stat(lock))  # not one that was removed meanwhile
+            except (BlockingIOError, FileNotFoundError):
+                pass
+            except OSError:  # a file system that locks nothing
+                taken = True
+            if not taken:
+                raise InputError(
+                    f"to={str(self.path)!r} is being worked on by another process or thread. Wait for its end, or give "
+                    "another folder."
+                )
+            yield
+        finally:
+            if taken:
+                with suppress(OSError):
+                    lock.unlink()
+            os.close(there)
+
+    def manifest(self) -> dict[str, Any] | None:
+        file = self.path / MANIFEST
+        if not os.path.lexists(file):
+            return None
+        _, _, raw = plain_bytes(file, "manifest")
+        try:
+            found = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise ReadError(f"{file} is no JSON ({brief(str(error), 200)}); remove it to begin anew.") from None
+        right = {"sessions": int, "wall": float | int, "chunk": int}
+        if not isinstance(found, dict) or not all(isinstance(found.get(key), kind) for key, kind in right.items()):
+            raise ReadError(f"{file} is no manifest of a study.")
         return found
 
     def written(self, manifest: Mapping[str, Any]) -> None:
@@ -109,9 +146,15 @@ class Folder:
         files = sorted(self.runs.glob("runs-*.parquet"))
         if not files:
             raise ReadError(f"{self.runs} has no runs.")
-        return pa.concat_tables(
-            [pq.read_table(f).replace_schema_metadata(None) for f in files], promote_options="default"
-        )
+        found = []
+        for file in files:
+            try:
+                found.append(pq.read_table(file, page_checksum_verification=True).replace_schema_metadata(None))
+            except Exception as error:  # a damaged file can make a parser fail in any way
+                raise ReadError(
+                    f"{file} is damaged ({brief(str(error), 200)}). The same study computes it again."
+                ) from None
+        return pa.concat_tables(found, promote_options="default")
 
 
 def provenance() -> dict[str, Any]:

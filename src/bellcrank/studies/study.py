@@ -179,12 +179,13 @@ def study(
     )  # fmt: skip
     _trial(setup, made)
     here = Folder(Path(to))
-    manifest = here.opened(_manifest(setup, made, seed, chunk))
-    chunks = _chunks(len(made), manifest["chunk"])
-    todo = list(here.missing(chunks))
-    if todo:
-        _compute(setup, made, here, manifest, todo, cluster, workers, progress)
-        manifest = here.manifest() or manifest
+    with here.held():
+        manifest = here.opened(_manifest(setup, made, seed, chunk))
+        chunks = _chunks(len(made), manifest["chunk"])
+        todo = list(here.missing(chunks))
+        if todo:
+            _compute(setup, made, here, manifest, todo, cluster, workers, progress)
+            manifest = here.manifest() or manifest
     return Study(here.path, manifest, made, setup)
 
 

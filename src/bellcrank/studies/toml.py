@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
+from bellcrank.plain_file import plain_bytes
 from bellcrank.studies.ranges import log_uniform, normal, uniform
 
 MADE = {"uniform": uniform, "log_uniform": log_uniform, "normal": normal}
@@ -41,9 +42,9 @@ LONGEST = 240  # letters of a name, which may be one of a file
 def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[str, Any]]:
     """The plant, and the arguments of bc.study. mechanism: makes one of a name."""
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
+        data = tomllib.loads(plain_bytes(path, "study")[2].decode("utf-8"))
+    except ReadError:
+        raise
     except RecursionError:
         raise ReadError(f"{path} is no TOML that is read: it is nested too deeply.") from None
     except ValueError as error:  # also of letters that are none, and of integers with thousands of digits
@@ -107,7 +108,8 @@ def _plant(path: Path, here: Path, data: Mapping[str, Any], mechanism: Callable[
         name = data["mechanism"]
         return mechanism(str(here / name) if (here / name).is_file() else name)
     file, _, name = data["plant"].rpartition(":")
-    if not file.endswith(".py") or not (here / file).is_file():
+    inside = here in (here / file).resolve().parents  # what is run is what came with it
+    if not file.endswith(".py") or not inside or not (here / file).is_file():
         raise ReadError(f'{path}: plant is {brief(data["plant"])}; expected "file.py:name", a file beside this one.')
     spec = importlib.util.spec_from_file_location(Path(file).stem, here / file)
     assert spec is not None
