@@ -57,6 +57,13 @@ class Element(ABC):
             if isinstance(value, Real) and not value:
                 raise InputError(f"{self._called}: {name} is {brief(value)}; expected a number that is not zero.")
 
+    def _check_laws(self, *names: str) -> None:
+        """Each of these is a function, or left out."""
+        for name in names:
+            law = getattr(self, name)
+            if law is not None and not callable(law):
+                raise InputError(f"{self._called}: {name} is {law!r}; expected a function, or curve([(x, y), ...]).")
+
     @property
     def _called(self) -> str:
         return f"{type(self).__name__} {shown(str(self.name), 60)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.errors import InputError
 from bellcrank.forces.curves import area
 from bellcrank.forces.element import Coupling
 from bellcrank.scalar import Scalar
@@ -21,10 +20,7 @@ class JointSpring(Coupling):
 
     def __post_init__(self) -> None:
         self._pair(1)
-        for what in ("spring", "damper"):
-            law = getattr(self, what)
-            if law is not None and not callable(law):
-                raise InputError(f"{self._called}: {what} is {law!r}; expected a function, or curve([(x, y), ...]).")
+        self._check_laws("spring", "damper")
 
     def __call__(
         self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]

@@ -69,10 +69,7 @@ class NonlinearSpring(Line):
     length: Scalar = 0.0  # m, without load
 
     def __post_init__(self) -> None:
-        for what in ("spring", "damper"):
-            law = getattr(self, what)
-            if law is not None and not callable(law):
-                raise InputError(f"{self._called}: {what} is {law!r}; expected a function, or curve([(x, y), ...]).")
+        self._check_laws("spring", "damper")
         self._check("length")
 
     def tension(self, L: Scalar, dL: Scalar) -> Scalar:
