@@ -67,6 +67,32 @@ def built() -> bc.Builder:
     return b
 
 
+@cache
+def strangers() -> list[Any]:
+    """Things as they should be, of other machines than those above."""
+    m, looped = bc.zoo.pendulum(), bc.zoo.parallel_cranks(2)
+    pushed = bc.system(m, inputs={"twist": 0.0}, control=lambda t, q, v, x, u: [u[0]])
+    env = bc.stepper(pushed, batch=3, every=0.02)
+    rng = np.random.default_rng(2)
+    moved = {key: rng.normal(size=(40, 1)) for key in "qva"}
+    base = identify.base_parameters(m)
+    return [
+        *(m, looped, pushed, env, env.snapshot(), base, identify.numbers_of(m), looped.loops[0], looped.loops),
+        *(identify.estimate(base, **moved, tau=m.inverse_dynamics(*moved.values())), m.tree, m.limits, m.columns),
+        *(bc.simulate(m, 0.02), bc.simulate(m, 0.02, batch=2), bc.simulate(m, 0.02).columns, looped.neutral()),
+        *(bc.kernel(m, "mass_matrix"), bc.kernel(m, "mass_matrix").graph, bc.linearize(m), bc.schedule(m).machine),
+        *(
+            built(),
+            m.free("bob.mass"),
+            bc.parameter("width", 1.0),
+            forces.Sphere(0.2),
+            forces.JointSpring("spring", ("hinge",), lambda x: x),
+        ),
+        *(bc.Section.tube(0.1, 0.01), bc.uniform(2, 3), bc.Event("late", lambda t, q, v, x, u: t - 1.0)),
+        *(bc.Adjoint(pushed, final=lambda t, q, v, x, u: q[0]), bc.equilibrium(m), bc.Simulator(pushed)),
+    ]
+
+
 def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
     """Values that fit, by the name of an argument; by CALLABLE.ARGUMENT where they differ. cheap: without runs."""
     m, q = bc.zoo.chain(2), np.zeros(2)

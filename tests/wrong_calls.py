@@ -34,7 +34,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank import actuators, control, forces, identify
 from bellcrank.errors import BellcrankError
-from right_calls import built, good, objects
+from right_calls import built, good, objects, strangers
 
 PATIENCE = 20  # seconds of work for a case, however busy the machine is
 MEMORY = 12 << 30
@@ -105,6 +105,16 @@ def _shaped(rng: random.Random) -> Any:
     )
 
 
+def _other(rng: random.Random, wrong: list[Any], fits: Good) -> Any:
+    """Nonsense; or what is right elsewhere: an array of another shape, another argument's value, another machine's."""
+    kind = rng.random()
+    if kind < 0.15:
+        return _shaped(rng)
+    if kind < 0.35:
+        return rng.choice(list(fits.values()))
+    return rng.choice(strangers()) if kind < 0.45 else rng.choice(wrong)
+
+
 UNTRIED = {"register", "drive", *SCALARS}  # Drive is what drive makes; scalar functions are as those of Python's math
 QUIET = {
     "start",
@@ -159,7 +169,7 @@ def arguments(rng: random.Random, called: str, function: Any, fits: Mapping[str,
             given[p.name] = fit
     hit = rng.sample(free, min(len(free), rng.choice([1, 1, 1, 2]))) if free else []
     for p in hit:
-        given[p.name] = _shaped(rng) if rng.random() < 0.15 else rng.choice(wrong)
+        given[p.name] = _other(rng, wrong, fits)
     loose = (
         [rng.choice(wrong) for _ in range(rng.randrange(3))] if any(p.kind == p.VAR_POSITIONAL for p in named) else []
     )
@@ -228,7 +238,7 @@ def judged(error: Exception) -> tuple[str, str]:
         return "refused", "more than there is memory for"
     if "unexpected keyword argument" in str(error):
         return "refused", "a signature further in"
-    if frames[-1][0] == __file__:
+    if frames[-1][0] == __file__ or "function(t[k]" in linecache.getline(*frames[-1]):  # one in C has no frame
         return "refused", "an error of a function that was given"
     file, line = frames[-1]
     if frames[-1] in ours and linecache.getline(file, line).strip().startswith("raise "):

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import ClassVar
 
 from bellcrank.quoting import shown, visible
 
@@ -18,9 +19,14 @@ LONGEST = 500  # of words in a message; a path may be long
 class BellcrankError(Exception):
     """Base of every error bellcrank raises on purpose; the command line prints it without a traceback."""
 
+    longest: ClassVar[int] = 2500
+
     def __str__(self) -> str:
-        """A message may quote a file: nothing in it steers the terminal, and no word of it fills the screen."""
-        return visible(re.sub(rf"\S{{{LONGEST},}}", lambda m: f"{m[0][:100]}...{m[0][-20:]}", super().__str__()))
+        """A message may quote a file: nothing in it steers the terminal, and neither a word of it nor all of it fills
+        the screen.
+        """
+        text = visible(re.sub(rf"\S{{{LONGEST},}}", lambda m: f"{m[0][:100]}...{m[0][-20:]}", super().__str__()))
+        return text if len(text) <= self.longest else f"{text[: self.longest - 600]} ... {text[-500:]}"
 
 
 class ModelError(BellcrankError, ValueError):
@@ -49,6 +55,8 @@ def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
 
 class CompileError(BellcrankError, RuntimeError):
     """Source that a target could not turn into code. Always a bug of ours; the message carries the text."""
+
+    longest = 10_000_000
 
 
 def brief(value: object, most: int = 60) -> str:

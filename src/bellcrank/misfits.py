@@ -87,7 +87,10 @@ def _fits(x: Any, kind: ast.expr, known: Mapping[str, Any]) -> bool:
         inside = _inside(x, name, inner)
         return all(_fits(one, part, known) for one, part in inside)
     found = known.get(name)
-    return isinstance(x, found) if isinstance(found, type) else True
+    try:
+        return isinstance(x, found) if isinstance(found, type) and found is not Any else True
+    except TypeError:  # a protocol that cannot be asked
+        return True
 
 
 def _inside(x: Any, name: str, inner: list[ast.expr]) -> list[tuple[Any, ast.expr]]:
@@ -158,7 +161,7 @@ def _list(x: Any) -> bool:
 
 
 def _some(x: Any) -> bool:
-    return isinstance(x, Iterable) and not isinstance(x, str | bytes)
+    return isinstance(x, Iterable) and not isinstance(x, str | bytes) and getattr(x, "ndim", 1) > 0
 
 
 KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {

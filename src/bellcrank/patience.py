@@ -1,5 +1,5 @@
-"""Words on a terminal's stderr about what takes longer than a second: what is done and since when, for no share of a
-compilation is known; or a bar, where one is.
+"""What takes longer than a second: words about it on a terminal's stderr (what is done and since when, for no share of
+a compilation is known; or a bar, where one is), and no garbage collector in its way.
 """
 
 from __future__ import annotations
@@ -45,18 +45,6 @@ def said(what: str, progress: Any = None) -> Iterator[None]:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Without the garbage collector, which goes through a growing graph again and again and finds nothing to take."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-@contextmanager
 def shown(what: str, progress: Any, standing: object) -> Iterator[Callable[[float], None] | None]:
     """progress: a function that is told the share done, False for silence, True or None for a bar on a terminal, with
     what is said of the standing.
@@ -89,6 +77,18 @@ def shown(what: str, progress: Any, standing: object) -> Iterator[Callable[[floa
         if drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector, which goes through a growing graph again and again and finds nothing to take."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Teller(threading.Thread):

@@ -2,7 +2,7 @@
 
 Each kind of thing has a table, which the rest of the package looks into; a row here says where that table is and what
 may stand in it. What is compiled while something of your own can have a say in it is traced every time, and its code
-found by what came out (build/recall.py): a method that has changed never gives the numbers of yesterday.
+found by what came out (build/kernels.py): a method that has changed never gives the numbers of yesterday.
 """
 
 from __future__ import annotations

@@ -3,24 +3,36 @@
 
 #include <math.h>
 
+/* Sines and cosines of four angles, any of which is far, infinite or none. */
+#if defined(__GNUC__)
+__attribute__((noinline, cold))
+#endif
+static void turned_far(double a, double b, double c, double d, double *restrict sine, double *restrict cosine)
+{
+    const double angle[4] = {a, b, c, d};
+    int i;
+    for (i = 0; i < 4; ++i) {
+        sine[i] = sin(angle[i]);
+        cosine[i] = cos(angle[i]);
+    }
+}
+
 /* Sines and cosines of four angles. */
 static void turned(double a, double b, double c, double d, double *restrict sine, double *restrict cosine)
 {
-    const double angle[4] = {a, b, c, d};
-    int i, far = 0;
-    for (i = 0; i < 4; ++i) {
-        far |= !(fabs(angle[i]) < 102891.0);
-    }
-    if (far) {
-        for (i = 0; i < 4; ++i) {
-            sine[i] = sin(angle[i]);
-            cosine[i] = cos(angle[i]);
-        }
-    } else {
+    if (fabs(a) + fabs(b) + fabs(c) + fabs(d) < 102891.0) {
+        const double angle[4] = {a, b, c, d};
+        int i;
         for (i = 0; i < 4; ++i) {
             const double x = angle[i];
+#if defined(__SSE4_1__) || defined(__AVX__) || defined(__aarch64__)
+            const double n = floor(x * 0.6366197723675814 + 0.5);
+            const double m = n - 4.0 * floor(n * 0.25);
+#else
             const int k = (int)(x * 0.6366197723675814 + 65536.5) - 65536;
             const double n = (double)k;
+            const double m = (double)(k & 3);
+#endif
             const double r = ((x - n * 1.5707963267341256) - n * 6.077100506303966e-11) - n * 2.0222662487959506e-21;
             const double z = r * r;
             const double zz = z * z;
@@ -28,11 +40,13 @@ static void turned(double a, double b, double c, double d, double *restrict sine
             const double q = (0.0416666666666666 + z * -0.0013888888888874474) + zz * ((2.4801587289671537e-05 + z * -2.755731440103062e-07) + zz * (2.087572928124647e-09 + z * -1.135993424498149e-11));
             const double s = r - r * z * p;
             const double t = (1.0 - z * 0.5) + zz * q;
-            const double u = (double)((1 - (k & 1)) * (1 - (k & 2)));
-            const double v = (double)((k & 1) * (1 - (k & 2)));
+            const double u = fabs(m - 2.0) - 1.0;
+            const double v = 1.0 - fabs(m - 1.0);
             sine[i] = s * u + t * v;
             cosine[i] = t * u - s * v;
         }
+    } else {
+        turned_far(a, b, c, d, sine, cosine);
     }
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import room
-from bellcrank.build import by_tangents
+from bellcrank.build import attributes
 from bellcrank.dynamics import quantity
 from bellcrank.errors import InputError
 
@@ -16,14 +16,14 @@ from bellcrank.errors import InputError
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if some forty bodies were many."""
     monkeypatch.setattr("bellcrank.build.graphs.MOST_STRAIGHT", 2_000)
-    monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 2_000)
+    monkeypatch.setattr(attributes, "MOST_WRITTEN", 2_000)
 
 
 @pytest.mark.usefixtures("small")
 def test_columns_are_those_of_straight_line_code() -> None:
     m = bc.zoo.chain(40)
     q = m.random(1)[0]
-    assert by_tangents.sloped(m, quantity("mass_matrix"))
+    assert attributes.sloped(m, quantity("mass_matrix"))
     mass, inverse = m.mass_matrix(q), m.inverse_mass_matrix(q)
     want = bc.kernel(m, "mass_matrix")(q)
     assert np.abs(mass - want).max() <= 1e-13 * np.abs(want).max()
@@ -43,8 +43,8 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
     q, v, _ = m.random(0)
     mass = m.mass_matrix(q)
     assert np.isclose(0.5 * v @ mass @ v, m.kinetic_energy(q, v), rtol=1e-10)
-    assert not by_tangents.sloped(bc.zoo.chain(40), quantity("mass_matrix"))
-    assert not by_tangents.sloped(bc.zoo.tree(255), quantity("mass_matrix"))
+    assert not attributes.sloped(bc.zoo.chain(40), quantity("mass_matrix"))
+    assert not attributes.sloped(bc.zoo.tree(255), quantity("mass_matrix"))
 
 
 def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
+import bellcrank as bc
 from bellcrank.errors import BellcrankError
 from bellcrank.integrate.linear import Woodbury, implicit
 from bellcrank.integrate.problem import Product
 from bellcrank.sim import looped_slopes as slopes
+from bellcrank.sim import residual_slopes
 from bellcrank.sim.looped_dynamics import looped_dynamics
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.systems import system
@@ -45,3 +47,53 @@ def test_woodbury_solves_the_whole_system(n: int, k: int) -> None:
     made = implicit(Product(left.tolist(), right.tolist()), g)
     assert isinstance(made, Woodbury)
     assert np.abs(made.solve(b.tolist()) - np.linalg.solve(np.eye(n) - g * left @ right, b)).max() < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*numbers are not exact:RuntimeWarning")
+@pytest.mark.parametrize("form", ["projected", "lagrange"])
+@few(3)
+@given(example=mechanisms(most=1, springs=0, max_bodies=3))
+def test_slopes_at_known_accelerations_are_the_jacobian(form: str, example: Closed) -> None:
+    """At any state, whether its loops are closed or not: the equations that are differentiated hold at all of them."""
+    m, q = example
+    assume(m.loops)
+    try:
+        by = looped_dynamics(system(m), Solver("rodas4", form=form))
+    except BellcrankError:
+        assume(False)
+    assume(residual_slopes.applies(by))
+    assume(by.closure.condition(np.array(q), np.zeros(0)).number < 1e3)
+    rng = np.random.default_rng(len(q))
+    y = np.concatenate([np.array(q) + 1e-3 * rng.normal(size=m.nq), rng.normal(size=m.nv)])
+    full = by.f.jacobian("dy", "y").evaluate(t=0.0, y=y)["ddy_dy"]
+    assert np.abs(by.by_state.evaluate(t=0.0, y=y)["ddy_dy"] - full).max() <= 1e-9 * max(1.0, np.abs(full).max())
+
+
+def test_slopes_of_a_machine_that_bends_are_less_work() -> None:
+    """A slider-crank whose rod is a beam; of the excavator that bends it is half (docs/flexible.md)."""
+    b = bc.Builder("crank")
+    b.body("crank", mass=1.0, com=(0.1, 0, 0), inertia=(0.01, 0.01, 0.01))
+    b.joint("shaft", "revolute", "ground", "crank", axis=(0, -1, 0), damping=0.1)
+    b.beam(
+        "rod",
+        length=0.8,
+        start=(0.2, 0, 0),
+        section=bc.Section.circle(0.02),
+        material=bc.Material.steel(),
+        modes=1,
+        motions=("bend_y",),
+    )
+    b.joint("pin", "revolute", "crank", "rod", point=(0.2, 0, 0), axis=(0, -1, 0))
+    b.body("slider", mass=2.0, com=(1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.joint("rail", "prismatic", "ground", "slider", axis=(1, 0, 0))
+    b.close("eye", "revolute", "rod.end", "slider", point=(1, 0, 0), axis=(0, -1, 0))
+    m = b.build()
+    by = looped_dynamics(system(m), Solver("rodas4", form="projected"))
+    assert residual_slopes.applies(by)
+    rng = np.random.default_rng(1)
+    y = np.concatenate([1e-3 * rng.normal(size=m.nq), rng.normal(size=m.nv)])
+    written, called = by.f.jacobian("dy", "y"), by.by_state
+    full = written.evaluate(t=0.0, y=y)["ddy_dy"]
+    assert np.abs(called.evaluate(t=0.0, y=y)["ddy_dy"] - full).max() < 1e-11 * np.abs(full).max()
+    assert called.count().arithmetic < written.count().arithmetic

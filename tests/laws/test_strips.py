@@ -10,8 +10,7 @@ import pytest
 
 from bellcrank import simulate, zoo
 from bellcrank.emit.cpu.routine import routines
-from bellcrank.graph import Graph, trace
-from bellcrank.graph import strips as strips_module
+from bellcrank.graph import Graph, strip_parts, trace
 from bellcrank.graph.program import structure
 from bellcrank.graph.strip_parts import Parts
 from bellcrank.graph.strips import At, Call, Strips, Turn, strips
@@ -123,9 +122,9 @@ def test_runs_are_those_of_straight_line_steps(integrator: str, monkeypatch: pyt
     chain = zoo.chain(12)
     found = []
     for fewest in (10**9, 50):
-        monkeypatch.setattr(strips_module, "FEWEST", fewest)
-        monkeypatch.setattr(strips_module, "LONG", 8)
-        monkeypatch.setattr(strips_module, "SHARE", 0.5)
+        monkeypatch.setattr(strip_parts, "FEWEST", fewest)
+        monkeypatch.setattr(strip_parts, "LONG", 8)
+        monkeypatch.setattr(strip_parts, "SHARE", 0.5)
         monkeypatch.setattr(runner, "_machines", {})
         adaptive = {} if integrator == "dopri5" else {"step": 1e-3}
         run = simulate(chain, seconds=0.05, q0=np.linspace(0.1, 0.5, 12), integrator=integrator, **adaptive)

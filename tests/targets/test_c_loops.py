@@ -13,7 +13,7 @@ from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.emit.cpu.rolled_code import MOST_CALLS
 from bellcrank.exporting.things import driven
-from bellcrank.graph import Recursion, strips, trace
+from bellcrank.graph import Recursion, strip_parts, trace
 from bellcrank.scalar import cos, sin
 from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
 from laws.test_strips import N, stepped
@@ -53,7 +53,7 @@ def test_many_runs_are_gone_through_by_a_table(tmp_path: Path) -> None:
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any graph becomes strips."""
     for name, value in (("FEWEST", 1), ("LONG", 1), ("SHARE", 0.0)):
-        monkeypatch.setattr(strips, name, value)
+        monkeypatch.setattr(strip_parts, name, value)
 
 
 def test_strips_agree(eager: None, tmp_path: Path) -> None:

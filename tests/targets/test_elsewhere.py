@@ -40,7 +40,8 @@ int main(void)
     double *now = spare, *next = s;
     int64_t code;
     size_t got = fread(s, sizeof(s), 1, stdin) + fread(inputs, sizeof(double), INPUTS, stdin);
-    if (got != 1 + INPUTS) return 1;
+    got += fread(p, sizeof(double), FREE, stdin);
+    if (got != 1 + INPUTS + FREE) return 1;
     memcpy(u, inputs, sizeof(u));
     begin(s, spare, p, u, ws);
     code = run(TICKS, now, next, p, u, inputs, LANE, row, row, 0, 0, counts, ws);
@@ -109,9 +110,10 @@ def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
     begin = np.repeat(np.array(first(stepper))[:, None], lanes, axis=1)
     usual = [s.defaults.get(x, 0.0) for x in s.inputs]
     table = np.array([[x + 0.3 * (j + 1) * (k < 2) for k, x in enumerate(usual)] for j in range(lanes)])
-    given = begin.tobytes() + table.tobytes()
+    free = np.repeat(np.array(list(s.parameters.values()), float), lanes)
+    given = begin.tobytes() + table.tobytes() + free.tobytes()
     size, room = begin.size, slots * lanes + 64
-    sizes = {"SIZE": size, "SLOTS": room, "TICKS": ticks, "INPUTS": table.size, "LANE": 8 * n}
+    sizes = {"SIZE": size, "SLOTS": room, "TICKS": ticks, "INPUTS": table.size, "FREE": free.size, "LANE": 8 * n}
     found = ran(which, tmp_path, text, RUN, given, **sizes).reshape(-1, lanes)
     for j in range(lanes):
         run = bc.simulate(s, ticks * 1e-3, inputs=dict(zip(s.inputs, table[j].tolist(), strict=True)), form=form)

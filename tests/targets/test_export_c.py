@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +190,37 @@ def test_folders_are_replaced_whole_and_strangers_stay(tmp_path: Path) -> None:
         bc.export(bc.zoo.pendulum(), folder)
     with pytest.raises(InputError, match="cannot be written"):
         write_folder(tmp_path / "new", {"a": b"1", "a/b": b"2"})
+    assert [p.name for p in tmp_path.iterdir()] == ["it"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from bellcrank.exporting import folder
+import bellcrank as bc
+writes = []
+def written(self, data, plain=Path.write_bytes):
+    writes.append(self)
+    plain(self, data)
+    if len(writes) == 3:
+        os.kill(os.getpid(), 9)
+Path.write_bytes = written
+bc.export(bc.zoo.pendulum(), sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing is killed that way here")
+def test_a_process_that_is_killed_leaves_no_half_folder(tmp_path: Path) -> None:
+    """Nor what lies beside it for longer than an hour, once the same folder is written again."""
+    folder = tmp_path / "it"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder)])
+    assert done.returncode == -signal.SIGKILL
+    assert not folder.exists()
+    (rest,) = tmp_path.iterdir()
+    bc.export(bc.zoo.pendulum(), folder)
+    assert {p.name for p in tmp_path.iterdir()} == {"it", rest.name}  # somebody may be writing it
+    os.utime(rest, (1.0, 1.0))
+    bc.export(bc.zoo.pendulum(), folder)
     assert [p.name for p in tmp_path.iterdir()] == ["it"]
 
 

@@ -11,6 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cpu import llvm
 from bellcrank.emit.cpu import target as target_module
+from bellcrank.emit.cpu.lanes import NEAR
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,22 @@ def test_bad_numbers_are_named_before_and_after(large: bc.Mechanism) -> None:
     for _ in range(2):
         with pytest.raises(bc.InputError, match=r"v\[4, 2\]"):
             k(q, v, tau)
+
+
+@pytest.mark.parametrize("quantity", ["mass_matrix", "forward_dynamics_derivatives"])
+def test_more_results_than_caches_hold_are_the_same(quantity: str) -> None:
+    """Lines of memory that rows go to are fetched ahead then, also of rows that lie apart."""
+    arm = bc.zoo.puma600()
+    k = bc.kernel(arm, quantity)
+    rows = 2 * NEAR // (8 * k(*[x[0] for x in _given(arm, k, 1)]).size) + 3
+    given = _given(arm, k, rows)
+    found = k(*given)
+    parts = [k(*[x[at : at + 500] for x in given]) for at in range(0, rows, 500)]
+    assert np.array_equal(found, np.concatenate(parts))
+    apart = np.zeros((2 * rows, *found.shape[1:]))[::2]
+    assert np.array_equal(k(*given, out=apart), found)
+
+
+def _given(arm: bc.Mechanism, k: bc.Kernel, rows: int) -> list[np.ndarray]:
+    q, v, tau = arm.random(0, (rows,))
+    return [{"q": q, "v": v, "tau": tau}[name] for name in k.signature.inputs]

@@ -22,13 +22,13 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import entry, pycall
+from bellcrank.emit.cpu import entry, kernel
 from bellcrank.emit.cpu.host import exported
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
-pytestmark = pytest.mark.skipif(not pycall.supported(), reason="no layouts to rely on")
+pytestmark = pytest.mark.skipif(not kernel.supported(), reason="no layouts to rely on")
 
 ROWS_LIMIT = 1000
 PASSED_ON = object()
@@ -118,7 +118,7 @@ def compile_toy(
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    return pycall.native(engine.get_global_value_address, "toy", "toy(a, b, c)\n--\n\nA toy.", fallback)
+    return kernel.native(engine.get_global_value_address, "toy", "toy(a, b, c)\n--\n\nA toy.", fallback)
 
 
 @cache
@@ -299,7 +299,7 @@ def test_it_is_a_decent_function() -> None:
     recorder = Recorder()
     f = compile_toy(SIX, (6,), recorder)
     assert inspect.isbuiltin(f)
-    assert (f.__name__, f.__doc__, f.__module__) == ("toy", "A toy.", pycall.__name__)
+    assert (f.__name__, f.__doc__, f.__module__) == ("toy", "A toy.", kernel.__name__)
     assert list(inspect.signature(f).parameters) == ["a", "b", "c"]
     assert f.__self__ is recorder
     assert copy.deepcopy(f) is f
@@ -316,7 +316,7 @@ def test_what_it_points_at_lives_exactly_as_long() -> None:
     addresses = {name: original(name) for name in ("py", "call")}
     engine, fallback = Engine(), Recorder()
     watched = [weakref.ref(engine), weakref.ref(fallback)]
-    f = pycall.native(engine.address_of, "".join(["na", "me"]), "".join(["do", "c"]), fallback)
+    f = kernel.native(engine.address_of, "".join(["na", "me"]), "".join(["do", "c"]), fallback)
     fallback.f = f  # type: ignore[attr-defined]  # a cycle, which must not keep anything alive
     del engine, fallback
     gc.collect()
@@ -421,7 +421,7 @@ LOADER = """
 import sys
 import llvmlite.binding as llvm
 import numpy as np
-from bellcrank.emit.cpu import entry, pycall
+from bellcrank.emit.cpu import entry, kernel
 from bellcrank.emit.cpu.host import exported
 
 llvm.initialize_native_target()
@@ -432,7 +432,7 @@ machine = llvm.Target.from_default_triple().create_target_machine()
 engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
 engine.add_object_file(llvm.ObjectFileRef.from_path(sys.argv[1]))
 engine.finalize_object()
-f = pycall.native(engine.get_global_value_address, "toy", "", lambda *args: "passed on")
+f = kernel.native(engine.get_global_value_address, "toy", "", lambda *args: "passed on")
 a = np.arange(6.0)
 rows = np.ones((100, 6))
 print(f(a, a, a).tolist(), f(rows, rows, rows).sum(), f(1, 2, 3))
@@ -450,15 +450,15 @@ def test_object_code_works_in_another_process(tmp_path: Path) -> None:
 
 
 def test_elsewhere_the_fallback_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pycall, "supported", lambda: False)
+    monkeypatch.setattr(kernel, "supported", lambda: False)
     recorder = Recorder()
-    assert pycall.native(lambda name: 0, "toy", "A toy.", recorder) is recorder
+    assert kernel.native(lambda name: 0, "toy", "A toy.", recorder) is recorder
 
 
 def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = bc.zoo.planar3r()
     usual = bc.kernel(arm, "mass_matrix", method="crba")
-    monkeypatch.setattr(pycall, "supported", lambda: False)
+    monkeypatch.setattr(kernel, "supported", lambda: False)
     plain = bc.kernel(arm, "mass_matrix", method="crba")
     q = np.array([0.1, 0.2, 0.3])
     assert np.array_equal(plain(q), usual(q))
@@ -469,7 +469,7 @@ def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest
 @pytest.mark.parametrize("fact", ["free-threaded", "not CPython"])
 def test_supported_knows_where_not(fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if fact == "free-threaded":
-        monkeypatch.setattr(pycall.sysconfig, "get_config_var", lambda name: 1)
+        monkeypatch.setattr(kernel.sysconfig, "get_config_var", lambda name: 1)
     else:
-        monkeypatch.setattr(pycall.sys.implementation, "name", "pypy")
-    assert not pycall.supported.__wrapped__()
+        monkeypatch.setattr(kernel.sys.implementation, "name", "pypy")
+    assert not kernel.supported.__wrapped__()

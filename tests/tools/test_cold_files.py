@@ -31,7 +31,7 @@ sys.setprofile(watch)
 sys.setprofile(None)
 print(*sorted(ran))
 """
-FILES = {"arm.forward_dynamics(*state)": 50, "bc.simulate(arm, seconds=0.05)": 83}  # at most; fewer are better
+FILES = {"arm.forward_dynamics(*state)": 40, "bc.simulate(arm, seconds=0.05)": 55}  # at most; fewer are better
 
 
 @pytest.mark.parametrize("call", FILES)

@@ -34,6 +34,7 @@ NEUTRAL = {
         "room",
         "tables",
         "scalar",
+        "seeds",
         "stairs",
         "text",
         "version",

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import recall
+from bellcrank.build import kernels
 from bellcrank.dynamics import rnea
 from bellcrank.dynamics.table import ANY, METHODS, Method
 from bellcrank.emit import cache
@@ -57,7 +57,7 @@ def test_what_is_found_by_its_request_is_not_traced(
     folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else every start of a process would trace all that it asks for, with the right numbers, and slowly."""
-    assert recall.untouched()
+    assert kernels.untouched()
     first = bc.kernel(arm, "mass_matrix")
 
     def traced(*_: Any) -> Any:
@@ -73,13 +73,13 @@ def test_what_a_trace_can_reach_is_there() -> None:
     package = Path(bc.__file__).parent
     files = [
         f
-        for part in recall.PARTS
+        for part in kernels.PARTS
         for f in ((package / part).rglob("*.py") if (package / part).is_dir() else [package / f"{part}.py"])
     ]
     imported = {
         room for f in files for room in re.findall(r"^from bellcrank\.(\w+)", f.read_text("utf-8"), re.MULTILINE)
     }
-    assert imported - set(recall.PARTS) <= {
+    assert imported - set(kernels.PARTS) <= {
         "emit",
         "errors",
         "misfits",
@@ -89,8 +89,9 @@ def test_what_a_trace_can_reach_is_there() -> None:
         "stairs",
         "text",
         "version",
+        "seeds",
     }
-    assert rnea.__file__.startswith(recall.ROOT)
+    assert rnea.__file__.startswith(kernels.ROOT)
 
 
 def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
@@ -171,14 +172,14 @@ def test_an_exchanged_function_and_joint_are_seen(folder: Path, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(rnea, "gravity_torque", twice)
-        assert not recall.untouched()
+        assert not kernels.untouched()
         np.testing.assert_allclose(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), 2.0 * right)
-    assert recall.untouched()
+    assert kernels.untouched()
     assert np.array_equal(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), right)
     with monkeypatch.context() as patch:
         patch.setitem(KINDS, "revolute", type("Own", (KINDS["revolute"],), {}))
-        assert not recall.untouched()
-    assert recall.untouched()
+        assert not kernels.untouched()
+    assert kernels.untouched()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "one bit", "longer", "a folder"])

@@ -17,6 +17,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
+from bellcrank.dynamics import immobility
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import BellcrankError, InputError, ModelError
 from bellcrank.model import Mechanism
@@ -456,6 +457,36 @@ def test_joints_that_are_singular_only_together_are_named() -> None:
     m = b.build()
     with pytest.raises(ModelError, match='"j0", "j1", "j2" can move together'):
         m.forward_dynamics(*m.random(0))
+
+
+def dummy_between(inertia: float) -> Mechanism:
+    """Two hinges about one axis, and between them a body of little inertia."""
+    b = bc.Builder("dummy")
+    b.body("dummy", mass=1e-3, inertia=(inertia, inertia, inertia))
+    b.body("load", mass=500.0, inertia=(900.0, 900.0, 900.0))
+    b.joint("inner", "revolute", "ground", "dummy")
+    b.joint("outer", "revolute", "dummy", "load")
+    return b.build()
+
+
+def test_bodies_that_resist_by_themselves_need_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the quick look at the bodies is content, so is the long one at the mass matrix, and not only then."""
+    for seed in range(20):
+        m = random_tree(seed, [("revolute", "prismatic")[seed >> k & 1] for k in range(5)])
+        if m.tree.massive:
+            immobility.check(m)
+    assert not random_tree(0, ["spherical"]).tree.massive  # several axes take the long look
+    for m in (bc.zoo.puma600(), bc.zoo.stanford(), bc.zoo.torso(), bc.zoo.excavator()):
+        assert m.tree.massive
+        immobility.check(m)
+    heavy, light = dummy_between(1e-3), dummy_between(1e-12)
+    assert heavy.tree.massive
+    immobility.check(heavy)
+    assert not light.tree.massive  # rounding hides it
+    with pytest.raises(ModelError, match='"inner", "outer" can move together without moving any inertia'):
+        light.forward_dynamics([0, 0], [0, 0], [0, 1])
+    monkeypatch.setattr(immobility, "check", lambda m: pytest.fail("asked for nothing"))
+    assert np.isfinite(heavy.forward_dynamics([0, 0], [0, 0], [0, 1])).all()
 
 
 def test_kernels_travel(arm: Mechanism) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.graphs import Request
-from bellcrank.build.recall import method_for
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS
 from bellcrank.errors import InputError
 

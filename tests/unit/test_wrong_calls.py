@@ -114,3 +114,86 @@ def test_a_class_is_no_number_and_a_drive_has_one_state() -> None:
     for factor in (1e-300, 1e300):
         with pytest.raises(InputError, match="expected 1 ns to an hour"):
             drive.slow(factor)
+
+
+def test_a_name_that_stands_for_anything_is_believed() -> None:
+    b = bc.Builder("thing")
+    b.body("one", mass=1.0, inertia=np.eye(3))
+    with pytest.raises(bc.BellcrankError, match="direction is array"):
+        b.rolling("wheel", "one", 0.1, centre=(0.0, 0.0, 1.0), axle=np.zeros(0))
+
+
+def test_gravity_is_three_numbers() -> None:
+    with pytest.raises(bc.ModelError, match="expected three numbers"):
+        bc.from_wong(
+            "arm", alpha=[0.0], mass=[1.0], k=[(0.1, 0, 0)], l=[], inertia=[np.eye(3)], gravity=np.zeros((3, 3))
+        )
+
+
+def test_numbers_of_another_mechanism() -> None:
+    """Those were left out in silence, or ended in a KeyError."""
+    m, foreign = bc.zoo.chain(2), bc.identify.numbers_of(bc.zoo.pendulum())
+    values = np.ones(len(foreign))
+    for call in (
+        lambda: bc.identify.mechanism_with(m, foreign, values),
+        lambda: bc.identify.values_of(m, foreign),
+        lambda: bc.identify.regressor(m, np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)), foreign),
+        lambda: bc.identify.energy_regressor(m, np.zeros((1, 2)), np.zeros((1, 2)), foreign),
+    ):
+        with pytest.raises(InputError, match=r'"bob\.mass" is no number of "chain2": There is no part "bob"'):
+            call()
+    with pytest.raises(InputError, match="expected one for each of 0 numbers"):
+        bc.identify.mechanism_with(m, (), values)
+    with pytest.raises(InputError, match='no number of a joint "mass"'):
+        bc.identify.numbers_of(m, ["mass"])
+
+
+def test_names_and_shapes_of_variations() -> None:
+    graph = bc.compile(lambda x, y: x[0] * y + bc.sin(x[1]), inputs={"x": 2, "y": ()}).graph
+    assert graph.along({"x": np.eye(2)}, ["function"])["function"].shape == (1, 2)
+    for call, words in (
+        (lambda: graph.along({"x": np.eye(2)}, ["x"]), 'no output "x"'),
+        (lambda: graph.along({"z": np.eye(2)}, ["function"]), 'no input "z"'),
+        (lambda: graph.along({"x": np.eye(3)}, ["function"]), r"x moves by \(3, 3\); expected \(2, directions\)"),
+        (lambda: graph.along({"x": np.zeros(2)}, ["function"]), r"x moves by \(2,\)"),
+        (lambda: graph.varied("z", 1), 'no input "z"'),
+        (lambda: graph.varied("x", 1, y=[0, 0]), "1 directions"),
+        (lambda: graph.varied("x", 2, y=[-1, 1]), "y has 1 elements"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+
+
+def test_seeds_are_whole_numbers() -> None:
+    """A list that holds itself, taken for a seed, ended the process inside numpy."""
+    circle: list[Any] = []
+    circle.append(circle)
+    m = bc.zoo.chain(2)
+    for seed in (circle, -1, 0.5, "x", [1, 2], True, object()):
+        for call in (
+            lambda seed=seed: m.random(seed),
+            lambda seed=seed: bc.identify.base_parameters(m, seed=seed),
+            lambda seed=seed: bc.zoo.random_tree(seed, 3),
+            lambda seed=seed: bc.study(m, {}, runs=1, seconds=1.0, to="nowhere", summary=[], seed=seed),
+        ):
+            with pytest.raises(InputError, match="seed is"):
+                call()
+    np.testing.assert_array_equal(m.random(np.int64(3))[0], m.random(3)[0])
+
+
+def test_no_message_fills_the_screen() -> None:
+    with pytest.raises(bc.BellcrankError) as caught:
+        raise InputError("x is " + "1.0 " * 5000 + "; expected another.")
+    assert len(str(caught.value)) < 2600
+    assert str(caught.value).endswith("; expected another.")
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    """Integers of numpy overflow in silence, so they are made floats where they are given."""
+    E = np.int64(210_000_000_000)
+    steel = bc.Material(E, np.float32(0.25), np.int32(7850))  # type: ignore[arg-type]
+    assert steel == bc.Material(2.1e11, 0.25, 7850.0)
+    assert all(type(x) is float for x in (steel.E, steel.nu, steel.density))
+    assert bc.Section.box(np.int64(1), np.float64(2.0), 0.125) == bc.Section("box", [1, 2, 0.125])  # type: ignore[arg-type]
+    block = bc.forces.Block(np.zeros(3), np.ones(3))  # type: ignore[arg-type]
+    assert bc.forces.Block((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)) == block

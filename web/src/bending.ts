@@ -29,7 +29,7 @@ export class Bending {
   }
 
   // The strongest so far, in words; nothing while beams are not drawn.
-  get said(): string { return this.scale > 0 && this.drawn.length ? `${(this.largest / 1e6).toFixed(0)} MPa` : ""; }
+  get said(): string { return this.scale > 0 && this.drawn.length ? `±${(this.largest / 1e6).toFixed(0)} MPa` : ""; }
 
   show(scale: number): void {
     this.scale = scale;

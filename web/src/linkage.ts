@@ -89,7 +89,13 @@ function rod(back: Vec3, r: number, lines: number[]): THREE.Group {
 
 export function build(scene: Scene, bodies: THREE.Group[], fixed: THREE.Group): Look {
   const body = (name: string) => bodies[scene.bodies.indexOf(name)]!;
-  const frame = (name: string) => scene.frames.find((f) => f.name === name)!.point, joint = (name: string) => scene.joints.find((j) => j.name === name)!.point;
+  // What stands on a node of a boom that bends stands on the boom, where the node is at rest.
+  const at = (carrier: number, p: Vec3): Vec3 => {
+    const node = scene.nodes.find((x) => x.body === carrier);
+    return node ? node.axes.map((row, k) => node.point[k]! + row[0]! * p[0] + row[1]! * p[1] + row[2]! * p[2]) as Vec3 : p;
+  };
+  const frame = (name: string) => { const f = scene.frames.find((x) => x.name === name)!; return at(f.body, f.point); };
+  const joint = (name: string) => { const j = scene.joints.find((x) => x.name === name)!; return at(j.parent, j.point); };
   const flat = (p: Vec3): Pair => [p[0], p[2] - BEARING];
   const base = scene.bodies.includes("carriage") ? body("carriage") : fixed; // one that can tip takes its tracks along
   base.add(tracks(1.75, 2.38, 0.6, BEARING));

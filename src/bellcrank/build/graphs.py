@@ -278,7 +278,7 @@ def chosen(
     whether whoever asks takes a graph that calls others.
     """
     check(mechanism, request)
-    if quantity(request.quantity).inverts:
+    if quantity(request.quantity).inverts and not mechanism.tree.massive:
         immobility.check(mechanism)
     graphs = [(m, traced(mechanism, request, m)) for m in considered(mechanism, request)]
     by, found = graphs[0]

@@ -3,31 +3,46 @@
     Mechanism, Request --chosen--> Graph --built--> Kernel
 
 The first step is in graphs.py, the second, which is the same for all graphs, in stages.py.
+
+A kernel, and the method that "auto" takes, are found again on disk by what was asked for, without any tracing, as long
+as everything that decides a graph is as the package's files have it, whose digest is part of the key. A method, joint
+type, quantity or closure of the user's own, or a function of the package that was exchanged, can change without the
+package changing, and what such a function does is known only by running it. Then the request is traced, and the code
+found by the text that came out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from inspect import Signature
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.build import by_tangents, recall
-from bellcrank.build.graphs import Request, check, chosen, expected, side_by_side, small
+from bellcrank import plugins
+from bellcrank.build import attributes
+from bellcrank.build.graphs import Request, check, chosen, considered, expected, fits, rolls, side_by_side, small
 from bellcrank.build.stages import Job, Where, built, shared_out
 from bellcrank.build.stages import target as target_of
 from bellcrank.build.wrench_arguments import extended
-from bellcrank.dynamics import Quantity, quantity
+from bellcrank.dynamics import METHODS, Method, Quantity, immobility, quantities, quantity
+from bellcrank.dynamics.loops import rows
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.errors import InputError, brief
+from bellcrank.dynamics.table import SHIPPED as METHODS_SHIPPED
+from bellcrank.emit import cache as store
+from bellcrank.emit.cpu.host import host
 from bellcrank.graph import Graph
 from bellcrank.misfits import explained
-from bellcrank.model import Mechanism
+from bellcrank.model import Mechanism, joints, parts
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
+
 
 LISTED = 16  # names in a help text
 
@@ -57,7 +72,7 @@ def kernel(
     reference= says from where a frame's motion is seen: "aligned", "local" or "world" (docs/conventions.md).
     """
     where = Where(target, dtype, threads, machine, processors)
-    driven = _names(name, actuated)
+    driven = attributes.joint_names(name, actuated)
     return made(mechanism, Request(name, method, frame, tuple(wrenches), driven, packed, reference), where)
 
 
@@ -84,7 +99,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         q.name,
         graph,
         # While all tables are as shipped, what was asked for decides the graph.
-        (mechanism.fingerprint, json.dumps(asdict(request)), *recall.key()) if recall.untouched() else (),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *sources()) if untouched() else (),
         columns(mechanism),
         str(signature),
         doc,
@@ -110,59 +125,16 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
     """
     q = quantity(name)
     if q.option == "frame":
-        return _taught(_of_frame(mechanism, q), mechanism, q)
+        return _taught(attributes.of_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
-        return _taught(_of_actuated(mechanism, q), mechanism, q)
-    if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
-        return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
-    if by_tangents.sloped(mechanism, q):
-        return _taught(by_tangents.matrix(mechanism, q), mechanism, q)
+        return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
+    if q.result and not mechanism.loops and attributes.columnwise(mechanism, q):
+        return _taught(attributes.by_columns(mechanism, q), mechanism, q)
+    if attributes.sloped(mechanism, q):
+        return _taught(attributes.matrix(mechanism, q), mechanism, q)
     if q.result:
-        return _taught(_in_parts(kernel(mechanism, name).function, q), mechanism, q)
-    return kernel(mechanism, name).function
-
-
-def _of_frame(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    @cache
-    def made(frame: str, reference: str) -> Callable[..., Any]:
-        return kernel(mechanism, q.name, frame=frame, reference=reference).function
-
-    def of_frame(*args: Any, frame: str = "", reference: str = "aligned", **named: Any) -> Any:
-        if isinstance(frame, str) and not frame and args and isinstance(args[-1], str):
-            args, frame = args[:-1], args[-1]
-        if not isinstance(frame, str) or not isinstance(reference, str):
-            raise InputError(
-                f"{q.name}: frame is {brief(frame)} and reference {brief(reference)}; expected names, each a str."
-            )
-        return made(frame, reference)(*args, **named)
-
-    return of_frame
-
-
-def _in_parts(function: Callable[..., Any], q: Quantity) -> Callable[..., Any]:
-    """The result taken apart, by name: views, and nothing is copied."""
-    assert q.result is not None
-    made, axis = q.result, range(len(q.result._fields))
-
-    def in_parts(*args: Any, **named: Any) -> Any:
-        found = function(*args, **named)
-        return made(*(found[..., i, :, :] for i in axis))
-
-    return in_parts
-
-
-def _of_actuated(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    """Each set of driven joints is a kernel of its own."""
-
-    @cache
-    def made(joints: tuple[str, ...]) -> Callable[..., Any]:
-        found = kernel(mechanism, q.name, actuated=joints).function
-        return _in_parts(found, q) if q.result else found
-
-    def of_actuated(*args: Any, actuated: Sequence[str] = (), **named: Any) -> Any:
-        return made(_names(q.name, actuated))(*args, **named)
-
-    return of_actuated
+        return _taught(attributes.in_parts(made(mechanism, Request(name), Where()).function, q), mechanism, q)
+    return made(mechanism, Request(name), Where()).function
 
 
 def _taught(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
@@ -194,8 +166,112 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:LISTED], *(["..."] if len(names) > LISTED else [])])
 
 
-def _names(name: str, actuated: Any) -> tuple[str, ...]:
-    listed = isinstance(actuated, tuple | list | set | frozenset | dict)
-    if not listed or not all(isinstance(joint, str) for joint in actuated):
-        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
-    return tuple(actuated)
+# -- what is found again without tracing
+
+ROOT = str(Path(__file__).resolve().parents[1]) + os.sep  # the package
+NAME = __name__.partition(".")[0]
+# What a traced function can reach: both towers up to here.
+PARTS = ("build", "dynamics", "graph", "integrate", "jets", "model", "nodes", "parameters", "scalar", "spatial")
+# The tables that people add to, and what they were when they were made.
+TABLES: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+    ("method", METHODS, METHODS_SHIPPED),
+    ("quantity", quantities.QUANTITIES, quantities.SHIPPED),
+    ("closure", rows.CLOSURES, rows.SHIPPED),
+    ("joint", joints.KINDS, joints.SHIPPED),
+)
+_fine: set[FunctionType] = set()  # that were looked at already
+_looked: dict[str, list[tuple[Any, list[Any], list[int]]]] = {}  # by module: itself, its classes, and what they had
+
+
+def untouched() -> bool:
+    """Whether the tables have the rows they were made with, and those of installed packages (whose sources are part of
+    the key), and the package's modules their own functions.
+    """
+    counts = {name: len(row[0]) for (kind, name), row in plugins.rows.items() if kind == "closure"}
+    same = all(_as_made(*table) for table in TABLES) and {**parts.SHIPPED, **counts} == parts.EQUATIONS
+    return same and all(_unchanged(module) or _fine_now(module) for module in _modules())
+
+
+def _unchanged(module: ModuleType) -> bool:
+    """Whether it has the very objects that it had when it was looked at: a tenth of the time that a look takes."""
+    before = _looked.get(module.__name__, [])
+    return bool(before) and all(list(map(id, vars(x).values())) == ids for x, _, ids in before)
+
+
+def _fine_now(module: ModuleType) -> bool:
+    if not all(f in _fine or _known(f) for f in _functions(module)):
+        return False
+    parts = [module, *(x for x in vars(module).values() if isinstance(x, type) and x.__module__ == module.__name__)]
+    held = [(x, list(vars(x).values())) for x in parts]  # held, so that nothing else gets their places in memory
+    _looked[module.__name__] = [(x, values, list(map(id, values))) for x, values in held]
+    return True
+
+
+def _as_made(kind: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    expected = {**then, **{name: row for (of, name), row in plugins.rows.items() if of == kind}}
+    return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
+
+
+def sources() -> tuple[str, ...]:
+    """What of a request's key is not the request: the sources of installed packages that add to the tables."""
+    return (plugins.fingerprint(),) if plugins.packages else ()
+
+
+def _known(f: FunctionType) -> bool:
+    """Python's, numpy's, or of our files; dataclasses write some of ours at run time. A wrapper takes over the name of
+    the module, but not the file.
+    """
+    top, file = str(f.__module__).partition(".")[0], f.__code__.co_filename
+    if top == NAME:
+        known = file.startswith(ROOT) or file == "<string>"
+    else:
+        known = top == "numpy" or top in sys.stdlib_module_names
+    if known:
+        _fine.add(f)
+    return known
+
+
+def _modules() -> Iterator[ModuleType]:
+    for name, module in list(sys.modules.items()):
+        package, _, rest = name.partition(".")
+        if package == NAME and rest.partition(".")[0] in PARTS and module is not None:
+            yield module
+
+
+def _functions(module: ModuleType) -> Iterator[FunctionType]:
+    """Those of a module, and those of the classes it defines."""
+    for value in list(vars(module).values()):
+        if isinstance(value, FunctionType):
+            yield value
+        elif isinstance(value, type) and value.__module__ == module.__name__:
+            for name, inner in list(vars(value).items()):
+                if isinstance(inner, FunctionType) and name != "__repr__":
+                    yield inner
+
+
+_methods: dict[str, str] = {}  # methods by their keys, so that a second look is not at the disk
+
+
+def method_for(mechanism: Mechanism, request: Request) -> Method:
+    """The method that graphs.chosen takes on this computer."""
+    check(mechanism, request)
+    if quantity(request.quantity).inverts and not mechanism.tree.massive:
+        immobility.check(mechanism)
+    able = considered(mechanism, request)
+    if len(able) == 1 and rolls(mechanism, request, able[0]):
+        return able[0]
+    if len(able) == 1:
+        fits(mechanism, request.quantity, able[0])
+        return able[0]
+    if not untouched():
+        return chosen(mechanism, request)[0]
+    h, asked = host(), json.dumps(asdict(request))
+    here = (h.cpu, h.features, h.llvm, store.package_fingerprint(), *sources())
+    name = store.key("method", mechanism.fingerprint, asked, *here)
+    if name not in _methods:
+        if (found := store.load(f"{name}.json")) is not None:
+            _methods[name] = str(json.loads(found))
+        else:
+            _methods[name] = chosen(mechanism, request)[0].name
+            store.save(f"{name}.json", json.dumps(_methods[name]).encode())
+    return METHODS[_methods[name]]

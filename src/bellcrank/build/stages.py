@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank import patience  # not its function: recall.py looks at all that modules of build/ have
+from bellcrank import patience  # not its function: kernels.py looks at all that modules of build/ have
 from bellcrank.emit import cache as store
 from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
 from bellcrank.errors import InputError, brief, unknown, warn

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.kernel import Kernel, symbolic
+from bellcrank.emit.cpu.arguments import symbolic
+from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError
 
 

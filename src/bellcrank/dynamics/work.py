@@ -12,6 +12,7 @@ from bellcrank.model.tree import Tree
 
 MARGIN = 1.2  # what a rough estimate puts further behind than this is not traced by "auto" ...
 COUPLED = 3.0  # (where joints share coordinates, which the estimate does not see)
+QUICK = 5_000.0  # operations: with so few, all that may be the fastest are traced in no time
 STRONG = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")  # ... unless it is one that wins elsewhere, and is not
 HOPELESS = 1.5, 12_000.0  # both that many times behind and that many operations
 
@@ -30,8 +31,15 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
     work = {m.name: estimate(m.name, quantity_name, tree) for m in found}
     least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS
     kept = {m.name for m in found if m.name in STRONG and work[m.name] <= max(times * least, large)}
-    margin = COUPLED if tree.coupled else MARGIN
-    return [m for m in found if m.name in kept or work[m.name] <= margin * least]
+    return [m for m in found if m.name in kept or work[m.name] <= _margin(m, tree, least) * least]
+
+
+def _margin(m: Method, tree: Tree, least: float) -> float:
+    """Where bodies bend, methods for rigid bodies have the same layer on top of them (bent.py): what a strong one has
+    not won there, no other does.
+    """
+    doubtful = tree.coupled and (not tree.flexible or least < QUICK or m.name in STRONG)
+    return COUPLED if doubtful else MARGIN
 
 
 def estimate(method: str, quantity: str, tree: Tree) -> float:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from bellcrank.atomic_file import HOUR
 from bellcrank.errors import InputError
+
+LONGEST = 200  # characters of a name, so that what is put around it still fits
+WAYS = ("part", "old")  # what is not there yet, and what is no longer
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
     """Replaces an earlier export, but nothing that has other files in it."""
     target = Path(os.path.realpath(path))
-    beside, old = (target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.{x}") for x in ("part", "old"))
+    beside, old = (target.with_name(f".{target.name[:LONGEST]}.{secrets.token_hex(8)}.{x}") for x in WAYS)
     try:
         _check(path, target, files)
+        _sweep(target)
         for name, data in files.items():
             place = beside / name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -50,3 +57,12 @@ def _check(path: Path, target: Path, files: Mapping[str, bytes]) -> None:
             f"{path} is there already, and {strange.relative_to(target)} in it is not of this export; it would be "
             "lost. Give the name of a new folder, or remove this one."
         )
+
+
+def _sweep(target: Path) -> None:
+    """Removes what a process that was killed left of the same folder: nobody writes for an hour."""
+    with suppress(OSError):
+        for path in target.parent.iterdir():
+            mine = path.name.startswith(f".{target.name[:LONGEST]}.") and path.suffix[1:] in WAYS
+            if mine and path.is_dir() and time.time() - path.lstat().st_mtime > HOUR:
+                shutil.rmtree(path, ignore_errors=True)

@@ -79,8 +79,9 @@ class Block:
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
             corner = getattr(self, name)
-            if not isinstance(corner, tuple | list) or len(corner) != 3:
+            if not (isinstance(corner, tuple | list) or getattr(corner, "ndim", 0) == 1) or len(corner) != 3:
                 raise InputError(f"Block: {name} is {brief(corner)}; expected a corner, (x, y, z).")
+            object.__setattr__(self, name, tuple(corner))
         check_order(self, "Block", "lower", "upper")
         check_range(self, "Block", ("stiffness", "damping"))
 

@@ -78,7 +78,7 @@ class Box(Shape):
     size: tuple[Scalar, Scalar, Scalar]  # along x, y and z, from side to side
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", tuple(self.size) if isinstance(self.size, np.ndarray) else self.size)
+        object.__setattr__(self, "size", tuple(self.size) if getattr(self.size, "ndim", 0) == 1 else self.size)
         if not isinstance(self.size, tuple | list) or len(self.size) != 3:
             raise InputError(f"Box: size is {brief(self.size)}; expected three lengths, (x, y, z).")
         super().__post_init__()

@@ -72,7 +72,10 @@ class MovingConstraints(ABC):
         r = number(radius, where, "radius")
         if isinstance(r, int | float) and not r > 0.0:
             raise ModelError(f"{where}: radius is {r!r} m; expected a number above zero.")
-        ends = (_frame(f"{name}.a", on, where, point, normal), _frame(f"{name}.b", body, where, centre, axle or UP))
+        ends = (
+            _frame(f"{name}.a", on, where, point, normal),
+            _frame(f"{name}.b", body, where, centre, UP if axle is None else axle),
+        )
         self._end(where, *ends)
         self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, r)
 

@@ -181,6 +181,13 @@ class Graph:
         return found
 
     @cached_property
+    def widest(self) -> int:
+        """Elements of its largest array: of those that it reads, gets from calls, and writes."""
+        called = [node.args[0] for node in self.nodes if node.op == "call"]
+        shapes = [*self.inputs.values(), *self.shapes.values(), *(s for g in called for s in g.shapes.values())]
+        return max(map(math.prod, shapes), default=0)
+
+    @cached_property
     def calls(self) -> list[Graph]:
         """The graphs that this one calls, and what they call, each once and after its own."""
         found: dict[int, Graph] = {}

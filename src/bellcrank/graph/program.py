@@ -114,18 +114,28 @@ class Crossing:
 class Ports:
     """What the numbers of a program mean: names, units and starts of y, u and p, and what can be observed of them."""
 
-    elements: Mapping[str, str] = field(default_factory=dict)  # of y, in their order: their units
+    names: tuple[str, ...] = ()  # of the elements of y, in their order
     inputs: Mapping[str, float] = field(default_factory=dict)  # of u, in their order: what holds until one is given
     parameters: Parameters = field(default_factory=Parameters)  # of p
     columns: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # which element of which output of `outputs`
-    units: Mapping[str, str] = field(default_factory=dict)  # of those columns
-    resting: Callable[[], Array] = _nothing  # these are made when somebody asks
+    measuring: Callable[[], Mapping[str, str]] = dict  # these are made when somebody asks
+    resting: Callable[[], Array] = _nothing
     watching: Callable[[], Graph] = _nothing
     rating: Callable[[], Graph] = _nothing
     events: tuple[Crossing, ...] = ()
     indicating: Callable[[], Graph] = _nothing
     switching: Callable[[], Graph] = _nothing
     clocks: tuple[tuple[float, float], ...] = ()  # of samples: seconds between them, and from the start to the first
+
+    @cached_property
+    def units(self) -> Mapping[str, str]:
+        """Of columns, and of elements of y."""
+        return self.measuring()
+
+    @cached_property
+    def elements(self) -> dict[str, str]:
+        """Of y, in their order: their units."""
+        return {name: self.units.get(name, "") for name in self.names}
 
     @cached_property
     def rest(self) -> Array:

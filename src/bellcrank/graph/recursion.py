@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank import patience  # not its function: build/recall.py looks at all that modules of graph/ have
+from bellcrank import patience  # not its function: build/kernels.py looks at all that modules of graph/ have
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion_span
 from bellcrank.graph.cells import RESULT, Body, Cell, Cut, Place, cut, handed

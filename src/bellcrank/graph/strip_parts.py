@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.graph.graph import Graph
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS, PLUMBING
 
-LONG = 64  # elements of a loop that is worth while
+if TYPE_CHECKING:
+    from bellcrank.graph.strips import Strips
+
 LONG_SUM = 16
+LONG = 64  # elements of a loop that is worth while
+FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
+SHARE = 0.8  # of the operations that must be in such loops
 STORED = {*PLUMBING, "sin", "cos"}  # what is read from arrays, or goes there
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 
 
-def widest(graph: Graph) -> int:
-    """Elements of its largest array: a long loop goes along one that is read, got from a call, or written."""
-    called = [node.args[0] for node in graph.nodes if node.op == "call"]
-    shapes = [*graph.inputs.values(), *graph.shapes.values(), *(s for g in called for s in g.shapes.values())]
-    return max(map(math.prod, shapes), default=0)
+def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
+    """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
+    if graph.size < (fewest or FEWEST) or graph.widest < LONG:
+        return None
+    parts = Parts(graph)
+    if parts.share(LONG) < SHARE:  # which is soon known
+        return None
+    from bellcrank.graph.strips import strips  # which is made of what is here, and for few graphs
+
+    found = strips(graph, parts)
+    return found if found.share(LONG) >= SHARE else None
 
 
 class Parts:

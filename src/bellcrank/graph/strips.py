@@ -2,7 +2,7 @@
 
 Units (strip_units.py) of equal length that need each other element by element, and nothing of each other in between,
 are one Loop. What is alone is a unit of length one, so that any graph is such a list of loops and calls; `stripped`
-says where that is worth while.
+of strip_parts.py says where that is worth while.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.strip_parts import LONG, Parts, widest
+from bellcrank.graph.strip_parts import Parts
 from bellcrank.graph.strip_units import ArrayName, Unit, Units
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
 
 LARGEST = 400  # operations in one loop
-FEWEST = 1000  # nodes: smaller graphs are straight-line code, which is faster
-SHARE = 0.8  # of the operations that must be in such loops
 
 
 class At(NamedTuple):
@@ -83,20 +81,9 @@ class Strips:
         return sum(n for n in self.counts if n >= length) / max(1, sum(self.counts))
 
 
-def strips(graph: Graph) -> Strips:
+def strips(graph: Graph, parts: Parts | None = None) -> Strips:
     """The graph as loops, the same operations in the same order for every element."""
-    return _Making(Units(graph, Parts(graph))).made()
-
-
-def stripped(graph: Graph, fewest: int = 0) -> Strips | None:
-    """The strips of a graph where they are worth while: it is large, and nearly all of it are long loops."""
-    if graph.size < (fewest or FEWEST) or widest(graph) < LONG:
-        return None
-    parts = Parts(graph)
-    if parts.share(LONG) < SHARE:  # which is soon known
-        return None
-    found = _Making(Units(graph, parts)).made()
-    return found if found.share(LONG) >= SHARE else None
+    return _Making(Units(graph, parts or Parts(graph))).made()
 
 
 class _Making:

@@ -91,10 +91,8 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
 
 def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
     """d(of)/d(wrt), by the sweep that the mode says."""
-    if of not in graph.outputs:
-        raise InputError(unknown("output", of, graph.outputs))
-    if wrt not in graph.inputs:
-        raise InputError(unknown("input", wrt, graph.inputs))
+    _known(graph, of, graph.outputs)
+    _known(graph, wrt, graph.inputs)
     if mode not in ("auto", *derivative.MODES):
         raise InputError(unknown("mode", mode, ["auto", *derivative.MODES]))
     shape = graph.inputs[wrt]
@@ -114,7 +112,11 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
 
 def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequence[int]]) -> Graph:
     """The graph with its variations: the input `wrt` has its own behind it, others move at unit speed."""
-    n = math.prod(graph.inputs[wrt])
+    n = math.prod(graph.inputs[_known(graph, wrt, graph.inputs)])
+    for name, elements in others.items():
+        size = math.prod(graph.inputs[_known(graph, name, graph.inputs)])
+        if len(elements) > directions or any(i >= size for i in elements):
+            raise InputError(f"{graph.name}: {name} has {size} elements, and there are {directions} directions.")
     seeds: dict[int, dict[int, Any]] = {}
     for i in range(n):
         moves = {j: graph.tape.node("input", wrt, n + j * n + i) for j in range(directions)}
@@ -135,6 +137,12 @@ def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequenc
 
 def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
     """How fast outputs change when inputs move by numbers or nodes."""
+    for key in of:
+        _known(graph, key, graph.outputs)
+    moves = {_known(graph, name, graph.inputs): np.asarray(array) for name, array in moves.items()}
+    for name, array in moves.items():
+        if (size := math.prod(graph.inputs[name])) != len(array) or array.ndim != 2:
+            raise InputError(f"{graph.name}: {name} moves by {array.shape}; expected ({size}, directions).")
     seeds: dict[int, dict[int, Any]] = {}
     for name, array in moves.items():
         for i, row in enumerate(array):
@@ -175,10 +183,15 @@ def given(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
 
 def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
     names = [wrt] if isinstance(wrt, str) else list(wrt) or list(graph.inputs)
-    for name in names:
-        if not isinstance(name, str) or name not in graph.inputs:
-            raise InputError(f"{graph.name}: {unknown('input', name, graph.inputs)}")
-    return names
+    return [_known(graph, name, graph.inputs) for name in names]
+
+
+def _known(graph: Graph, name: str, among: Mapping[str, Any]) -> str:
+    """The name of an input or an output, or what there is instead."""
+    if not isinstance(name, str) or name not in among:
+        what = "input" if among is graph.inputs else "output"
+        raise InputError(f"{graph.name}: {unknown(what, name, among)}")
+    return name
 
 
 def _new(g: Graph, name: str, shape: tuple[int, ...]) -> Array:

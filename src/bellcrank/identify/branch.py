@@ -17,6 +17,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.identify.loops import as_many, freedoms, place, said
 from bellcrank.model import Mechanism
+from bellcrank.seeds import generator
 
 Array = np.ndarray[Any, Any]
 CLOSED = 1e-10  # m or rad
@@ -93,7 +94,7 @@ class Branch:
     def room(self, most: Array, seed: int = 0) -> Array:
         """How far each driven joint may be from the middle, whatever the others do within theirs: at most `most`."""
         own = np.array([self._alone(k, most) for k in range(len(most))])
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         signs = np.array(list(product((-1.0, 1.0), repeat=len(own))) if 2 ** len(own) <= CORNERS
                          else rng.choice([-1.0, 1.0], (CORNERS, len(own))))  # fmt: skip
         inside = np.concatenate([signs, rng.uniform(-1.0, 1.0, (INSIDE, len(own)))])
@@ -112,7 +113,7 @@ class Branch:
 
     def states(self, samples: int, seed: int) -> tuple[Array, Array, Array]:
         """q, v and a at random, as far as the branch goes."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         limits, at = self.m.limits, self.coordinates
         most = np.minimum(np.minimum(limits.upper[at] - self.middle, self.middle - limits.lower[at]), WIDEST)
         x = self.middle + rng.uniform(-1.0, 1.0, (samples, len(at))) * self.room(np.maximum(most, NARROW))
@@ -178,5 +179,5 @@ def some_states(
     if m.loops:
         return Branch(m, actuated, at).states(samples, seed)
     q, v, a = m.random(seed, samples)
-    scale = np.random.default_rng(seed).uniform(0.5, 3.0, (samples, 1))
+    scale = generator(seed).uniform(0.5, 3.0, (samples, 1))
     return q, 2.0 * v * scale, 4.0 * a * scale

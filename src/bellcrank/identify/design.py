@@ -17,6 +17,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.model_runs import start_names, with_free
 from bellcrank.misfits import explained
+from bellcrank.seeds import generator
 from bellcrank.sim.arguments import many, positive
 from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Range
@@ -131,9 +132,7 @@ def _searched(
     for n in within:
         if n not in of.asked:
             raise InputError(f"within: {unknown('summary', n, of.asked)}")
-    points = low + (high - low) * qmc.Sobol(len(low), rng=np.random.default_rng(seed)).random_base2(
-        int(np.ceil(np.log2(tries)))
-    )
+    points = low + (high - low) * qmc.Sobol(len(low), rng=generator(seed)).random_base2(int(np.ceil(np.log2(tries))))
     found = of.values(points)
     value = np.where(_broken(found, within) <= 0, sign * found[word], np.inf)
     if not np.isfinite(value).any():

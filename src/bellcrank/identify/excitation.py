@@ -26,6 +26,7 @@ from bellcrank.identify.regressors import regressor
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.quoting import cell
+from bellcrank.seeds import generator
 from bellcrank.sim.arguments import many, positive
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ def excite(
     optimize = extra("scipy.optimize", "study", "exciting trajectories")
     series = _Looped(base, seconds, harmonics, Branch(m, base.actuated, base.at)) if m.loops else _Series(
         base, seconds, harmonics, *_ranges(m, range(m.nv), range(m.nv)))  # fmt: skip
-    starts = np.random.default_rng(seed).normal(size=(tries, series.size)) / series.fading
+    starts = generator(seed).normal(size=(tries, series.size)) / series.fading
     costs = series.costs(starts)
     best = starts[int(np.argmin(costs))]
     found = optimize.minimize(

@@ -63,7 +63,10 @@ def completed(m: Mechanism, moved: Mapping[str, Any], guess: Any = None) -> tupl
     samples = given.shape[2]
     others = [k for k in range(m.nv) if k not in own]
     q = np.empty((samples, m.nq))
-    begin = dict(zip(m.columns[0], np.asarray(guess if guess is not None else m.neutral(), float), strict=True))
+    first = np.asarray(guess if guess is not None else m.neutral(), float)
+    if first.shape != (m.nq,):
+        raise InputError(f"guess has the shape {first.shape}; expected ({m.nq},), a q of {m.name}.")
+    begin = dict(zip(m.columns[0], first, strict=True))
     at = np.asarray(m.assemble({**begin, **{n: given[i, 0, 0] for i, n in enumerate(names)}}, fixed=names)[0])
     for k in range(samples):
         at = at.copy()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Body, Spring, matrix, triple
@@ -54,6 +54,9 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
     mechanism itself has where nothing is said.
     """
     _plain(m)
+    for kind in joints or ():
+        if kind not in OF_JOINT:
+            raise InputError(f"joints: {unknown('number of a joint', kind, OF_JOINT)}")
     found = [Number(b.name, kind) for b in m.bodies for kind in TEN]
     for j in m.joints:
         has = {"armature": j.armature, "damping": j.damping, "friction": j.friction, "stiffness": j.stiffness}
@@ -65,9 +68,22 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
     return tuple(found)
 
 
+def own(m: Mechanism, numbers: Sequence[Number]) -> tuple[Number, ...]:
+    """The numbers, if this mechanism has them: those of another one would be left out in silence."""
+    kinds = dict.fromkeys(TEN, m.bodies) | dict.fromkeys(OF_JOINT, m.joints) | dict.fromkeys(OF_SPRING, m.springs)
+    parts = {kind: {part.name for part in those} for kind, those in kinds.items()}
+    for n in numbers:
+        if not isinstance(n, Number) or n.kind not in parts:
+            raise InputError(f"numbers has {brief(n)}; expected those of identify.numbers_of(m).")
+        if n.part not in parts[n.kind]:
+            raise InputError(f'"{n.name}" is no number of "{m.name}": {unknown("part", n.part, sorted(parts[n.kind]))}')
+    return tuple(numbers)
+
+
 @explained
 def values_of(m: Mechanism, numbers: Sequence[Number]) -> Array:
     """What they are in the mechanism."""
+    own(m, numbers)
     tens = {b.name: ten(b) for b in m.bodies}
     joints = {j.name: j for j in m.joints}
     springs = {s.name: s for s in m.springs}
@@ -106,6 +122,9 @@ def body_with(b: Body, x: Array) -> Body:
 @explained
 def mechanism_with(m: Mechanism, numbers: Sequence[Number], values: Array) -> Mechanism:
     """The same mechanism with these numbers."""
+    if np.shape(values) != (len(numbers),):
+        raise InputError(f"values have the shape {np.shape(values)}; expected one for each of {len(numbers)} numbers.")
+    own(m, numbers)
     given: Mapping[tuple[str, str], float] = {(n.part, n.kind): float(x) for n, x in zip(numbers, values, strict=True)}
     bodies = []
     for b in m.bodies:

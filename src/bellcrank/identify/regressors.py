@@ -20,7 +20,7 @@ from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.rnea import sweep_out
 from bellcrank.dynamics.sweep import poses
 from bellcrank.errors import InputError
-from bellcrank.identify.numbers import TEN, Number, numbers_of
+from bellcrank.identify.numbers import TEN, Number, numbers_of, own
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
 from bellcrank.model.frames import tree_of
@@ -38,7 +38,7 @@ def regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, a: ArrayLike, numbers: S
 
     q (samples, nq), v and a (samples, nv). numbers: those of numbers_of(m) where nothing else is said.
     """
-    asked = tuple(numbers) if numbers is not None else numbers_of(m)
+    asked = own(m, numbers) if numbers is not None else numbers_of(m)
     q, v, a = (_samples(m, name, x, n) for name, x, n in (("q", q, m.nq), ("v", v, m.nv), ("a", a, m.nv)))
     if not len(q) == len(v) == len(a):
         raise InputError(f"q, v and a have {len(q)}, {len(v)} and {len(a)} samples; expected as many of each.")
@@ -68,7 +68,7 @@ def momentum_regressor(m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequen
     """Y with M(q) v = Y x, (samples, nv, len(numbers)): inverse dynamics without gravity of what accelerates by v from
     rest. Its rate needs no acceleration to be measured.
     """
-    asked = tuple(numbers) if numbers is not None else numbers_of(m)
+    asked = own(m, numbers) if numbers is not None else numbers_of(m)
     floating = replace(m, gravity=(0.0, 0.0, 0.0))
     Y = regressor(floating, q, np.zeros_like(np.asarray(v, float)), v, asked)
     kept = np.array([n.kind in (*TEN, "armature") for n in asked])
@@ -80,7 +80,7 @@ def energy_regressor(
     m: Mechanism, q: ArrayLike, v: ArrayLike, numbers: Sequence[Number] | None = None
 ) -> tuple[Array, Array]:
     """Rows with kinetic energy = T x and potential energy = U x, (samples, len(numbers)) each."""
-    asked = tuple(numbers) if numbers is not None else numbers_of(m)
+    asked = own(m, numbers) if numbers is not None else numbers_of(m)
     q, v = _samples(m, "q", q, m.nq), _samples(m, "v", v, m.nv)
     p = momentum_regressor(m, q, v, asked)
     T = 0.5 * np.einsum("sj,sjk->sk", v, p)

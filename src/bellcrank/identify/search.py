@@ -12,6 +12,7 @@ import numpy as np
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.identify.least_squares import in_words
+from bellcrank.seeds import generator
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -176,7 +177,7 @@ class Problem:
         if not np.isfinite(self.high - self.low).all():
             open_ = [n for n, a, b in zip(self.names, self.low, self.high) if not np.isfinite(b - a)]
             raise InputError(f"starts={starts} needs bounds for {', '.join(open_)}: points are taken between them.")
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         points = rng.uniform(self.low, self.high, (starts * TRIED, len(self.names)))
         points = np.vstack([self.nominal[None], points])
         order = np.argsort(of.costs(points, sigma))[:starts]

@@ -45,7 +45,7 @@ def mechanism_of(
     """
     check.level(checks)
     check.finite(f'mechanism "{name}"', "gravity", gravity)
-    if len(tuple(gravity)) != 3:
+    if len(tuple(gravity)) != 3 or any(np.ndim(g) for g in gravity):
         raise ModelError(f'mechanism "{name}": gravity is {tuple(gravity)}; expected three numbers.')
     found = [*lines, *_checked(bodies, joints, frames, ground)]
     welded = _Welded(bodies, ground)

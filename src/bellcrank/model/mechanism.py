@@ -31,6 +31,7 @@ from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
 from bellcrank.quoting import refused
+from bellcrank.seeds import generator
 from bellcrank.stairs import above, view
 from bellcrank.text import table
 
@@ -175,7 +176,7 @@ class Mechanism(Quantities):
 
     def random(self, seed: int | None = None, batch: int | tuple[int, ...] = ()) -> tuple[Array, Array, Array]:
         """q, v and tau to try things with: angles in +-pi (or inside the limits), unit quaternions, the rest in +-1."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         batch = (int(batch),) if isinstance(batch, (int, np.integer)) else tuple(batch)
         parts = []
         for j in self.own_joints:

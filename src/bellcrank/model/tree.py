@@ -17,7 +17,11 @@ from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar, clip
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import Mat, Motion, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
+
+HIDDEN = 1e-9  # of all inertia: far more than rounding, and less than any body that was meant to be one
+MANY = 150  # coordinates: of so many alike bodies are looked at once, over there
+REACH = 1.0  # m that a slide moves, for the order of magnitude
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,29 @@ class Tree:
                 known[key] = link.inertia.invertible
             found.append(known[key])
         return tuple(found)
+
+    @cached_property
+    def massive(self) -> bool:
+        """Whether every joint turns or slides a body that resists by itself, and not so little that the rest could hide
+        it: then forces determine accelerations in every configuration, for no pivot of the mass matrix is less than
+        what the body itself adds. False where it takes a closer look (dynamics/immobility.py).
+        """
+        own: list[tuple[Scalar, bool]] = []  # of each joint, and whether it turns
+        mass, turning, reach = 0.0, 0.0, 0.0
+        for link in self.links:
+            at_rest, I, m = link.kind.neutral(), link.inertia.I, link.inertia.m
+            shift = link.placement.pose(IDENTITY, ZERO)[1]
+            if self.coupled or self.nv > MANY or link.kind.nv != 1 or depends((*link.inertia.numbers, *shift)):
+                return False
+            (s,), (ds,) = link.kind.subspace(at_rest), link.kind.subspace_rate(at_rest, [1.0])
+            turns, slides, changes = (any(x != 0.0 for x in part) for part in (s.ang, s.lin, (*ds.ang, *ds.lin)))
+            if changes or turns == slides:
+                return False
+            own.append((s.dot(link.inertia @ s), turns))
+            mass, turning = mass + m, turning + I.xx + I.yy + I.zz
+            reach += sum(abs(x) for x in shift) + slides * REACH + abs(float(link.kind.distance0))
+        most = {True: turning + mass * reach * reach, False: mass}
+        return all(x > HIDDEN * most[turns] for x, turns in own)
 
     def inertias(self, q: Sequence[Scalar]) -> list[Inertia]:
         """Of every link, about its F, as it is bent now."""

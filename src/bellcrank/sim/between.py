@@ -47,8 +47,8 @@ def checked(mechanism: Mechanism, given: Any) -> tuple[Element, ...]:
     found = listed("elements", given, "force elements")
     single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
     for e in found:
-        if not isinstance(e, Element):
-            raise InputError(f"elements: {brief(e)} is no force element; see bellcrank.forces.")
+        if not isinstance(e, Between | Coupling):
+            raise InputError(f"elements: {brief(e)} is neither a Between nor a Coupling; see bellcrank.forces.")
         check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):

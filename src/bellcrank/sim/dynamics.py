@@ -310,15 +310,14 @@ class Dynamics(ABC):
     @cached_property
     def ports(self) -> Ports:
         """What the numbers of a program of this system mean."""
-        s, unit = self.system, units(self.system) | self.system.motion_units
-        names = [*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)]
+        s = self.system
         still = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
         return Ports(
-            {name: unit.get(name, "") for name in names},
+            (*self.elements, *(derivative(name, w) for w in self.wrt for name in self.elements)),
             {name: s.defaults.get(name, 0.0) for name in s.inputs},
             s.parameters,
             self.columns,
-            {name: unit.get(name, "") for name in self.columns},
+            lambda: units(s) | s.motion_units,
             lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
             lambda: self.outputs,
             lambda: self.f,

@@ -14,7 +14,7 @@ from typing import Any, final
 
 from bellcrank.build import graphs
 from bellcrank.build.beneath import Beneath, rolls_beneath
-from bellcrank.build.recall import method_for
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, forms
 from bellcrank.dynamics.loops.layer import By, Layer
@@ -30,6 +30,7 @@ from bellcrank.integrate.problem import Product, State, Step
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim import looped_slopes as slopes
+from bellcrank.sim import residual_slopes
 from bellcrank.sim.allowed_states import turned
 from bellcrank.sim.dynamics import Dynamics, Integral
 from bellcrank.sim.loop_closure import CLOSED, WEAK, LoopClosure
@@ -159,6 +160,13 @@ class LoopedDynamics(Dynamics):
         found = self.call(self._product, t, y, u)
         left, right = ([list(row) for row in found[key]] for key in ("left", "right"))
         return Product(left, right), list(self.call(self.by_time, t, y, u)["ddy_dt"])
+
+    @cached_property
+    def by_state(self) -> Graph:
+        """(t, y, u, p) -> df/dy."""
+        if self.form == "minimal" or not residual_slopes.applies(self):
+            return super().by_state
+        return residual_slopes.by_state(self, self.baumgarte if self.form == "lagrange" else 0.0)
 
     @cached_property
     def _product(self) -> Graph:

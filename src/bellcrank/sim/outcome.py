@@ -247,4 +247,4 @@ class _Seen:
         if name not in self.ports.columns:
             return None
         key, i = self.ports.columns[name]
-        return Column(name, self.ports.units[name], self.found[key][..., i])
+        return Column(name, self.ports.units.get(name, ""), self.found[key][..., i])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.costs import costs
+from bellcrank.emit.cpu.costs import costs, parts
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import opened
 
@@ -21,5 +21,5 @@ class StepTime:
 
 
 def step_time(tick: Graph) -> StepTime:
-    graph = opened(tick)
-    return StepTime(costs(alone=True).predicted(graph), costs().predicted(graph))
+    found = parts(opened(tick))
+    return StepTime(costs(alone=True).of(found), costs().of(found))

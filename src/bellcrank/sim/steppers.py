@@ -17,9 +17,8 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.emit.cpu import action as text
-from bellcrank.emit.cpu import pycall
 from bellcrank.emit.cpu.host import Library, compiled, host
-from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.kernel import Kernel, native
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
@@ -115,7 +114,7 @@ class Stepper:
         self._one = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)(self._library.address("one"))
         if made.nu and self.threads == 1:
             head = f"step(u, *, out=None)\n--\n\n{type(self).step.__doc__}"
-            self.step = pycall.native(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
+            self.step = native(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
 
     def _set(self, word: str, x: int) -> None:
         self._words[text.WORDS.index(word)] = x

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from bellcrank.build import graphs
-from bellcrank.build.recall import method_for
+from bellcrank.build.kernels import method_for
 from bellcrank.dynamics.loops.forms import bare
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Pulled

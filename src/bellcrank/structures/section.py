@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
+from numbers import Real
 
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.misfits import explained_class
@@ -23,10 +24,11 @@ class Material:
     density: float
 
     def __post_init__(self) -> None:
-        for what in ("E", "density"):
-            _positive("material", what, getattr(self, what))
-        if not isinstance(self.nu, (int, float)) or not -1.0 < self.nu <= 0.5:
-            raise ModelError(f"material: nu is {self.nu!r}; expected Poisson's ratio, above -1 and at most 0.5.")
+        for what in ("E", "density"):  # as Python's own floats: integers of numpy overflow in silence
+            object.__setattr__(self, what, _positive("material", what, getattr(self, what)))
+        if not isinstance(self.nu, Real) or not -1.0 < self.nu <= 0.5:
+            raise ModelError(f"material: nu is {brief(self.nu)}; expected Poisson's ratio, above -1 and at most 0.5.")
+        object.__setattr__(self, "nu", float(self.nu))
 
     @property
     def G(self) -> float:
@@ -113,17 +115,17 @@ class Section:
         if not isinstance(self.shape, str) or self.shape not in SHAPES:
             raise ModelError(f"section: {unknown('shape', self.shape, SHAPES)}")
         where = f"section ({self.shape})"
-        if not isinstance(self.dimensions, tuple):
-            raise ModelError(f"{where}: its dimensions are {self.dimensions!r}; expected a tuple of lengths.")
-        for size in self.dimensions:
-            _positive(where, "a dimension", size)
+        if not isinstance(self.dimensions, tuple | list):
+            raise ModelError(f"{where}: its dimensions are {brief(self.dimensions)}; expected a tuple of lengths.")
+        sizes = tuple(_positive(where, "a dimension", size) for size in self.dimensions)
+        object.__setattr__(self, "dimensions", sizes)
         try:
-            sizes = astuple(self.numbers)
+            found = astuple(self.numbers)
         except (TypeError, ArithmeticError):
             raise ModelError(
                 f"{where}: there is none of the dimensions {self.dimensions}. Section.{self.shape} says what it takes."
             ) from None
-        for size in sizes:
+        for size in found:
             _positive(where, "what follows from its dimensions", size)
 
     @classmethod
@@ -188,7 +190,7 @@ class Profile:
         for f in fields(self):
             if f.name in ("rhoIy", "rhoIz") and getattr(self, f.name) == 0.0:
                 continue  # slices without extent
-            _positive("profile", f.name, getattr(self, f.name))
+            object.__setattr__(self, f.name, _positive("profile", f.name, getattr(self, f.name)))
 
     @classmethod
     def of(cls, section: Section, material: Material) -> Profile:
@@ -198,6 +200,11 @@ class Profile:
         return cls(*stiffness, rho * n.area, rho * n.Iy, rho * n.Iz)
 
 
-def _positive(where: str, what: str, value: object) -> None:
-    if not isinstance(value, (int, float)) or not 0.0 < value < math.inf:
-        raise ModelError(f"{where}: {what} is {value!r}; expected a positive number in SI units.")
+def _positive(where: str, what: str, value: object) -> float:
+    try:
+        x = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        x = math.inf
+    if not 0.0 < x < math.inf:
+        raise ModelError(f"{where}: {what} is {brief(value)}; expected a positive number in SI units.")
+    return x

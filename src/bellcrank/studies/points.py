@@ -19,6 +19,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.extras import extra
+from bellcrank.seeds import generator
 from bellcrank.studies.ranges import Array, Levels, Range, ranged
 
 DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
@@ -93,7 +94,7 @@ def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, A
 
 def _shares(design: str, runs: int, d: int, seed: int) -> Array:
     """Points of the open unit cube, (runs, d)."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if design == "random":
         return rng.uniform(np.finfo(float).tiny, 1.0, (runs, d))
     qmc = extra("scipy.stats.qmc", "study", f'points="{design}"')

@@ -16,6 +16,7 @@ from bellcrank.errors import InputError, brief, unknown
 from bellcrank.extras import extra
 from bellcrank.misfits import explained, explained_class
 from bellcrank.record import Record
+from bellcrank.seeds import whole_seed
 from bellcrank.sim.arguments import listed, many, positive
 from bellcrank.sim.events import Event
 from bellcrank.stairs import view
@@ -160,6 +161,7 @@ def study(
     if not isinstance(to, str | PathLike) or not str(to) or "\0" in str(to):
         raise InputError(f"to is {brief(to)}; expected the name of a folder.")
     words = listed("summary", summary, 'what is asked, as in "max(elbow.tau)"')
+    seed = whole_seed(seed)
     made = points_of(over, runs, points, seed)
     given = {"q0": q0, "v0": v0, "x0": x0, "inputs": inputs, "input_step": input_step, "parameters": parameters}
     settings = {

@@ -21,6 +21,7 @@ from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
+from bellcrank.seeds import generator
 
 MOVING = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
@@ -56,7 +57,7 @@ def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 
     the origin along z, and gravity too is along z. This is what the papers' operation counts are for.
     """
     whole(n, "n")
-    rng, kinds = np.random.default_rng(seed), _kinds(joints)
+    rng, kinds = generator(seed), _kinds(joints)
     bodies, made = [], []
     for i in range(n):
         alpha, a, d = rng.uniform(0.4, 1.2), rng.uniform(0.2, 0.5), rng.uniform(0.2, 0.5)
@@ -84,7 +85,7 @@ def random_tree(
     """
     whole(n, "n")
     kinds = _kinds(kinds)
-    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+    rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
     bodies: list[Body] = []
     joints: list[Joint] = []
     for i in range(n):
@@ -110,7 +111,7 @@ def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twis
     if twist not in TWISTS:
         raise InputError(f"zoo: {unknown('twist', twist, TWISTS)}")
     kinds = _kinds(joints)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     bodies, made, depth = [], [], [0] * n
     side, along = MASS * (LENGTH**2 + WIDTH**2) / 12, MASS * WIDTH**2 / 6
     inertia = matrix(np.diag([side, side, along]))

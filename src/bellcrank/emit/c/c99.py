@@ -34,7 +34,7 @@ from bellcrank.emit.c.routine import (
 from bellcrank.emit.c.strip_text import StripText
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
-from bellcrank.graph.strips import stripped
+from bellcrank.graph.strip_parts import stripped
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 

@@ -74,7 +74,11 @@ class Costs(Parts):
 
     def predicted(self, g: Graph) -> float:
         """Seconds of one state on one core: in a large batch, or alone, as these costs were measured."""
-        time = sum(w * n for w, n in zip(_numbers(self), _numbers(parts(g)), strict=True))
+        return self.of(parts(g))
+
+    def of(self, found: Parts) -> float:
+        """The same of what a graph was found to have."""
+        time = sum(w * n for w, n in zip(_numbers(self), _numbers(found), strict=True))
         return 1e-9 * max(time, 0.1)  # a weight may come out as nothing, a call never does
 
 

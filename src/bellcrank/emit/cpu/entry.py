@@ -16,7 +16,7 @@ to row.
     define i64 @one(ptr in0, ptr in1, ..., ptr out)
     define i64 @many(i64 n, ptr in0, i64 stride0, ptr in1, i64 stride1, ..., ptr out, i64 out_stride)
 
-Layout facts, for 64-bit CPython with a GIL; pycall.supported checks them on a live array.
+Layout facts, for 64-bit CPython with a GIL; kernel.supported checks them on a live array.
 
 - PyObject: reference count, type. PyArrayObject goes on with data, nd, dimensions, strides, base, descr, flags. NumPy
   keeps these fields at their places, because its macros read them from compiled extensions:
@@ -27,7 +27,7 @@ Layout facts, for 64-bit CPython with a GIL; pycall.supported checks them on a l
   are the same in 1.26 and 2.x: https://numpy.org/doc/stable/reference/c-api/array.html
 
 These addresses differ between processes, while object code is cached on disk: hence `@py`, a table of addresses that
-`@call` reads and emit/cpu/pycall.py fills. CPython's own functions are ordinary externals, for the linker to find.
+`@call` reads and emit/cpu/kernel.py fills. CPython's own functions are ordinary externals, for the linker to find.
 """
 
 from __future__ import annotations

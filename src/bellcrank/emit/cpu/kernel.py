@@ -1,35 +1,134 @@
 """A Kernel: numpy in, numpy out, any leading batch shape, threads, no GIL held while a batch runs.
 
-One state of plain float arrays never enters this file: the compiled module has its own Python entry
-(emit/cpu/entry.py), which hands anything unusual to `Kernel.convert` below.
+One state of plain float arrays never enters a Kernel's methods: the compiled module has its own Python entry
+(emit/cpu/entry.py), here made a builtin function, with addresses filled in and lifetimes tied together. It hands
+anything unusual to `Kernel.convert`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
+import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu import pycall
-from bellcrank.emit.cpu.host import Library
+from bellcrank.emit.cpu.arguments import Arguments, symbolic
+from bellcrank.emit.cpu.entry import FIELDS, FLOATS, PLAIN, TABLE
+from bellcrank.emit.cpu.host import Library, unseen
 from bellcrank.emit.cpu.pool import Task, pool, settle
-from bellcrank.emit.target import About, Shape
-from bellcrank.errors import InputError, unknown
+from bellcrank.emit.target import About
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.misfits import explained_class
-from bellcrank.nodes.node import Node
 from bellcrank.stairs import above
 
 Array = np.ndarray[Any, Any]
 Rest = Callable[[], bytes] | None
 
 
-@explained_class("__init__", "derivative", "jvp", "vjp")
-class Kernel:
+_ABI = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
+_API = {"PyArray_GetNDArrayCVersion": 0, "PyArray_Type": 2, "PyArray_Return": 76, "PyArray_NewFromDescr": 94}
+_FASTCALL_KEYWORDS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [(name, kind) for name, _, kind in FIELDS]
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Definition:
+    """What a builtin is made of, lent to it. A builtin reads it until its very end, when the collector may have emptied
+    everything around it: so its memory is never freed, only lent again, and the flags, which are what is read then, are
+    the same in all.
+    """
+
+    _free: list[_MethodDef] = []
+
+    def __init__(self, name: str, function: int, doc: str) -> None:
+        try:
+            self.method = self._free.pop()
+        except IndexError:
+            self.method = _MethodDef()
+        self.method.name, self.method.function, self.method.doc = name.encode(), function, doc.encode()
+        self.method.flags = _FASTCALL_KEYWORDS
+
+    def __del__(self) -> None:
+        self._free.append(self.method)
+
+
+class _Owner(str):
+    """The `__module__` of a builtin, which also holds what the builtin points at."""
+
+    __slots__ = ("kept",)
+    kept: object
+
+
+def _numpy(name: str) -> int:
+    """The address of an entry of NumPy's C-API."""
+    core = "numpy._core" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core"
+    capsule = importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    table: int = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
+    return ctypes.c_void_p.from_address(table + _API[name] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+
+
+@cache
+def supported() -> bool:
+    """Whether this interpreter and this NumPy have the layouts that `@call` relies on."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or object.__basicsize__ != 16:
+        return False
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy("PyArray_GetNDArrayCVersion"))() not in _ABI:
+        return False
+    probe = np.zeros((2, 3))
+    seen = _Array.from_address(id(probe))
+    return (
+        (seen.type, seen.data, seen.nd, seen.descr)
+        == (_numpy("PyArray_Type"), probe.ctypes.data, probe.ndim, id(np.dtype("float64")))
+        and seen.flags & PLAIN == PLAIN
+        and (ctypes.c_int64 * 2).from_address(seen.dims)[:] == [2, 3]
+    )
+
+
+def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled `@call` as a builtin, with `fallback` behind it; `fallback` itself where that is not supported.
+
+    `address_of` gives the address of a symbol of the compiled module. The builtin keeps it, so what it refers to (say,
+    the engine, as a bound method does) lives as long as the builtin; it must not refer to `fallback`, which may be in a
+    cycle with the builtin. A `doc` that begins with `name(a, b)\\n--\\n\\n`
+    gives the builtin a signature.
+    """
+    if not supported():
+        return fallback
+    table = (ctypes.c_void_p * len(TABLE)).from_address(address_of("py"))
+    own = {name: id(np.dtype(name)) for name in FLOATS} | {"out": id(sys.intern("out"))}
+    table[:] = [own[entry] if entry in own else _numpy(entry) for entry in TABLE]
+    definition = _Definition(name, address_of("call"), doc)
+    owner = _Owner(__name__)
+    owner.kept = unseen(definition, address_of)
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    new = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+    builtin: Callable[..., Any] = new(ctypes.addressof(definition.method), fallback, owner)
+    return builtin
+
+
+@explained_class("derivative", "jvp", "vjp")
+class Kernel(Arguments):
     """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
 
     schedule: Any = None
@@ -49,8 +148,8 @@ class Kernel:
             call = signature.call or f"({', '.join(signature.inputs)}, *, out=None)"
             head = f"{signature.name}{call}\n--\n\n{teaches}"
             own: dict[str, Any] = {"__doc__": f"{signature.name}{call}\n\n{teaches}\n\n{self.__doc__}"}
-            if pycall.supported():
-                self.function = pycall.native(library.address, signature.name, head, self.convert)
+            if supported():
+                self.function = native(library.address, signature.name, head, self.convert)
                 own["__call__"] = self.function  # the builtin: calling the kernel enters no Python code
             else:
                 self.function = partial(self.convert)  # which may have words of its own
@@ -166,96 +265,6 @@ class Kernel:
         (only, *others) = results.values()
         return results if others else only if only.ndim else only[()]
 
-    def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        s = self.signature
-        usage = f"{s.name}({', '.join(s.inputs)})"
-        named = {key: x for key, x in named.items() if x is not None}  # as if they were left out
-        if len(args) > len(s.inputs):
-            raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
-        values = dict(zip(s.inputs, args, strict=False))
-        for name, value in self._free(usage, values, named).items():
-            if name not in s.inputs:
-                raise InputError(f"{usage}: {unknown('input', name, [*s.inputs, 'out'])}")
-            if name in values:
-                raise InputError(f'{usage}: "{name}" is given twice.')
-            values[name] = value
-        missing = [name for name in s.inputs if name not in values]
-        if missing:
-            raise InputError(f"{usage}: missing {', '.join(missing)}.")
-        return values
-
-    def _free(self, usage: str, values: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is given by name, with the free numbers as the input p: nominal ones, if nobody says which."""
-        if "parameters" not in named:
-            nominal = bool(self.parameters) and "p" not in values and "p" not in named
-            return {**named, "p": self.parameters.nominal} if nominal else named
-        if not self.parameters:
-            raise InputError(
-                f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
-                "mechanism.free(name) makes one."
-            )
-        rest = {key: x for key, x in named.items() if key != "parameters"}
-        if "p" in values or "p" in rest:
-            raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
-        return rest | {"p": self.parameters.vector(named["parameters"], self.signature.name)}
-
-    def _array(self, name: str, value: Any) -> Array:
-        try:
-            array = np.asarray(value)
-        except ValueError as error:
-            raise InputError(f'{self.signature.name}: input "{name}" is not an array: {error}.') from error
-        self._fits(name, array)
-        return array.astype(self.signature.dtype, copy=False)
-
-    def _fits(self, name: str, array: Any) -> None:
-        """An array of numpy or of the GPU, by its kind and its shape."""
-        shape = self.signature.inputs[name]
-        if array.dtype.kind not in "fiub":
-            raise InputError(f'{self.signature.name}: input "{name}" has dtype {array.dtype}; expected real numbers.')
-        expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
-        if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
-            raise InputError(f'{self.signature.name}: input "{name}" has shape {array.shape}; expected {expected}.')
-
-    def _batch(self, arrays: Mapping[str, Array]) -> Shape:
-        heads = {name: a.shape[: a.ndim - len(self.signature.inputs[name])] for name, a in arrays.items()}
-        try:
-            return np.broadcast_shapes(*heads.values())
-        except ValueError:
-            shown = ", ".join(f"{name} {head}" for name, head in heads.items())
-            raise InputError(f"{self.signature.name}: leading axes do not broadcast: {shown}.") from None
-
-    def _rows(self, array: Array, shape: Shape, batch: Shape, rows: int) -> tuple[Array, int]:
-        """An array whose rows are contiguous, and the bytes from row to row (0 repeats one row for all)."""
-        size = math.prod(shape)
-        if array.ndim == len(shape):
-            return np.ascontiguousarray(array), 0 if batch else size * array.itemsize
-        if array.shape[: len(batch)] != batch or array.ndim != len(batch) + len(shape):
-            array = np.broadcast_to(array, (*batch, *shape))
-        if len(batch) == len(shape) == 1 and array.strides[1] == array.itemsize and array.strides[0] > 0:
-            return array, array.strides[0]  # columns of a wider table: no copy needed
-        flat = np.ascontiguousarray(array).reshape(rows, size)
-        return flat, size * array.itemsize
-
-    def _results(self, batch: Shape, out: Array | None, inputs: Sequence[Array]) -> list[Array]:
-        shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
-        dtype = np.dtype(self.signature.dtype)
-        if out is not None:
-            if len(shapes) > 1:
-                raise InputError(f"{self.signature.name} gives {len(shapes)} arrays; out= takes one.")
-            if (
-                not isinstance(out, np.ndarray)
-                or out.shape != shapes[0]
-                or out.dtype != dtype
-                or not out.flags.writeable
-            ):
-                got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-                raise InputError(
-                    f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; got {got}."
-                )
-            if out.flags.c_contiguous and not any(np.may_share_memory(out, a) for a in inputs):
-                return [out]
-        return [np.empty(shape, dtype) for shape in shapes]
-
     def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
         """keep: the arrays behind the pointers, which live until every thread is done with them, come what may."""
         if single:
@@ -276,28 +285,3 @@ class Kernel:
         finally:
             settle(others)
         return int(max(mine, *(other.result() for other in others)))
-
-    def _explain(self, arrays: Mapping[str, Array]) -> None:
-        """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
-        for name, array in arrays.items():
-            bad = np.argwhere(~np.isfinite(array))
-            if len(bad):
-                at = tuple(int(i) for i in bad[0])
-                named = self.signature.columns.get(name) if self.signature.columns else None
-                called = f' ("{named[at[-1]]}")' if named else ""
-                raise InputError(
-                    f"{self.signature.name}: {name}[{', '.join(map(str, at))}]{called} is {array[at]}; expected finite "
-                    f"numbers ({len(bad)} of {array.size} are not)."
-                )
-
-
-def symbolic(value: Any) -> bool:
-    """Whether symbols are among it, as functions that are traced have them."""
-    if isinstance(value, Node):
-        return True
-    if isinstance(value, np.ndarray):
-        return value.dtype == object and any(map(symbolic, value.flat))
-    try:
-        return isinstance(value, Sequence) and not isinstance(value, str | bytes) and any(map(symbolic, value))
-    except RecursionError:  # a list that is in itself: no symbols, and no numbers either
-        return False

@@ -8,17 +8,18 @@ Both come from the same speller, with one lane and with as many as the processor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.lanes import Writer, library
+from bellcrank.emit.cpu.lanes import Writer, fetching, library
 from bellcrank.emit.cpu.plan import MATRIX, WINDOW, ahead, chunks, items, order
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import condensed
-from bellcrank.graph.strip_parts import LONG, widest
+from bellcrank.graph.strip_parts import LONG
 from bellcrank.quoting import comment, symbol
 
 STACK = 65536  # bytes of workspace that may lie on the stack
@@ -73,9 +74,9 @@ def halved(graph: Graph) -> bool:
 
 def loops(graph: Graph) -> bool:
     """Whether it is so large, and so regular, that it is compiled as loops over alike parts."""
-    if graph.size < LARGE or widest(graph) < LONG:
+    if graph.size < LARGE or graph.widest < LONG:
         return False
-    from bellcrank.graph.strips import stripped
+    from bellcrank.graph.strip_parts import stripped
 
     return stripped(graph, LARGE) is not None
 
@@ -175,6 +176,19 @@ end:
 """
 
 
+def results(graph: Graph) -> dict[str, int]:
+    """How many elements the outputs have, by the names of their arrays."""
+    return {f"out_{symbol(name)}": math.prod(shape) for name, shape in graph.shapes.items()}
+
+
+def _fetched(graph: Graph, tag: str) -> str:
+    """The call, for a block whose rows are at addresses of this tag (`rows`)."""
+    if not _waits(graph):
+        return ""
+    places = enumerate(results(graph), len(graph.inputs))
+    return f"  call void @fetch(i64 %n, {', '.join(f'ptr %{tag}{i}, i64 %stride_{n}' for i, n in places)})\n"
+
+
 def groups(graph: Graph, block: Speller) -> list[str]:
     """@many for code of several chunks, which no cache of instructions holds: each chunk is done for a group of blocks
     before the next one is, so that it is fetched once for all of them. Every block has a workspace of its own.
@@ -185,7 +199,7 @@ def groups(graph: Graph, block: Speller) -> list[str]:
     most = max(1, min(TOGETHER, NEAR // (block.size * w.align)))
     take, give = workspace(block.size * most, w)
     given = ", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)
-    group = f"""define internal i64 @group(ptr %ws, i64 %row, i64 %count, {given}) noinline nounwind {{
+    group = f"""define internal i64 @group(i64 %n, ptr %ws, i64 %row, i64 %count, {given}) noinline nounwind {{
 entry:
 {"".join(_for_all(graph, block, k) for k in range(len(block.pieces)))}  ret i64 %status
 }}"""
@@ -205,7 +219,7 @@ loop:
   %some.left = select i1 %short, i64 1, i64 %whole
   %many.left = icmp ugt i64 %some.left, {most}
   %count = select i1 %many.left, i64 {most}, i64 %some.left
-  %bad = call i64 @group(ptr %ws, i64 %from, i64 %count, {given})
+  %bad = call i64 @group(i64 %n, ptr %ws, i64 %from, i64 %count, {given})
   %status = or i64 %seen, %bad
   %taken = mul i64 %count, {w.lanes}
   %next = add i64 %from, %taken
@@ -214,7 +228,7 @@ loop:
 done:
 {give}  ret i64 %status
 {one_by_one(names)}}}"""
-    return [group, loop]
+    return [fetching(results(graph), w), group, loop]
 
 
 def _for_all(graph: Graph, block: Speller, k: int) -> str:
@@ -234,7 +248,7 @@ chunk{k}:
   %ws{k} = getelementptr i8, ptr %ws, i64 %offset{k}
   %rows{k} = mul i64 %i{k}, {w.lanes}
   %row{k} = add i64 %row, %rows{k}
-{at}  {call}
+{at}{"" if k else _fetched(graph, "b0.")}  {call}
   %j{k} = add i64 %i{k}, 1
   %more{k} = icmp ult i64 %j{k}, %count
   br i1 %more{k}, label %chunk{k}, label %done{k}
@@ -263,7 +277,11 @@ def many(graph: Graph, block: Speller) -> str:
         next_rows, next_args = rows(inputs, "%next", "n")
         block_rows += next_rows
         block_args += f", ptr %then, {next_args}"
-    return f"""define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
+    head = ""
+    if _waits(graph):
+        head = fetching(results(graph), w) + "\n"
+        block_rows += rows(names, "%next", "t")[0] + _fetched(graph, "t")
+    return f"""{head}define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
   %few = icmp ult i64 %n, {w.lanes}
   br i1 %few, label %some, label %begin
 begin:

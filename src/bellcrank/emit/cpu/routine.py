@@ -21,9 +21,8 @@ from bellcrank.emit.cpu.registers import known_before
 from bellcrank.emit.cpu.rolled_code import Rolled
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.emit.cpu.strip_code import StripCode
-from bellcrank.graph import Graph, Program, Recursion
+from bellcrank.graph import Graph, Program, Recursion, strip_parts
 from bellcrank.graph.inline import opened
-from bellcrank.graph.strips import FEWEST, stripped
 from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/cpu/llvm.py: a third of the time to compile is saved, and values live in
@@ -52,7 +51,8 @@ def _spelled(
     if isinstance(graph, Recursion):
         loops = Rolled(graph, lanes, trig_width, dtype, name)
         return loops.text(), loops.size
-    if graph.size >= FEWEST and (made := stripped(graph)) is not None:
+    large = graph.size >= strip_parts.FEWEST and graph.widest >= strip_parts.LONG
+    if large and (made := strip_parts.stripped(graph)) is not None:
         code = StripCode(graph, made, lanes, trig_width, dtype, name, called)
         return code.text(), code.size
     known = known_before(graph) if inner else {}

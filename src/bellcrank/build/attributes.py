@@ -1,13 +1,14 @@
-"""Matrices of a large mechanism, column by column: a batch of directions through one recursion.
+"""Quantities of a mechanism that are more than a kernel: one for each frame, or each set of driven joints; a result in
+parts; and matrices of a large mechanism, column by column: derivatives, and the mass matrix and its inverse, which are
+derivatives, too.
 
-Derivatives, and the mass matrix and its inverse, which are derivatives, too. Written out they are dozens of operations
-for every pair of bodies, which nobody can compile from a hundred bodies on. A recursion's tangent is a recursion; all
-directions together are a batch of it, in lanes.
+Written out the last are dozens of operations for every pair of bodies, which nobody can compile from a hundred bodies
+on. A recursion's tangent is a recursion; all directions together are a batch of it, in lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import MOST_STRAIGHT, Request, rolls, shared, traced
 from bellcrank.dynamics import Quantity, candidates
 from bellcrank.dynamics.work import estimate
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.graph import Recursion
 from bellcrank.graph.recursion_tangent import tangent
 from bellcrank.model import Mechanism
@@ -81,7 +82,7 @@ def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     return columns
 
 
-def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
+def by_columns(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     """A function of the quantity's inputs that gives its derivatives, (..., nv, nv) each."""
     assert q.result is not None
     made, names, unit = q.result, q.inputs, np.eye(mechanism.nv)
@@ -98,3 +99,55 @@ def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
         return made(*(np.swapaxes(of(x)(*states, unit), -1, -2) for x in names))
 
     return differentiated
+
+
+def of_frame(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
+    """Each frame, and each reference that it is seen from, is a kernel of its own."""
+
+    @cache
+    def made(frame: str, reference: str) -> Callable[..., Any]:
+        return kernel(frame=frame, reference=reference).function
+
+    def of_frame(*args: Any, frame: str = "", reference: str = "aligned", **named: Any) -> Any:
+        if isinstance(frame, str) and not frame and args and isinstance(args[-1], str):
+            args, frame = args[:-1], args[-1]
+        if not isinstance(frame, str) or not isinstance(reference, str):
+            raise InputError(
+                f"{q.name}: frame is {brief(frame)} and reference {brief(reference)}; expected names, each a str."
+            )
+        return made(frame, reference)(*args, **named)
+
+    return of_frame
+
+
+def of_actuated(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:
+    """Each set of driven joints is a kernel of its own."""
+
+    @cache
+    def made(joints: tuple[str, ...]) -> Callable[..., Any]:
+        found = kernel(actuated=joints).function
+        return in_parts(found, q) if q.result else found
+
+    def of_actuated(*args: Any, actuated: Sequence[str] = (), **named: Any) -> Any:
+        return made(joint_names(q.name, actuated))(*args, **named)
+
+    return of_actuated
+
+
+def in_parts(function: Callable[..., Any], q: Quantity) -> Callable[..., Any]:
+    """The result taken apart, by name: views, and nothing is copied."""
+    assert q.result is not None
+    made, axis = q.result, range(len(q.result._fields))
+
+    def in_parts(*args: Any, **named: Any) -> Any:
+        found = function(*args, **named)
+        return made(*(found[..., i, :, :] for i in axis))
+
+    return in_parts
+
+
+def joint_names(name: str, actuated: Any) -> tuple[str, ...]:
+    listed = isinstance(actuated, tuple | list | set | frozenset | dict)
+    if not listed or not all(isinstance(joint, str) for joint in actuated):
+        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
+    return tuple(actuated)

@@ -1,0 +1,140 @@
+"""What a kernel is called with: bound to its inputs, checked, converted, laid out in rows; and words about what does
+not fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.target import Shape, Signature
+from bellcrank.errors import InputError, unknown
+from bellcrank.nodes.node import Node
+from bellcrank.parameters import Parameters
+
+Array = np.ndarray[Any, Any]
+
+
+class Arguments:
+    """Of what has a signature, and free numbers, which may be left out or be given by name."""
+
+    signature: Signature
+    parameters: Parameters
+
+    def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        s = self.signature
+        usage = f"{s.name}({', '.join(s.inputs)})"
+        named = {key: x for key, x in named.items() if x is not None}  # as if they were left out
+        if len(args) > len(s.inputs):
+            raise InputError(f"{usage} takes {len(s.inputs)} arrays; got {len(args)}.")
+        values = dict(zip(s.inputs, args, strict=False))
+        for name, value in self._free(usage, values, named).items():
+            if name not in s.inputs:
+                raise InputError(f"{usage}: {unknown('input', name, [*s.inputs, 'out'])}")
+            if name in values:
+                raise InputError(f'{usage}: "{name}" is given twice.')
+            values[name] = value
+        missing = [name for name in s.inputs if name not in values]
+        if missing:
+            raise InputError(f"{usage}: missing {', '.join(missing)}.")
+        return values
+
+    def _free(self, usage: str, values: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is given by name, with the free numbers as the input p: nominal ones, if nobody says which."""
+        if "parameters" not in named:
+            nominal = bool(self.parameters) and "p" not in values and "p" not in named
+            return {**named, "p": self.parameters.nominal} if nominal else named
+        if not self.parameters:
+            raise InputError(
+                f"{usage}: parameters is given, but no number is free: bellcrank.parameter(name, value) or "
+                "mechanism.free(name) makes one."
+            )
+        rest = {key: x for key, x in named.items() if key != "parameters"}
+        if "p" in values or "p" in rest:
+            raise InputError(f'{usage}: "p" and "parameters" are two ways to say one thing; give one of them.')
+        return rest | {"p": self.parameters.vector(named["parameters"], self.signature.name)}
+
+    def _array(self, name: str, value: Any) -> Array:
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f'{self.signature.name}: input "{name}" is not an array: {error}.') from error
+        self._fits(name, array)
+        return array.astype(self.signature.dtype, copy=False)
+
+    def _fits(self, name: str, array: Any) -> None:
+        """An array of numpy or of the GPU, by its kind and its shape."""
+        shape = self.signature.inputs[name]
+        if array.dtype.kind not in "fiub":
+            raise InputError(f'{self.signature.name}: input "{name}" has dtype {array.dtype}; expected real numbers.')
+        expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
+        if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
+            raise InputError(f'{self.signature.name}: input "{name}" has shape {array.shape}; expected {expected}.')
+
+    def _batch(self, arrays: Mapping[str, Array]) -> Shape:
+        heads = {name: a.shape[: a.ndim - len(self.signature.inputs[name])] for name, a in arrays.items()}
+        try:
+            return np.broadcast_shapes(*heads.values())
+        except ValueError:
+            shown = ", ".join(f"{name} {head}" for name, head in heads.items())
+            raise InputError(f"{self.signature.name}: leading axes do not broadcast: {shown}.") from None
+
+    def _rows(self, array: Array, shape: Shape, batch: Shape, rows: int) -> tuple[Array, int]:
+        """An array whose rows are contiguous, and the bytes from row to row (0 repeats one row for all)."""
+        size = math.prod(shape)
+        if array.ndim == len(shape):
+            return np.ascontiguousarray(array), 0 if batch else size * array.itemsize
+        if array.shape[: len(batch)] != batch or array.ndim != len(batch) + len(shape):
+            array = np.broadcast_to(array, (*batch, *shape))
+        if len(batch) == len(shape) == 1 and array.strides[1] == array.itemsize and array.strides[0] > 0:
+            return array, array.strides[0]  # columns of a wider table: no copy needed
+        flat = np.ascontiguousarray(array).reshape(rows, size)
+        return flat, size * array.itemsize
+
+    def _results(self, batch: Shape, out: Array | None, inputs: Sequence[Array]) -> list[Array]:
+        shapes = [(*batch, *shape) for shape in self.signature.outputs.values()]
+        dtype = np.dtype(self.signature.dtype)
+        if out is not None:
+            if len(shapes) > 1:
+                raise InputError(f"{self.signature.name} gives {len(shapes)} arrays; out= takes one.")
+            if (
+                not isinstance(out, np.ndarray)
+                or out.shape != shapes[0]
+                or out.dtype != dtype
+                or not out.flags.writeable
+            ):
+                got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+                raise InputError(
+                    f"{self.signature.name}: out must be a writable {dtype} array of shape {shapes[0]}; got {got}."
+                )
+            if out.flags.c_contiguous and not any(np.may_share_memory(out, a) for a in inputs):
+                return [out]
+        return [np.empty(shape, dtype) for shape in shapes]
+
+    def _explain(self, arrays: Mapping[str, Array]) -> None:
+        """Names the first value that is not finite. (Sums of huge numbers raise the same flag: then all is well.)"""
+        for name, array in arrays.items():
+            bad = np.argwhere(~np.isfinite(array))
+            if len(bad):
+                at = tuple(int(i) for i in bad[0])
+                named = self.signature.columns.get(name) if self.signature.columns else None
+                called = f' ("{named[at[-1]]}")' if named else ""
+                raise InputError(
+                    f"{self.signature.name}: {name}[{', '.join(map(str, at))}]{called} is {array[at]}; expected finite "
+                    f"numbers ({len(bad)} of {array.size} are not)."
+                )
+
+
+def symbolic(value: Any) -> bool:
+    """Whether symbols are among it, as functions that are traced have them."""
+    if isinstance(value, Node):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype == object and any(map(symbolic, value.flat))
+    try:
+        return isinstance(value, Sequence) and not isinstance(value, str | bytes) and any(map(symbolic, value))
+    except RecursionError:  # a list that is in itself: no symbols, and no numbers either
+        return False

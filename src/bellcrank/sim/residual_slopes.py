@@ -1,0 +1,149 @@
+"""df/dy of a mechanism whose loops have multipliers, at accelerations and multipliers that are known.
+
+Accelerations a and multipliers lam solve
+
+    R = tau + C^T lam - ID(q, v, a) = 0,     G = gamma - C a = 0
+
+where ID is inverse dynamics. So their derivatives need not go through the elimination that found them: with dR and dG,
+what R and G change by while a and lam stay as they are,
+
+    da = P dR + L dG,     L = M^-1 C^T N^-1,  P = M^-1 - L C M^-1,  N = C M^-1 C^T
+
+Newton and Euler's equations and those of the loops are the shortest there are, and P and L are the same for every
+element of y: a third of the operations, and so of the code, that the derivative of the elimination has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.build import graphs
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.loops.equation import Equation
+from bellcrank.dynamics.loops.forms import inner
+from bellcrank.dynamics.loops.rank import multipliers
+from bellcrank.dynamics.loops.rows import equations
+from bellcrank.graph import Graph
+from bellcrank.scalar import Scalar, is_zero, step
+
+if TYPE_CHECKING:
+    from bellcrank.sim.looped_dynamics import LoopedDynamics
+
+State = list[Scalar]
+Array = np.ndarray[Any, Any]
+
+
+def applies(dynamics: LoopedDynamics) -> bool:
+    """Whether R and G are all there is. Equations that depend on each other have no N^-1; prescribed motions push, and
+    springs between bodies are in no inverse dynamics; a quaternion inside a step is not of unit length, and there
+    forward and inverse dynamics do not undo each other.
+    """
+    s = dynamics.system
+    more = dynamics.wrt or s.motions or s.mechanism.springs or dynamics.rank.groups
+    return not more and not s.quaternions
+
+
+def by_state(dynamics: LoopedDynamics, alpha: float) -> Graph:
+    """(t, y, u, p) -> df/dy. alpha: of Baumgarte's springs."""
+    n = dynamics.own
+    solution, tangents = _solution(dynamics, alpha), _tangents(dynamics, alpha)
+
+    def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        known = dynamics.call(solution, t, y, u)
+        moved = dynamics.call(tangents, t, y, u, a=list(known["a"]), lam=list(known["lam"]))
+        step("da")
+        da = [[_product(row, column) for column in moved["d"].T] for row in known["P"]]
+        out = np.array(moved["h"], dtype=object)
+        for i, k in np.ndindex(n, n):
+            for row, x in zip(da, moved["by_a"][i], strict=True):
+                if not is_zero(x) and not is_zero(row[k]):
+                    out[i, k] = out[i, k] + x * row[k]
+        return {"ddy_dy": out}
+
+    return dynamics.trace("slopes", slopes, dynamics.arguments)
+
+
+def _product(row: Sequence[Scalar], column: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for a, b in zip(row, column, strict=True):
+        if not is_zero(a) and not is_zero(b):
+            total = total + a * b
+    return total
+
+
+def _loops(dynamics: LoopedDynamics, q: State, v: State) -> list[Equation]:
+    return dynamics.rank.of(equations(dynamics.tree, q, v))
+
+
+def _gamma(e: Equation, alpha: float) -> Scalar:
+    return -e.bias if alpha == 0.0 else -e.bias - 2.0 * alpha * e.rate - alpha * alpha * e.value
+
+
+def _needed(dynamics: LoopedDynamics, t: Scalar, y: State, u: Any, a: State) -> State:
+    """tau - ID(q, v, a)."""
+    s = dynamics.system
+    tau = s.pushed(t, y, s.forces(t, y, s.commanded(t, y, u)[0])[0])
+    q, v, _ = s.split(y)
+    form = graphs.tree(s.mechanism, "inverse_dynamics", METHODS["rnea"])
+    taken = METHODS["rnea"].function("inverse_dynamics")(form, list(q), list(v), a)
+    return [x - z for x, z in zip(tau, taken, strict=True)]
+
+
+def _solution(dynamics: LoopedDynamics, alpha: float) -> Graph:
+    """(t, y, u, p) -> a, lam, and (P, L) side by side."""
+    s = dynamics.system
+    nv, rank = s.mechanism.nv, dynamics.rank
+
+    def solved(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        y = list(y)
+        q, v, _ = s.split(y)
+        rows = _loops(dynamics, list(q), list(v))
+        W = METHODS["crba"].function("inverse_mass_matrix")(dynamics.tree, list(q))
+        step("1/M C^T")
+        moves = [[inner(e.row, column) for column in W] for e in rows]  # M^-1 is symmetric
+
+        def held(right: State) -> State:
+            return multipliers(rank, lambda i, j: inner(rows[i].row, moves[j]), right).values
+
+        step("a")
+        force = _needed(dynamics, t, y, u, [0.0] * nv)
+        free = [_product(row, force) for row in W]
+        lam = held([_gamma(e, alpha) - inner(e.row, free) for e in rows])
+        a = [x + _product(lam, [move[k] for move in moves]) for k, x in enumerate(free)]
+        step("1/M C^T 1/N")
+        back = [held([float(i == j) for i in range(len(rows))]) for j in range(len(rows))]  # columns of N^-1
+        L = [[_product([move[k] for move in moves], column) for column in back] for k in range(nv)]
+        step("P")
+        P = [
+            [W[i][j] - _product(L[max(i, j)], [move[min(i, j)] for move in moves]) for j in range(nv)]
+            for i in range(nv)
+        ]
+        return {"a": a, "lam": lam, "P": [[*p, *l] for p, l in zip(P, L, strict=True)]}
+
+    return dynamics.trace("known", solved, dynamics.arguments)
+
+
+def _tangents(dynamics: LoopedDynamics, alpha: float) -> Graph:
+    """(t, y, u, a, lam, p) -> d, how (R, G) changes with y; h and by_a, how dy/dt does with y, and with a."""
+    s, n = dynamics.system, dynamics.own
+    nv, count = s.mechanism.nv, len(dynamics.rank.rows)
+
+    def residual(t: Scalar, y: Any, a: Any, lam: Any, u: Any = ()) -> dict[str, Any]:
+        y, a = list(y), list(a)
+        q, v, _ = s.split(y)
+        R = _needed(dynamics, t, y, u, a)
+        rows = _loops(dynamics, list(q), list(v))
+        step("C^T lam")
+        for e, x in zip(rows, lam, strict=True):
+            for k, c in e.row.items():
+                R[k] = R[k] + c * x
+        return {"R": [*R, *(_gamma(e, alpha) - inner(e.row, a) for e in rows)], "h": dynamics.rate(t, y, u, a)}
+
+    plain = dynamics.trace("residual", residual, {**dynamics.arguments, "a": (nv,), "lam": (count,)})
+    moved = plain.along({"y": np.eye(n)}, ("R", "h"))
+    by_a = plain.along({"a": np.eye(nv)}, ("h",))["h"]
+    outputs = {"d": moved["R"], "h": moved["h"], "by_a": by_a}
+    return Graph(f"{s.mechanism.name}.residual.dy", plain.inputs, outputs, plain.tape)
