@@ -274,3 +274,18 @@ def test_no_step_leaps_from_a_singular_configuration(step: float, integrator: st
     assert run.stops[0].reason in ("end", "not closed")
     assert run.stops[0].reason == "end" or form != "minimal"
     assert np.abs(np.abs(run.v) - speed).max() < 0.01
+
+
+def test_nor_are_derivatives_there() -> None:
+    """Accelerations were NaN, and their derivatives zero, or 1e25."""
+    m = parallelogram()
+    q = m.assemble({"A0": np.pi / 2}, fixed=["A0"])[0]
+    v, tau = m.assemble(q, {"A0": 1.0})[1], np.random.default_rng(0).normal(size=m.nv)
+    assert np.isnan(m.forward_dynamics(q, v, tau)).all()
+    for x in m.forward_dynamics_derivatives(q, v, tau):
+        assert np.isnan(x).all()
+    with pytest.warns(RuntimeWarning, match="singular"):
+        assert np.isnan(bc.linearize(m, at=q).A).all()
+    near = m.assemble({"A0": np.pi / 2 - 0.01}, fixed=["A0"])[0]
+    for x in m.forward_dynamics_derivatives(near, 0.0 * v, tau):
+        assert np.isfinite(x).all()
