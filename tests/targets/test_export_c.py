@@ -157,6 +157,16 @@ def test_names_that_are_no_identifiers_stay_apart(tmp_path: Path) -> None:
     assert all(m in text for m in members)
 
 
+@needs_cc
+def test_the_task_of_the_docs_compiles(tmp_path: Path) -> None:
+    folder = bc.export(MACHINES["excavator"]().system, tmp_path / "it", dtype="float32")
+    page = (Path(__file__).parents[2] / "docs/export-for/plc.md").read_text()
+    (text,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    (folder / "task.c").write_text(text)
+    flags = [w for w in WARNINGS if w != "-Wmissing-prototypes"]  # who calls it is not ours
+    run(folder, COMPILERS[0], "-std=c99", *flags, "-c", "task.c")
+
+
 # -- what cannot be exported, and what a failure leaves behind
 
 

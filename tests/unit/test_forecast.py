@@ -129,3 +129,10 @@ def test_laying_out_what_takes_minutes_is_announced(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(schedules, "PATIENCE", 0.1)
     with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations are laid out one by one.*threads"):
         bc.schedule(bc.zoo.chain(70), machine="complete:2", method="aba")
+
+
+def test_derivatives_against_weights_of_many_bodies_announce_their_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bellcrank.graph.variations.MANY", 10_000)
+    graph = graphs.chosen(bc.zoo.chain(70), graphs.Request("forward_dynamics", "aba"), calls=True)[1]
+    with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations one by one.*jvp"):
+        graph.vjp(["tau"])

@@ -1,8 +1,5 @@
-"""Quantities of a mechanism that are more than a kernel: one for each frame, or each set of driven joints; a result in
-parts; and derivatives of a large mechanism, column by column.
-
-Written out the last are some hundred operations for every pair of bodies, which nobody can compile from a hundred
-bodies on. A recursion's tangent is a recursion; all directions together are a batch of it, in lanes.
+"""Quantities of a mechanism that are more than a kernel: one for each frame, or each set of driven joints; and a result
+in parts.
 """
 
 from __future__ import annotations
@@ -11,52 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bellcrank.build.compiling import of_graph
-from bellcrank.build.graphs import Request, rolls, shared, traced
-from bellcrank.dynamics import Quantity, candidates
+from bellcrank.dynamics import Quantity
 from bellcrank.errors import InputError, brief
-from bellcrank.graph import Recursion
-from bellcrank.graph.recursion_tangent import tangent
-from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
-
-
-def columnwise(mechanism: Mechanism, q: Quantity) -> bool:
-    """Whether the derivatives are had so: alike bodies share the code of what is differentiated, and q moves as v does
-    (quaternions do not).
-    """
-    if not q.differentiates or mechanism.nq != mechanism.nv:
-        return False
-    request = Request(q.differentiates)
-    able = shared(mechanism, request, candidates(q.differentiates, mechanism.tree))
-    return all(rolls(mechanism, request, m) for m in able)
-
-
-def by_columns(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    """A function of the quantity's inputs that gives its derivatives, (..., nv, nv) each."""
-    assert q.result is not None
-    made, names, unit = q.result, q.inputs, np.eye(mechanism.nv)
-
-    @cache
-    def of(x: str) -> Kernel:
-        request = Request(q.differentiates)
-        (by,) = shared(mechanism, request, candidates(q.differentiates, mechanism.tree))[:1]
-        graph = traced(mechanism, request, by)
-        assert isinstance(graph, Recursion)
-        return of_graph(tangent(graph, [x]), name=f"{q.name}.{x}")
-
-    def differentiated(*given: Any, **named: Any) -> Any:
-        found = dict(zip(names, given, strict=False)) | named
-        if len(given) > len(names) or set(found) != set(names):
-            raise InputError(f"{q.name}: expected {', '.join(names)}; got {len(given)} arrays and {sorted(named)}.")
-        states = [np.asarray(found[x], float)[..., None, :] for x in names]
-        return made(*(np.swapaxes(of(x)(*states, unit), -1, -2) for x in names))
-
-    return differentiated
 
 
 def of_frame(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:

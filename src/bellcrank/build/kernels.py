@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bellcrank import plugins
-from bellcrank.build import attributes
+from bellcrank.build import attributes, by_tangents
 from bellcrank.build.graphs import Request, check, chosen, considered, expected, fits, rolls, side_by_side, small
 from bellcrank.build.stages import Job, Where, built, shared_out
 from bellcrank.build.stages import target as target_of
@@ -128,8 +128,10 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _taught(attributes.of_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
         return _taught(attributes.of_actuated(q, partial(kernel, mechanism, name)), mechanism, q)
-    if q.result and not mechanism.loops and attributes.columnwise(mechanism, q):
-        return _taught(attributes.by_columns(mechanism, q), mechanism, q)
+    if q.result and not mechanism.loops and by_tangents.columnwise(mechanism, q):
+        return _taught(by_tangents.derivatives(mechanism, q), mechanism, q)
+    if name in by_tangents.SLOPES and by_tangents.sloped(mechanism, q):
+        return _taught(by_tangents.matrix(mechanism, q), mechanism, q)
     if q.result:
         return _taught(attributes.in_parts(made(mechanism, Request(name), Where()).function, q), mechanism, q)
     return made(mechanism, Request(name), Where()).function

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 import bellcrank as bc
 from bellcrank.cli import examples, screen
+from bellcrank.cli.python_objects import from_python, named_in_python
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
@@ -154,7 +155,8 @@ def _options(version: VersionOpt = False) -> None:
 
 
 def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool = False) -> Mechanism:
-    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), or the one in a file.
+    """A built-in mechanism by its name ("excavator", "chain:8", "chain(8)"), the one in a file, or what a Python
+    file makes ("crane.py:crane").
 
     quiet: says nothing of a file's warnings, for the caller will.
     """
@@ -163,6 +165,8 @@ def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool =
         if base != "fixed":
             raise InputError(f'"{name}" is built in and stands on the ground; --base {base} is for files.')
         return bc.zoo.load(name)
+    if named_in_python(name):
+        return from_python(name)
     if os.sep in name or Path(name).suffix or Path(name).exists():
         found = bc.read(name, base=base, check=check)
         doubts = found.report.warnings

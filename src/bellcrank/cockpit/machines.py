@@ -20,8 +20,10 @@ from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, unknown
 from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
+from bellcrank.integrate import integrator
 from bellcrank.model import Mechanism
 from bellcrank.record.contents import RATES, units
+from bellcrank.sim.fast_modes import check_modes
 from bellcrank.sim.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 
@@ -160,7 +162,16 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
         control = _servos(m, start, moved, found.ways, tuple(speeds), met(m, start[None], moved)[1][0])
     actuators = [IdealTorque(name) for name in moved]
     made = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(moved, 0.0))
-    return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start))
+    return Machine(made, tuple(levers), plots_of(m), tuple(float(x) for x in start), integrator=_integrator(made))
+
+
+def _integrator(s: System) -> str:
+    """The usual one; where something bends faster than it can follow, one that need not."""
+    try:
+        check_modes(s.mechanism, integrator(Machine.integrator), 1.0 / Machine.rate)
+    except InputError:
+        return "rodas4"
+    return Machine.integrator
 
 
 def _reaching(m: Mechanism, start: Array, usual: list[str], size: Mapping[str, float]) -> tuple[list[str], Sliders]:

@@ -41,21 +41,31 @@ LEAP = 8.0  # times its last step: a dependent coordinate that moves further has
 Array = np.ndarray[Any, Any]
 
 
+def elastic(m: Mechanism) -> list[int]:
+    """Elements of v that steel moves and nobody drives: modes of bodies that bend, and joints inside of large beams."""
+    names = {x for o in m.outlines for s in o.slices for x in s.coordinates}
+    names |= {x for o in m.outlines if o.skin for x in o.skin.coordinates}
+    modes = {k for body in m.tree.flexible for k in body.v_index}
+    return [k for k, name in enumerate(m.columns[1]) if k in modes or name in names]
+
+
 def movable(m: Mechanism, q: Any) -> list[str]:
     """Joints with a single coordinate. Where loops tie them, only as many as are free: the others follow.
 
     Slides first, for they are mostly somebody's cylinders, then joints on the ground; each is taken if what is left
     can still close the loops at q.
     """
-    names = [name for name in m.columns[1] if name in m.columns[0]]
+    bends = elastic(m)
+    names = [name for k, name in enumerate(m.columns[1]) if name in m.columns[0] and k not in bends]
     if not m.loops:
         return names
     joints = {j.name: j for j in m.own_joints}
     J = np.asarray(m.closure_jacobian(q))
-    rank, left, found = np.linalg.matrix_rank(J), list(range(m.nv)), list[str]()
+    left, found = [k for k in range(m.nv) if k not in bends], list[str]()
+    rank = np.linalg.matrix_rank(J[:, left])
     for name in sorted(names, key=lambda n: (joints[n].kind != "prismatic", joints[n].parent != m.ground)):
         rest = [k for k in left if k != m.columns[1].index(name)]
-        if len(found) < m.loop_analysis.mobility and np.linalg.matrix_rank(J[:, rest]) == rank:
+        if len(found) < m.loop_analysis.mobility - len(bends) and np.linalg.matrix_rank(J[:, rest]) == rank:
             left = rest
             found.append(name)
     return [name for name in names if name in found]
@@ -65,13 +75,29 @@ def steadiest(m: Mechanism, q: Any) -> list[str]:
     """Another choice: those follow that are furthest from a dead point at q, as a track's do not that lie in line. They
     are chosen one by one, each for the most that those before it cannot do.
     """
-    J = np.asarray(m.closure_jacobian(q))
+    J, bends = np.array(m.closure_jacobian(q)), elastic(m)
+    J[:, bends] = 0.0
     left, follow = J.copy(), list[int]()
     for _ in range(int(np.linalg.matrix_rank(J))):
         follow.append(int(np.argmax((left * left).sum(axis=0))))
         along = left[:, follow[-1]] / np.linalg.norm(left[:, follow[-1]])
         left = left - np.outer(along, along @ left)
-    return [name for k, name in enumerate(m.columns[1]) if k not in follow and name in m.columns[0]]
+    return [name for k, name in enumerate(m.columns[1]) if k not in (*follow, *bends) and name in m.columns[0]]
+
+
+def stiff(m: Mechanism, q: Array, forces: Array) -> Array:
+    """Accelerations from rest while nothing bends: what steel moves is held by forces of its own. Servos are slower
+    than steel, and it is the whole boom that they swing.
+    """
+    a, bends, still = np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces)), elastic(m), np.zeros(m.nv)
+    if not bends:
+        return a
+    units = np.eye(m.nv)[[*bends]]
+    none = np.asarray(m.forward_dynamics(q, still, np.zeros(m.nv)))
+    each = np.stack([np.asarray(m.forward_dynamics(q, still, unit)) - none for unit in units], axis=-1)
+    each = np.broadcast_to(each, (*a.shape, len(bends)))
+    hold = np.linalg.solve(each[..., bends, :], -a[..., bends][..., None])
+    return np.asarray(a + (each @ hold)[..., 0])
 
 
 def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
@@ -79,7 +105,7 @@ def met(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
     at = [m.columns[1].index(name) for name in moved]
     forces = np.zeros((len(at) + 1, m.nv))
     forces[range(1, len(at) + 1), at] = 1.0
-    a = np.asarray(m.forward_dynamics(q[:, None], np.zeros(m.nv), forces))[..., at]
+    a = stiff(m, q[:, None], forces)[..., at]
     inertia = np.linalg.inv(np.swapaxes(a[:, 1:] - a[:, :1], -1, -2))
     inertia = (inertia + np.swapaxes(inertia, -1, -2)) / 2.0
     return inertia, -np.einsum("pij,pj->pi", inertia, a[:, 0])
@@ -109,11 +135,14 @@ def gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
         aside = np.zeros(m.nq)
         aside[m.columns[0].index(name)] = NUDGE
         pair = [closed(m, places + way * aside, moved)[0] for way in (-1.0, 1.0)]
-        a = [np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces))[:, at] for q in pair]
+        a = [stiff(m, q, forces)[:, at] for q in pair]
         slopes.append((a[1] - a[0]) / (2.0 * NUDGE))
     away = np.linalg.eigvals(inertia @ np.stack(slopes, axis=-1) / D[:, None]).real.max()
     w = max(SWING, 2.0 * float(np.sqrt(max(away, 0.0))))
-    lightest = np.linalg.eigvals(np.linalg.inv(inertia) * D).real.max()
+    # In the first moment, before a boom has passed it on, a servo feels no more than its foot.
+    none, units = np.asarray(m.forward_dynamics(places, np.zeros(m.nv), np.zeros(m.nv))), np.eye(m.nv)[at]
+    quick = [np.asarray(m.forward_dynamics(places, np.zeros(m.nv), unit)) - none for unit in units]
+    lightest = np.linalg.eigvals(np.stack(quick, axis=-1)[:, at] * D).real.max()
     return Gains(D * min(1.0, FASTEST / (2.0 * w * float(lightest))), w)
 
 
@@ -122,7 +151,9 @@ def closed(m: Mechanism, q: Array, moved: Sequence[str]) -> tuple[Array, Array]:
     if not m.loops:
         return q, np.ones(len(q), bool)
     plain = m.at() if m.parameters else m
-    found, residual = assembled(plain.tree, q, np.array([name not in moved for name in m.columns[1]], float))
+    follows = np.array([name not in moved for name in m.columns[1]], float)
+    follows[elastic(m)] = 0.0
+    found, residual = assembled(plain.tree, q, follows)
     return found, np.abs(residual).max(axis=-1) < CLOSED
 
 
@@ -181,7 +212,8 @@ def reach(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -> tuple[Ar
 
 def _freedom(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
     """The least singular value of the loops' Jacobian without the moved coordinates: 0 at a dead point."""
-    rest = [k for k, name in enumerate(m.columns[1]) if name not in moved]
+    bends = elastic(m)
+    rest = [k for k, name in enumerate(m.columns[1]) if name not in moved and k not in bends]
     if not m.loops or not rest:
         return np.ones(len(q))
     values = np.linalg.svd(np.asarray(m.closure_jacobian(q))[..., rest], compute_uv=False)

@@ -26,6 +26,10 @@ SUFFIXES = (".urdf", ".xml", ".toml")
 # Readers of one's own, by suffix: (data, source, and of the arguments of `read` those that were given) -> Mechanism.
 READERS: dict[str, Callable[..., Mechanism]] = {}
 USUAL = {"base": "fixed", "gravity": None, "check": "warn", "right_angles": RIGHT_ANGLES, "lock": (), "loops": True}
+TIPS = {
+    ".xacro": " Run xacro on it first: xacro robot.xacro > robot.urdf",
+    ".py": " Commands take what a Python file makes by its name there: FILE.py:NAME.",
+}
 # Root elements of XML files that are not ours to read, and what to do about them.
 FOREIGN = {
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
@@ -127,7 +131,7 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:  # a name too long
         raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
     if path.suffix.lower() not in (*SUFFIXES, *READERS):
-        tip = " Run xacro on it first: xacro robot.xacro > robot.urdf" if path.suffix.lower() == ".xacro" else ""
+        tip = TIPS.get(path.suffix.lower(), "")
         raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
     return contents.contents(path)
 

@@ -29,61 +29,41 @@ def opened(graph: Graph, limit: int = LIMIT) -> Graph:
 
 def inlined(graph: Graph) -> Graph:
     tape = Tape()
-
-    def copied(g: Graph, given: Mapping[tuple[str, int], Any]) -> dict[int, Any]:
-        """What every node of g is on the new tape: a node, or a number where a caller gave one; a list for a call."""
-        known: dict[int, Any] = {}
-        for node in g.nodes:
-            if node.op == "input":
-                known[node.serial] = given[node.args]
-                continue
-            args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
-            if node.op == "call":
-                function, *values = args
-                found = copied(function, dict(zip(function.elements, values, strict=True)))
-                known[node.serial] = [_known(x, found) for out in function.outputs.values() for x in out.flat]
-            elif node.op == "result":
-                known[node.serial] = args[0][args[1]]
-            elif sum(isinstance(a, Node) for a in args) == len(node.operands):
-                known[node.serial] = tape.node(node.op, *args)
-            else:  # a caller gave numbers: folded as any trace folds them
-                known[node.serial] = COMPUTED[node.op](*args)
-        return known
-
-    known = copied(graph, {place: tape.node("input", *place) for place in graph.elements})
-    outputs = {}
-    for name, array in graph.outputs.items():
-        outputs[name] = np.empty(array.shape, dtype=object)
-        for index in np.ndindex(*array.shape):
-            outputs[name][index] = _known(array[index], known)
-    return Graph(graph.name, graph.inputs, outputs, tape)
+    given = {place: tape.node("input", *place) for place in graph.elements}
+    return Graph(graph.name, graph.inputs, moved(graph, tape, given, calls=False), tape)
 
 
-def _known(x: Any, known: Mapping[int, Any]) -> Any:
-    return known[x.serial] if isinstance(x, Node) else x
-
-
-def moved(graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """The outputs of a graph on another tape, for nodes of that or numbers as elements of its inputs; calls stay."""
-    known: dict[int, Any] = {}
+def moved(
+    graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any], calls: bool = True
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The outputs of a graph on another tape, for nodes of that or numbers as elements of its inputs. calls: they stay
+    calls, and nodes keep their labels.
+    """
+    known: dict[int, Any] = {}  # what every node is on the new tape: a node, or a number; a list for a call
     for node in graph.nodes:
         if node.op == "input":
             known[node.serial] = given[node.args]
             continue
-        step(node.label)
+        if calls:
+            step(node.label)
         args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
-        if node.op == "call":
+        if node.op == "call" and calls:
             known[node.serial] = tape.call(*args)
+        elif node.op == "call":
+            function, *values = args
+            found = moved(function, tape, dict(zip(function.elements, values, strict=True)), calls)
+            known[node.serial] = [x for array in found.values() for x in array.flat]
         elif node.op == "result":
             known[node.serial] = args[0][args[1]]
         elif sum(isinstance(a, Node) for a in args) == len(node.operands):
             known[node.serial] = tape.node(node.op, *args)
-        else:
+        else:  # a caller gave numbers: folded as any trace folds them
             known[node.serial] = COMPUTED[node.op](*args)
-    step("")
+    if calls:
+        step("")
     outputs = {}
     for name, array in graph.outputs.items():
         outputs[name] = np.empty(array.shape, dtype=object)
-        for index in np.ndindex(*array.shape):
-            outputs[name][index] = _known(array[index], known)
+        for k, x in enumerate(array.flat):
+            outputs[name].flat[k] = known[x.serial] if isinstance(x, Node) else x
     return outputs

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import derivative, recursion_tangent
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.inline import inlined
@@ -22,6 +22,7 @@ from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 
 Array = np.ndarray[Any, Any]
+MANY, COMPILED = 150_000, 2e-4  # operations whose vjp takes half a minute and more, and seconds of each
 
 
 def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
@@ -68,6 +69,11 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """For weights w_y of the outputs y: the gradient g_x of the weighted sum of all outputs with respect to x."""
     g, names = graph, _names(graph, wrt)
+    if g.opaque and (operations := g.count().arithmetic) > MANY:
+        warn(
+            f"{g.name}: derivatives against weights take {operations:,} operations one by one, some "
+            f"{operations * COMPILED / 60:.0f} minutes to compile. Along directions (jvp) alike bodies share code."
+        )
     seeds: dict[int, Any] = {}
     for y, array in g.outputs.items():
         for x, w in zip(array.flat, _new(g, f"w_{y}", array.shape).flat, strict=True):

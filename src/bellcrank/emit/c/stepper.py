@@ -1,7 +1,7 @@
 """A Program as functions of arrays, for those who call them: no rows, no end, no table of inputs.
 
     begin(s, u, p) -> next            completes a state before its first step, or where an input has jumped
-    tick(s, u, p) -> next, status     one step; status 0 (layout.py) while all is well, else next is s
+    tick(s, u, p) -> next, status     one step; status 0 (graph/program.py) while all is well, else next is s
     slope(t, y, u, p) -> dy           observe(t, y, u, p) -> out
     renew(s, u, p) -> next            before a tick where s has fresh > 0: samples are taken
     indicate(t, y, u, p) -> g         the functions of events

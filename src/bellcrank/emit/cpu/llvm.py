@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.column_places import NO_COLUMNS
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.lanes import Writer, fetching, library
+from bellcrank.emit.cpu.lanes import Writer, far, fetching, library
 from bellcrank.emit.cpu.plan import MATRIX, WINDOW, ahead, chunks, items, order
 from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, Recursion
@@ -183,10 +183,8 @@ def results(graph: Graph) -> dict[str, int]:
 
 def _fetched(graph: Graph, tag: str) -> str:
     """The call, for a block whose rows are at addresses of this tag (`rows`)."""
-    if not _waits(graph):
-        return ""
     places = enumerate(results(graph), len(graph.inputs))
-    return f"  call void @fetch(i64 %n, {', '.join(f'ptr %{tag}{i}, i64 %stride_{n}' for i, n in places)})\n"
+    return f"  call void @fetch({', '.join(f'ptr %{tag}{i}, i64 %stride_{n}' for i, n in places)})\n"
 
 
 def groups(graph: Graph, block: Speller) -> list[str]:
@@ -201,6 +199,7 @@ def groups(graph: Graph, block: Speller) -> list[str]:
     given = ", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)
     group = f"""define internal i64 @group(i64 %n, ptr %ws, i64 %row, i64 %count, {given}) noinline nounwind {{
 entry:
+  %far = icmp ugt i64 %n, {far(results(graph), w)}
 {"".join(_for_all(graph, block, k) for k in range(len(block.pieces)))}  ret i64 %status
 }}"""
     loop = f"""define i64 @many(i64 %n, {given}) nounwind {{
@@ -241,14 +240,24 @@ def _for_all(graph: Graph, block: Speller, k: int) -> str:
     if k + 1 == len(block.pieces):
         seen = f"  %seen = phi i64 [0, %{before}], [%status, %chunk{k}]\n"
         call = f"%bad = call i64 @block{given}\n  %status = or i64 %seen, %bad"
+    fetch, last = "", f"chunk{k}"
+    if _waits(graph) and not k:
+        fetch, last = (
+            f"""  br i1 %far, label %fetch, label %compute
+fetch:
+{_fetched(graph, "b0.")}  br label %compute
+compute:
+""",
+            "compute",
+        )
     return f"""  br label %chunk{k}
 chunk{k}:
-  %i{k} = phi i64 [0, %{before}], [%j{k}, %chunk{k}]
+  %i{k} = phi i64 [0, %{before}], [%j{k}, %{last}]
 {seen}  %offset{k} = mul i64 %i{k}, {block.size * w.align}
   %ws{k} = getelementptr i8, ptr %ws, i64 %offset{k}
   %rows{k} = mul i64 %i{k}, {w.lanes}
   %row{k} = add i64 %row, %rows{k}
-{at}{"" if k else _fetched(graph, "b0.")}  {call}
+{at}{fetch}  {call}
   %j{k} = add i64 %i{k}, 1
   %more{k} = icmp ult i64 %j{k}, %count
   br i1 %more{k}, label %chunk{k}, label %done{k}
@@ -266,21 +275,26 @@ def many(graph: Graph, block: Speller) -> str:
     take, give = workspace(block.size * (2 if block.first else 1), w)
     block_rows, block_args = rows(names, "%row", "b")
     strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
-    here, turns = "%ws", ""
+    here, turns, last = "%ws", "", "compute" if _waits(graph) else "loop"
     if block.first:
         inputs = names[: len(graph.inputs)]
         take += f"""  %other = getelementptr i8, ptr %ws, i64 {block.size * w.align}
   call void @block_first(ptr %ws, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in inputs)})
 """
-        here, turns = "%here", "  %here = phi ptr [%ws, %begin], [%then, %loop]\n"
-        turns += "  %then = phi ptr [%other, %begin], [%here, %loop]\n"
+        here, turns = "%here", f"  %here = phi ptr [%ws, %begin], [%then, %{last}]\n"
+        turns += f"  %then = phi ptr [%other, %begin], [%here, %{last}]\n"
         next_rows, next_args = rows(inputs, "%next", "n")
         block_rows += next_rows
         block_args += f", ptr %then, {next_args}"
     head = ""
     if _waits(graph):
         head = fetching(results(graph), w) + "\n"
-        block_rows += rows(names, "%next", "t")[0] + _fetched(graph, "t")
+        take += f"  %far = icmp ugt i64 %n, {far(results(graph), w)}\n"
+        block_rows += f"""  br i1 %far, label %fetch, label %compute
+fetch:
+{rows(names, "%next", "t")[0]}{_fetched(graph, "t")}  br label %compute
+compute:
+"""
     return f"""{head}define i64 @many(i64 %n, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)}) nounwind {{
   %few = icmp ult i64 %n, {w.lanes}
   br i1 %few, label %some, label %begin
@@ -288,8 +302,8 @@ begin:
 {take}  %final = sub i64 %n, {w.lanes}
   br label %loop
 loop:
-  %row = phi i64 [0, %begin], [%next, %loop]
-  %seen = phi i64 [0, %begin], [%status, %loop]
+  %row = phi i64 [0, %begin], [%next, %{last}]
+  %seen = phi i64 [0, %begin], [%status, %{last}]
 {turns}  %after = add i64 %row, {w.lanes}
   %inside = icmp ule i64 %after, %final
   %next = select i1 %inside, i64 %after, i64 %final

@@ -1,4 +1,4 @@
-"""A run in machine code: a state goes from tick to tick (ticks.py), and rows of it are written down on the way.
+"""A run in machine code: a state goes from tick to tick (routine.py), and rows of it are written down on the way.
 
     i64 @run(i64 ticks, ptr s, ptr spare, ptr p, ptr u, ptr inputs, i64 inputs_lane, ptr row, ptr rows, i64 rows_lane,
              i64 capacity, ptr counts, ptr ws)

@@ -1,4 +1,4 @@
-"""Ticks (ticks.py) by the clock: wait, read the newest input, tick, publish, write down. No allocation.
+"""Ticks (routine.py) by the clock: wait, read the newest input, tick, publish, write down. No allocation.
 
     i64 @drive(ptr block)        returns when it is told to stop (STOPPED), or when the lane is not live (HALTED)
 

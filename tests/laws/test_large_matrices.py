@@ -1,0 +1,55 @@
+"""Mass matrices of many bodies, column by column, against those of one body after the other and against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import room
+from bellcrank.build import by_tangents
+from bellcrank.dynamics import quantity
+from bellcrank.errors import InputError
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if some forty bodies were many."""
+    monkeypatch.setattr("bellcrank.build.graphs.MOST_STRAIGHT", 2_000)
+    monkeypatch.setattr(by_tangents, "MOST_WRITTEN", 2_000)
+
+
+@pytest.mark.usefixtures("small")
+def test_columns_are_those_of_straight_line_code() -> None:
+    m = bc.zoo.chain(40)
+    q = m.random(1)[0]
+    assert by_tangents.sloped(m, quantity("mass_matrix"))
+    mass, inverse = m.mass_matrix(q), m.inverse_mass_matrix(q)
+    want = bc.kernel(m, "mass_matrix")(q)
+    assert np.abs(mass - want).max() <= 1e-13 * np.abs(want).max()
+    assert np.array_equal(mass, mass.T)
+    assert np.array_equal(inverse, inverse.T)
+    assert np.abs(inverse @ mass - np.eye(m.nv)).max() <= 1e-13 * np.linalg.cond(want)
+    both = m.mass_matrix(np.stack([q, 2 * q]))
+    np.testing.assert_allclose(both[0], mass, rtol=1e-14)
+    assert both.shape == (2, 40, 40)
+    kept = np.empty((40, 40))
+    assert m.mass_matrix(q, out=kept) is kept
+    assert np.array_equal(kept, mass)
+
+
+def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> None:
+    m = bc.zoo.chain(300)
+    q, v, _ = m.random(0)
+    mass = m.mass_matrix(q)
+    assert np.isclose(0.5 * v @ mass @ v, m.kinetic_energy(q, v), rtol=1e-10)
+    assert not by_tangents.sloped(bc.zoo.chain(40), quantity("mass_matrix"))
+    assert not by_tangents.sloped(bc.zoo.tree(255), quantity("mass_matrix"))
+
+
+def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = bc.zoo.chain(300)
+    monkeypatch.setattr(room, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(room, "KEEP", 1e5)
+    with pytest.raises(InputError, match="inverse_dynamics"):
+        m.mass_matrix(np.zeros(300))
