@@ -53,13 +53,21 @@ def started(m: Mechanism, seed: int, speed: float = 2.0) -> tuple[Any, Any]:
 
 def goes_on(m: Mechanism, form: str, integrator: str, seed: int, seconds: float) -> None:
     q, v = started(m, seed)
-    run = bc.simulate(m, seconds, q, v, form=form, integrator=integrator, **STEPS[integrator])
+    how: Any = {"form": form, "integrator": integrator, **STEPS[integrator]}
+    run = bc.simulate(m, seconds, q, v, **how)
     (stop,) = run.stops
     if stop.reason != "end":  # it may, where it is singular
         assert least(m, run.q[-1]) < 1e-3, stop.message
     if least(m, run.q).min() > 0.02:
         assert stop.reason == "end", stop.message
-        assert run.residuals()["energy"] < (1e-6 if form == "lagrange" and integrator == "rk4" else 1e-9)
+        lost = run.residuals()["energy"]
+        if (
+            integrator == "rk4" and form != "lagrange" and 1e-9 <= lost < 1e-8
+        ):  # its own error, which falls with the fourth power of the step
+            finer = bc.simulate(m, seconds, q, v, **{**how, "step": 0.5 * how["step"]})
+            assert finer.residuals()["energy"] < min(1e-9, lost / 12.0)
+        else:
+            assert lost < (1e-6 if form == "lagrange" and integrator == "rk4" else 1e-9)
     assert np.abs(m.closure(run.q)).max() < (1e-4 if form == "lagrange" else 1e-10)
 
 
@@ -147,8 +155,8 @@ def test_random_linkages_go_on(kind: str, form: str, integrator: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_linkages_go_on(kind: str, form: str, integrator: str) -> None:
-    for seed in range(5):
-        goes_on(some(kind, seed), form, integrator, seed, 3.0)
+    for seed in (*range(5), 102):
+        goes_on(some(kind, seed), form, integrator, seed, 3.0 if seed < 100 else 2.0)
 
 
 # -- numbers that are not exact
@@ -274,3 +282,18 @@ def test_no_step_leaps_from_a_singular_configuration(step: float, integrator: st
     assert run.stops[0].reason in ("end", "not closed")
     assert run.stops[0].reason == "end" or form != "minimal"
     assert np.abs(np.abs(run.v) - speed).max() < 0.01
+
+
+def test_nor_are_derivatives_there() -> None:
+    """Accelerations were NaN, and their derivatives zero, or 1e25."""
+    m = parallelogram()
+    q = m.assemble({"A0": np.pi / 2}, fixed=["A0"])[0]
+    v, tau = m.assemble(q, {"A0": 1.0})[1], np.random.default_rng(0).normal(size=m.nv)
+    assert np.isnan(m.forward_dynamics(q, v, tau)).all()
+    for x in m.forward_dynamics_derivatives(q, v, tau):
+        assert np.isnan(x).all()
+    with pytest.warns(RuntimeWarning, match="singular"):
+        assert np.isnan(bc.linearize(m, at=q).A).all()
+    near = m.assemble({"A0": np.pi / 2 - 0.01}, fixed=["A0"])[0]
+    for x in m.forward_dynamics_derivatives(near, 0.0 * v, tau):
+        assert np.isfinite(x).all()

@@ -228,3 +228,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert [f["name"] for f in found] == [w["name"] for w in wanted]
     assert np.allclose([f["value"] for f in found], [w["value"] for w in wanted], atol=1e-9)
     assert run.invoke(app, ["identify", "chain:2"]).exit_code == 0
+
+
+def test_measurements_whose_squares_are_no_numbers() -> None:
+    m = bc.zoo.chain(2)
+    base, one = bc.identify.base_parameters(m), np.ones((40, 2))
+    for v, tau, word in ((1e200, 1.0, r"v\[0, 0\] is 1e\+200"), (1.0, 1e200, r"tau\[0, 0\] is 1e\+200")):
+        with pytest.raises(bc.InputError, match=word):
+            bc.identify.estimate(base, one, v * one, one, tau * one)

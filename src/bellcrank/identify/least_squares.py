@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from bellcrank.errors import InputError
 from bellcrank.identify.base import Base
+from bellcrank.identify.regressors import LARGEST
 from bellcrank.misfits import explained
 from bellcrank.quoting import line
 from bellcrank.text import table
@@ -109,9 +110,9 @@ def checked_forces(tau: Any, shape: tuple[int, int], names: Any) -> Array:
         tau = tau[:, None]
     if tau.shape != shape:
         raise InputError(f"tau has the shape {tau.shape}; expected {shape}: samples, and {', '.join(names)}.")
-    bad = np.argwhere(~np.isfinite(tau))
+    bad = np.argwhere(~(np.abs(tau) < LARGEST))
     if len(bad):
-        raise InputError(f"tau{bad[0].tolist()} is {tau[tuple(bad[0])]}; expected finite numbers.")
+        raise InputError(f"tau{bad[0].tolist()} is {tau[tuple(bad[0])]}; expected finite numbers, below {LARGEST:g}.")
     return np.asarray(tau)
 
 

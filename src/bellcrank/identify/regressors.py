@@ -29,6 +29,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, Sym, Vec, euler_moment, vec
 
 Array = np.ndarray[Any, Any]
+LARGEST = 1e50  # of what is measured: squares are summed up, and squared again
 UNITS = [Sym(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them
 
 
@@ -204,7 +205,7 @@ def _samples(m: Mechanism, name: str, x: Any, n: int) -> Array:
     x = given[None] if given.ndim == 1 else given
     if x.ndim != 2 or x.shape[1] != n:
         raise InputError(f'{name} has the shape {x.shape}; expected (samples, {n}) for "{m.name}".')
-    bad = np.argwhere(~np.isfinite(x))
+    bad = np.argwhere(~(np.abs(x) < LARGEST))
     if len(bad):
-        raise InputError(f"{name}{bad[0].tolist()} is {x[tuple(bad[0])]}; expected finite numbers.")
+        raise InputError(f"{name}{bad[0].tolist()} is {x[tuple(bad[0])]}; expected finite numbers, below {LARGEST:g}.")
     return np.asarray(x)

@@ -58,7 +58,7 @@ def assembled(
         now = _where(better, then, now)
         error, aim = _aim(tree, now, mask, rough)
         damping = np.where(better, damping * 0.2, damping * 10.0)
-    return q.reshape((*batch, -1)), now.value.reshape((*batch, -1))
+    return q.reshape((*batch, q.shape[-1])), now.value.reshape((*batch, now.value.shape[-1]))
 
 
 def _aim(tree: Tree, now: Closed, mask: Array, rough: float) -> tuple[Array, Callable[[Array], Array]]:

@@ -114,10 +114,13 @@ class Layer:
 
 
 def _trusted(x: Sequence[Scalar], sound: Scalar) -> list[Scalar]:
-    """NaN where the configuration is singular, or so near that rounding errors are all there is."""
+    """NaN where the configuration is singular, or so near that rounding errors are all there is.
+
+    A factor of one, and no term of zero: the derivative of a product keeps it.
+    """
     step("trusted")
-    doubt = sqrt(where(sound > TRUST, 0.0, -1.0))
-    return [y + doubt for y in x]
+    doubt = sqrt(where(sound > TRUST, 1.0, -1.0))
+    return [y * doubt for y in x]
 
 
 def _inner(a: dict[int, Scalar], b: dict[int, Scalar]) -> Scalar:
