@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -189,8 +189,19 @@ ZOO = {
     "chain": "chain:6", "tree": "tree:6", "random_tree": "random_tree:6", "n_four_bar": "n_four_bar:3",
     "rope": "rope:20",
 }  # fmt: skip
-# Pushed with 1 N m, Andrews' mechanism, which weighs grams, turns at thousands of rad/s within milliseconds.
-ZOO_STEPS = {"andrews": 1e-5}
+# Pushed with 1 N m, Andrews' mechanism, which weighs grams, turns at thousands of rad/s within milliseconds; beams that
+# bend sway faster than steps of a millisecond can follow, which CVode does.
+ZOO_STEPS = {"andrews": 1e-5, "excavator_flexible": 5e-5}
+
+
+# Rounding grows in these: 1e-16 in the first coordinates of beams that bend, stiff as they are, is 3e-11 of the motion.
+SENSITIVE = ("excavator_flexible",)
+
+
+def moved_by_rounding(run: Callable[[Any], Any], q: Any) -> float:
+    """How far motions from starts that are the same to the last digit come apart."""
+    draw, right = np.random.default_rng(5), run(q)
+    return max(float(np.abs(run(q + draw.uniform(-1e-16, 1e-16, len(q))) - right).max()) for _ in range(3))
 
 
 @needs_cc
@@ -205,10 +216,15 @@ def test_zoo(name: str, version: int, tmp_path: Path) -> None:
     assert validation.validate_fmu(str(path)) == []
     names = [f"{n}.{x}" for x, columns in zip("qv", m.columns, strict=True) for n in columns]
     rest = bc.Simulator(s, form="projected").program().ports.rest[: m.nq]
-    native = bc.simulate(s, seconds, q0=rest, inputs=push, form="projected", step=step, every=10 * step)
-    assert native.stops[0].reason == "end"
-    expected = np.column_stack([native.q, native.v])
-    for kind, tolerance in (("CoSimulation", 1e-12), ("ModelExchange", 1e-5)):
+
+    def went(q0: Any) -> Any:
+        native = bc.simulate(s, seconds, q0=q0, inputs=push, form="projected", step=step, every=10 * step)
+        assert native.stops[0].reason == "end"
+        return np.column_stack([native.q, native.v])
+
+    expected = went(rest)
+    exact = 2.0 * moved_by_rounding(went, rest) / np.abs(expected).max() if name in SENSITIVE else 1e-12
+    for kind, tolerance in (("CoSimulation", exact), ("ModelExchange", 1e-5)):
         found = fmpy.simulate_fmu(
             str(path), stop_time=seconds, output_interval=10 * step, start_values=push, output=names, fmi_type=kind,
             relative_tolerance=1e-9,
