@@ -335,3 +335,10 @@ def test_units() -> None:
     assert powers("N m") == {"kg": 1, "m": 2, "s": -2}
     assert powers("rad/s/s") == powers("rad/s^2") == {"s": -2, "rad": 1}
     assert powers("furlong") is None
+
+
+@needs_cc
+def test_the_paths_ending_says_what_is_meant(tmp_path: Path) -> None:
+    """A folder of C that is called plant.fmu would be found out by the program that cannot open it."""
+    assert zipfile.is_zipfile(bc.export(bc.zoo.pendulum(), tmp_path / "plant.fmu"))
+    assert list(bc.export(bc.zoo.pendulum(), tmp_path / "plant").glob("*.h"))

@@ -21,13 +21,14 @@ from bellcrank.sim.events import Event
 from bellcrank.sim.settings import Solver, grouped
 
 TO = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")
+ENDINGS = {".fmu": "fmu3", ".so": "casadi"}  # of paths, that say what is meant
 
 
 @explained
 def export(
     thing: Any,
     path: str | Path,
-    to: str = "c",
+    to: str | None = None,
     functions: Sequence[Any] = (),
     *,
     name: str = "",
@@ -55,6 +56,7 @@ def export(
     on every joint as its inputs ("elbow.effort"), unless functions are asked for. A Graph or a Kernel, or a list of
     them, are functions. functions: more of them, as graphs, kernels, or names of quantities.
 
+    to: unless told, what the path ends in: an FMU 3 for .fmu, CasADi's for .so, and else a folder of C.
     name: of files and functions; that of the mechanism unless told. dtype: "float64" or "float32". integrator, step,
     method, form, events: as in bc.simulate, with fixed steps (1 ms); closed loops are kept closed by form="projected".
     tolerance: the integrator chooses its steps, and step is how far each call goes.
@@ -63,13 +65,14 @@ def export(
 
     All of it: docs/export.md.
     """
-    if to not in TO:
+    if to is not None and to not in TO:
         raise InputError(unknown("to", to, TO))
     short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
     chosen = grouped(Solver, "solver", solver, short)
     if chosen.step is not None:
         positive("step", chosen.step)
     place = path_of(path)
+    to = to or ENDINGS.get(place.suffix.lower(), "c")
     if to == "page":
         from bellcrank.exporting.page import write_page
 
