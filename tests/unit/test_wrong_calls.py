@@ -197,3 +197,8 @@ def test_numbers_may_be_those_of_numpy() -> None:
     assert bc.Section.box(np.int64(1), np.float64(2.0), 0.125) == bc.Section("box", [1, 2, 0.125])  # type: ignore[arg-type]
     block = bc.forces.Block(np.zeros(3), np.ones(3))  # type: ignore[arg-type]
     assert bc.forces.Block((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)) == block
+
+
+def test_a_kernel_is_made_by_others() -> None:
+    with pytest.raises(InputError, match="Kernel: about is None; expected an About"):
+        bc.Kernel(None, None)  # type: ignore[arg-type]

@@ -127,7 +127,7 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     return builtin
 
 
-@explained_class("derivative", "jvp", "vjp")
+@explained_class("__init__", "derivative", "jvp", "vjp")
 class Kernel(Arguments):
     """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
 
