@@ -23,7 +23,7 @@ from bellcrank.emit.cpu.entry import FIELDS, FLOATS, PLAIN, TABLE
 from bellcrank.emit.cpu.host import Library, unseen
 from bellcrank.emit.cpu.pool import Task, pool, settle
 from bellcrank.emit.target import About
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph
 from bellcrank.misfits import explained_class
 from bellcrank.stairs import above
@@ -127,7 +127,7 @@ def native(address_of: Callable[[str], int], name: str, doc: str, fallback: Call
     return builtin
 
 
-@explained_class("__init__", "derivative", "jvp", "vjp")
+@explained_class("derivative", "jvp", "vjp")
 class Kernel(Arguments):
     """Call it with arrays; `out=` takes the result. See `.graph`, `.source`, `.method`, `.signature`."""
 
@@ -170,6 +170,8 @@ class Kernel(Arguments):
         return kind(self.whole().address("many"))
 
     def _know(self, about: About) -> None:
+        if not isinstance(about, About):
+            raise InputError(f"Kernel: about is {brief(about)}; expected an About; bc.kernel makes one.")
         self.signature, self.method, self.from_cache = about.signature, about.method, about.cached
         self._graph, self._source, self._extend, self._recipe = about.graph, about.source, about.extend, about.recipe
         self.parameters = about.parameters  # what the input `p` is, which may be left out or be given by name
