@@ -223,6 +223,20 @@ def test_what_cannot_be_written_out_says_so() -> None:
         _ = huge.nodes
 
 
+def test_nothing_is_written_out_for_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first call of 10,000 bodies would take ten times as long; one state, a batch, and steps of a run."""
+
+    def written(self: Recursion) -> Any:
+        raise AssertionError("written out")
+
+    monkeypatch.setattr(Recursion, "written", property(written))
+    rope = zoo.chain(203)  # which no other test has compiled
+    state = rope.random(0, (9,))
+    of_many = rope.forward_dynamics(*state)
+    close(rope.forward_dynamics(*(x[3] for x in state)), of_many[3], 1e-12)
+    assert np.isfinite(simulate(rope, seconds=0.002, q0=state[0][0]).q).all()
+
+
 def test_runs_go_through_the_same_loops() -> None:
     """A rope of 70 bodies let go: a run by loops, and one by straight-line code of another method."""
     rope = zoo.chain(70)

@@ -52,6 +52,14 @@ def test_inputs_that_jump_are_runs_one_after_the_other(name: str, watch: bool) -
     np.testing.assert_array_equal(run["input.push"], [*np.repeat([*TABLE, 0.5], 2).tolist(), 0.5])
 
 
+@pytest.mark.parametrize("how", [{"step": 1e-7}, {"step": 1e-4, "input_step": 1e300}])
+def test_what_holds_for_ever_does_so_whatever_the_step(how: dict[str, Any]) -> None:
+    plant = bc.system(arm(), control=pushed, inputs=["push"])
+    held = [2.0] if "input_step" in how else 2.0
+    run = bc.simulate(plant, 10 * how["step"], inputs={"push": held}, **how)
+    close(run["shoulder.tau"], 2.0 - 0.3 * run.v[:, 0], 1e-12)
+
+
 @pytest.mark.parametrize("name", [n for n in EVERY if INTEGRATORS[n].adaptive])
 def test_adaptive_runs_do_not_step_over_a_jump(name: str) -> None:
     s = bc.system(arm(), control=pushed, inputs=["push"])

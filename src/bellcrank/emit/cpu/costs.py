@@ -222,7 +222,7 @@ def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
     text = half(g, host().lanes(dtype), dtype)
     library = Library(compile_text(f"{text}\n{AGAIN}" if alone else text))
     rng = np.random.default_rng(0)
-    shapes = [*g.inputs.values(), *(array.shape for array in g.outputs.values())]
+    shapes = [*g.inputs.values(), *g.shapes.values()]
     arrays = [rng.uniform(0.5, 1.5, (ROWS, *shape)).astype(dtype) for shape in shapes]
     many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * len(arrays))
     function = many(library.address("again" if alone else "many"))

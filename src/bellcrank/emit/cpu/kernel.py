@@ -191,7 +191,7 @@ class Kernel(Arguments):
 
     def derivative(self, wrt: str, of: str = "") -> Kernel:
         """A kernel of d(of)/d(wrt), of shape (*of, *wrt); of: which output, where there are several."""
-        of = of or next(iter(self.graph.outputs))
+        of = of or next(iter(self.graph.shapes))
         return self._compiled(self.graph.jacobian(of, wrt))
 
     def jvp(self, *wrt: str) -> Kernel:

@@ -108,14 +108,14 @@ def _waits(graph: Graph) -> bool:
     """Whether a block should do something for the next: measured to pay for matrices (Panda's mass matrix takes 15 ns
     instead of 17), whose recursion has one long path; where there is enough else to do, it costs registers for nothing.
     """
-    return any(array.size > MATRIX for array in graph.outputs.values())
+    return any(math.prod(shape) > MATRIX for shape in graph.shapes.values())
 
 
 def _registers(graph: Graph) -> int:
     """Of derivatives, which are stacks of matrices whose columns all read the same: those of an arm take up to a tenth
     less so, in batch and alone. A mass matrix would take a seventh more, forward dynamics a twentieth.
     """
-    stacks = any(array.ndim > 2 for array in graph.outputs.values())
+    stacks = any(len(shape) > 2 for shape in graph.shapes.values())
     return host().registers if stacks and _waits(graph) and graph.size > CHUNK else 0
 
 
