@@ -11,7 +11,10 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cpu import llvm
+from bellcrank.emit.cpu.column_code import ColumnCode
 from bellcrank.emit.cpu.column_places import begins, places
+from bellcrank.emit.cpu.column_tiles import operands, tiles
+from bellcrank.emit.cpu.speller import Speller
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.columns import condensed
 from bellcrank.scalar import columnwise
@@ -99,6 +102,53 @@ def test_single_precision_has_more_lanes(monkeypatch: pytest.MonkeyPatch) -> Non
         np.testing.assert_allclose(f(A.astype("float32"), B.astype("float32")), exact, rtol=0, atol=1e-5)
         found = [f(a, b) for a, b in zip(A.astype("float32"), B.astype("float32"), strict=True)]
         np.testing.assert_allclose(found, exact, rtol=0, atol=1e-5)
+
+
+def twice(columns: int) -> Graph:
+    """Products of products, as those with the factors of an inverse: sums of sums."""
+
+    def column(shared: Sequence[Any], c: Sequence[Any]) -> list[Any]:
+        factor = iter(shared)
+        y = [sum(next(factor) * c[r] for r in range(i, N)) for i in range(N)]
+        x = [-sum(next(factor) * y[a] for a in range(i + 1)) for i in range(N)]
+        return [*x, y[0] * x[0], c[1], 2.5]
+
+    def body(A: Any, B: Any) -> dict[str, Any]:
+        found = columnwise(column, list(A.flat), [list(B[:, k]) for k in range(columns)])
+        return {"C": [list(row) for row in zip(*found, strict=True)]}
+
+    return trace("twice", body, {"A": (N * (N + 1),), "B": (N, columns)})
+
+
+@pytest.mark.parametrize("columns", [3, 8, 19])
+@pytest.mark.parametrize("registers", [2, 16, 32])
+def test_sums_in_tiles_are_the_same_sums(columns: int, registers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ColumnCode, "_together", lambda self: max(1, registers // 4 - 1))
+    graph = twice(columns)
+    k = compiled(graph, monkeypatch)
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(9, N * (N + 1))), rng.normal(size=(9, N, columns))
+    want = graph.evaluate(A=A, B=B)["C"]
+    np.testing.assert_allclose(k(A, B), want, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(k(A[3], B[3]), want[3], rtol=1e-12, atol=1e-13)
+
+
+def test_a_tile_reads_what_is_known_before_it() -> None:
+    body = condensed(twice(8)).calls[0].body  # type: ignore[attr-defined]
+    s = Speller(body, 1, 1, "float64", [], called={})
+    for most in (1, 3, 100):
+        found = tiles(body, s.inline, s.added, most)
+        order = [n for tile in found for n in tile]
+        assert {n.serial for n in order} == {n.serial for n in body.nodes if n.op != "input" and not s.inline(n)}
+        assert len(order) == len({n.serial for n in order})
+        seen: set[int] = set()
+        for tile in found:
+            before = set(seen)
+            for n in tile:
+                for a in operands(n, s.inline):
+                    known = seen if a is s.added.get(n.serial) else before
+                    assert a.op == "input" or a.serial in known
+                seen.add(n.serial)
 
 
 def test_few_columns_and_small_gains_are_no_loops() -> None:

@@ -108,6 +108,18 @@ class Speller:
         """Whether it is minus a fused multiply-add that nobody else wants: processors have that in one, too."""
         return node.op == "neg" and self.uses[node.operands[0].serial] == 1 and node.operands[0].serial in self.products
 
+    @property
+    def added(self) -> dict[int, Node]:
+        """By the serial number of a fused multiply-add, what it adds to: an operation that nobody else reads."""
+        found = {}
+        for n in self.graph.nodes:
+            inner = n.operands[0] if self.negates(n) else n
+            if (product := self.products.get(inner.serial)) is not None:
+                z = inner.args[1] if inner.args[0] is product else inner.args[0]
+                if isinstance(z, Node) and z.op != "input" and self.uses[z.serial] == 1 and not self.inline(z):
+                    found[n.serial] = z
+        return found
+
     def _watch_inputs(self) -> bool:
         """Whether to add up the inputs or the outputs. NaN reaches the outputs, unless something selects."""
         selects = any(OPS[n.op].kind == "select" for n in self.graph.nodes if n.op not in PLUMBING)
