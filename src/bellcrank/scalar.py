@@ -144,15 +144,18 @@ def columnwise(
     body: Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]],
     shared: Sequence[Scalar],
     columns: Sequence[Sequence[Scalar]],
-) -> list[list[Scalar]]:
+    found: Sequence[Sequence[Scalar]] | None = None,
+) -> Sequence[Sequence[Scalar]]:
     """[body(shared, c) for c in columns], and a hint that it is the same for all of them: a compiler may make a loop of
-    it, and compute several columns side by side. The body uses nothing but what it is given, and numbers.
+    it, and compute several columns side by side. The body uses nothing but what it is given, and numbers. found: that
+    it gives this is known already, by fewer operations one by one.
     """
-    found = [body(shared, c) for c in columns]
+    known = found is not None
+    found = [body(shared, c) for c in columns] if found is None else found
     for x in (*shared, *(x for c in columns for x in c)):
         own = getattr(x, "_alike_", None)
         if own is not None:
-            own(body, shared, columns, found)
+            own(body, shared, columns, found, known)
             break
     return found
 

@@ -151,6 +151,30 @@ def test_a_tile_reads_what_is_known_before_it() -> None:
                 seen.add(n.serial)
 
 
+def test_what_is_known_by_fewer_operations_is_a_loop_where_lanes_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A symmetric product, of which a trace has one half only."""
+
+    def body(A: Any) -> dict[str, Any]:
+        half = {(i, k): sum(x * y for x, y in zip(A[i], A[k], strict=True)) for i in range(N) for k in range(i + 1)}
+        square = [[half[max(i, k), min(i, k)] for k in range(N)] for i in range(N)]
+
+        def column(shared: Sequence[Any], c: Sequence[Any]) -> list[Any]:
+            rows = [shared[i : i + 3] for i in range(0, len(shared), 3)]
+            return [sum(x * y for x, y in zip(row, c, strict=True)) for row in rows]
+
+        columnwise(column, list(A.flat), [list(row) for row in A], square)
+        return {"C": square}
+
+    graph = trace("gram", body, {"A": (N, 3)})
+    assert condensed(graph) is graph
+    assert [c.number for c in condensed(graph, known=True).calls] == [N]  # type: ignore[attr-defined]
+    k = compiled(graph, monkeypatch)
+    A = np.random.default_rng(0).normal(size=(9, N, 3))
+    want = A @ np.swapaxes(A, 1, 2)
+    np.testing.assert_allclose(k(A), want, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(k(A[2]), want[2], rtol=1e-13, atol=1e-14)
+
+
 def test_few_columns_and_small_gains_are_no_loops() -> None:
     assert condensed(product(2)).calls == []
     graph = product(8)

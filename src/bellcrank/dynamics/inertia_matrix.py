@@ -186,9 +186,14 @@ def inverted(L: Rows, names: Sequence[str]) -> Rows:
     return W
 
 
+def with_diagonal(W: Rows) -> Rows:
+    """With the units on it, and every row in the order of its columns: who adds up in that order has the same bits."""
+    return [{**dict(sorted(row.items())), k: 1.0} for k, row in enumerate(W)]
+
+
 def inverse(W: Rows, inverse_D: Vector, names: Sequence[str]) -> list[list[Scalar]]:
     """M^-1 = W D^-1 W^T, with W = L^-1 as `inverted` gives it; only where two coordinates have a carrier in common."""
-    W = [{**row, k: 1.0} for k, row in enumerate(W)]
+    W = with_diagonal(W)
     out: Rows = []
     for k, row in enumerate(W):
         step("M^-1", names[k])
@@ -207,9 +212,26 @@ class MassInverse:
     def __init__(self, M: Rows, names: Sequence[str]) -> None:
         L, _, inverse_D = factors(M, names)
         W = inverted(L, names)
-        self.square = inverse(W, inverse_D, names)
-        self.W = [{**row, k: 1.0} for k, row in enumerate(W)]
+        self.W = with_diagonal(W)
         self.scaled = [{i: w * inverse_D[i] for i, w in row.items()} for row in self.W]  # W D^-1
+        self.square = inverse(W, inverse_D, names)
+        self._noted()
+
+    def _noted(self) -> None:
+        """That the columns of the inverse are alike, too, branch by branch: below their own diagonal, for what is above
+        is the same by symmetry.
+        """
+        n = len(self.W)
+        branches: dict[frozenset[int], list[int]] = {}
+        for k in range(n):
+            tips = frozenset(a for row in self.W if k in row for a in row)
+            branches.setdefault(tips, []).append(k)
+        for mine in branches.values():
+            carriers = sorted({a for k in mine for a in self.W[k]})
+            rows = range(mine[0], n)
+            shared = [self.scaled[i].get(a, 0.0) for i in rows for a in carriers]
+            given = [[self.W[k].get(a, 0.0) for a in carriers] for k in mine]
+            columnwise(_products, shared, given, [[self.square[i][k] for i in rows] for k in mine])
 
     def minus_times(self, *matrices: Sequence[Sequence[Scalar]]) -> list[list[list[Scalar]]]:
         """-M^-1 times each of some matrices. Columns that reach the same coordinates are alike."""
@@ -219,7 +241,7 @@ class MassInverse:
         for k, c in enumerate(columns):
             reached = frozenset(a for i, x in enumerate(c) if not is_zero(x) for a in self.W[i])
             groups.setdefault(reached, []).append(k)
-        found: dict[int, list[Scalar]] = {}
+        found: dict[int, Sequence[Scalar]] = {}
         for reached, mine in groups.items():
             found |= zip(mine, self._columns(reached, [columns[k] for k in mine]), strict=True)
         n = len(self.W)
@@ -228,7 +250,7 @@ class MassInverse:
             for at in range(0, len(columns), n)
         ]
 
-    def _columns(self, reached: frozenset[int], columns: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+    def _columns(self, reached: frozenset[int], columns: Sequence[Sequence[Scalar]]) -> list[Sequence[Scalar]]:
         """In whichever way takes fewer products. By the factors, where branches have little in common: W^T c reaches
         only what carries c, and of that every row of W D^-1 takes what carries itself.
         """
@@ -238,12 +260,12 @@ class MassInverse:
         by_factors = sum(len(self.W[i]) for i in rows) + sum(len(reached & row.keys()) for row in self.scaled)
         given = [[c[i] for i in rows] for c in columns]
         if by_factors >= len(rows) * len(self.W):
-            return columnwise(_full, [row[i] for row in self.square for i in rows], given)
+            return [*columnwise(_full, [row[i] for row in self.square for i in rows], given)]
         return self._by_factors(rows, reached, given)
 
     def _by_factors(
         self, rows: Sequence[int], reached: frozenset[int], given: Sequence[Sequence[Scalar]]
-    ) -> list[list[Scalar]]:
+    ) -> list[Sequence[Scalar]]:
         carriers = sorted(reached)
         places = [[(r, a) for r, i in enumerate(rows) if a in self.W[i]] for a in carriers]
         first = [self.W[rows[r]][a] for terms in places for r, a in terms]
@@ -257,13 +279,17 @@ class MassInverse:
             y = [_sum(next(factor) * c[r] for r in terms) for terms in inner]
             return [-_sum(next(factor) * y[a] for a in terms) for terms in outer]
 
-        return columnwise(column, [*first, *second], given)
+        return [*columnwise(column, [*first, *second], given)]
+
+
+def _products(rows: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
+    """The product of a matrix, row by row, with a column."""
+    n = len(c)
+    return [_sum(m * x for m, x in zip(rows[at : at + n], c, strict=True)) for at in range(0, len(rows), n)]
 
 
 def _full(square: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
-    """- the product of a matrix, row by row, with a column."""
-    n = len(c)
-    return [-_sum(m * x for m, x in zip(square[at : at + n], c, strict=True)) for at in range(0, len(square), n)]
+    return [-x for x in _products(square, c)]
 
 
 def _sum(terms: Iterable[Scalar]) -> Scalar:

@@ -109,19 +109,21 @@ def _constants(values: Sequence[Value]) -> list[Value]:
     return [0.0 if isinstance(x, Node) else x for x in values]
 
 
-def condensed(graph: Graph, fewest: int = 0) -> Graph:
-    """With calls of Columns where that leaves out so many operations; else the graph as it is."""
-    parts = _parts(graph) if graph.tape.alike and graph.size > fewest else []
+def condensed(graph: Graph, fewest: int = 0, known: bool = False) -> Graph:
+    """With calls of Columns where that leaves out so many operations; else the graph as it is. known: also for what is
+    known by fewer operations one by one.
+    """
+    parts = _parts(graph, known) if graph.tape.alike and graph.size > fewest else []
     if not parts:
         return graph
-    known = _Condensed(graph, parts)
-    return known.graph() if known.spared >= fewest else graph
+    short = _Condensed(graph, parts)
+    return short.graph() if short.spared >= fewest else graph
 
 
-def _parts(graph: Graph) -> list[_Part]:
+def _parts(graph: Graph, known: bool) -> list[_Part]:
     live = {n.serial for n in graph.nodes}
     found = []
-    for note in graph.tape.alike:
+    for note in (note for note in graph.tape.alike if known or not note.known):
         taken = np.array([[isinstance(x, Node) and x.serial in live for x in row] for row in note.found])
         columns, rows = np.flatnonzero(taken.any(axis=1)).tolist(), np.flatnonzero(taken.any(axis=0)).tolist()
         if len(columns) >= FEWEST:

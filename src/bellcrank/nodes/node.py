@@ -31,6 +31,7 @@ class Alike(NamedTuple):
     shared: list[Value]
     columns: list[list[Value]]
     found: list[list[Value]]
+    known: bool  # by fewer operations one by one: a loop is faster where it fills lanes that would else be empty
 
 
 def constant(x: Any) -> float:
@@ -339,13 +340,14 @@ class Node:
         shared: Sequence[Any],
         columns: Sequence[Sequence[Any]],
         found: Sequence[Sequence[Any]],
+        known: bool,
     ) -> None:
         """Notes on the tape of a trace what was done for several columns."""
         every = [*shared, *(x for row in (*columns, *found) for x in row)]
         tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
         if tape is not None and not any(isinstance(x, ABOVE) for x in every):
             rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, found)]
-            tape.alike.append(Alike(body, rows[0][0], *rows[1:]))
+            tape.alike.append(Alike(body, rows[0][0], *rows[1:], known))
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Any:
