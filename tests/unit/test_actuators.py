@@ -319,14 +319,15 @@ def test_laminar_flow_has_a_slope_at_no_pressure() -> None:
     assert BOOM.root(2500.0) == 50.0
 
 
-def test_laminar_flow_keeps_derivatives_finite_where_a_run_starts() -> None:
-    """At empty lines the root's derivative is infinite; with laminar flow every derivative is a number."""
-
-    def slopes(valve: RotaryHydraulics) -> Any:
-        def function(x: Any) -> dict[str, Any]:
-            return {"r": valve(0.0, 0.0, 0.0, list(x), 0.03)[1]}
-
-        return trace("valve", function, {"x": (2,)}).jacobian("r", "x").evaluate(x=[0.0, 0.0])["dr_dx"]
-
-    assert not np.isfinite(slopes(BOOM)).all()
-    assert np.isfinite(slopes(RotaryHydraulics("a", P_s=4000.0, G=220.0, beta_m=3e4, laminar=4.0))).all()
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_laminar_flow_keeps_derivatives_finite_where_nothing_drops(mode: str) -> None:
+    """There the root's derivative is infinite; with laminar flow it is a number. A line that stays empty has the
+    derivative of what stays.
+    """
+    laminar = RotaryHydraulics("a", P_s=4000.0, G=220.0, beta_m=3e4, laminar=4.0)
+    for valve in (BOOM, laminar):
+        root = trace("root", lambda x, valve=valve: {"r": [valve.root(x[0])]}, {"x": (1,)})
+        slope = root.jacobian("r", "x", mode).evaluate(x=[0.0])["dr_dx"]
+        assert np.isfinite(slope).all() == (valve is laminar)
+        rates = trace("rates", lambda x, valve=valve: {"r": valve(0.0, 0.0, 0.0, list(x), 0.03)[1]}, {"x": (2,)})
+        assert np.isfinite(rates.jacobian("r", "x", mode).evaluate(x=[0.0, 0.0])["dr_dx"]).all()

@@ -146,6 +146,42 @@ def test_dynamics_against_differences() -> None:
         close(J, differences(g, "forward_dynamics", wrt, q=q, v=v, tau=tau), 1e-9)
 
 
+BRANCHES = {
+    "a root": (lambda x: where(x[0] > 0.0, sqrt(x[0]), 0.0) * x[1], (0.0, 2.0), (0.0, 0.0)),
+    "a quotient": (lambda x: where(x[0] > 0.0, x[1] / x[0], 3.0 * x[1]), (0.0, 2.0), (0.0, 3.0)),
+    "a product with one": (lambda x: where(x[0] > 0.0, x[1] * (x[1] / x[0]), x[0]), (0.0, 2.0), (1.0, 0.0)),
+    "a logarithm": (lambda x: where(x[0] > 0.0, x[1] * log(x[0]), x[1]), (-1.0, 2.0), (0.0, 1.0)),
+    "the smaller": (lambda x: minimum(x[1] / x[0], 5.0 * x[1]), (0.0, 2.0), (0.0, 5.0)),
+    "the larger": (lambda x: maximum(-(x[1] / x[0]), 5.0 * x[1]), (0.0, 2.0), (0.0, 5.0)),
+    "one in another": (lambda x: where(x[1] > 0.0, where(x[0] > 0.0, sqrt(x[0]), x[1]), 0.0), (0.0, 2.0), (0.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+@pytest.mark.parametrize("mode", ["forward", "reverse", "jvp", "vjp"])
+def test_of_a_choice_it_is_the_derivative_of_what_is_taken(name: str, mode: str) -> None:
+    """Although what is not taken is infinite there, or no number."""
+    function, x, want = BRANCHES[name]
+    graph = trace("branch", lambda x: {"y": [function(x)]}, {"x": (2,)})
+    with np.errstate(all="ignore"):
+        if mode == "jvp":
+            found = [graph.jvp().evaluate(x=x, d_x=d)["d_y"][0] for d in np.eye(2)]
+        elif mode == "vjp":
+            found = graph.vjp().evaluate(x=x, w_y=[1.0])["g_x"]
+        else:
+            found = graph.jacobian("y", "x", mode).evaluate(x=x)["dy_dx"][0]
+    np.testing.assert_array_equal(found, want)
+
+
+def test_what_has_no_weight_has_no_share() -> None:
+    """Whatever slope it has: a distance where it is zero, beside a number of which the gradient is wanted."""
+    graph = trace("both", lambda x: {"y": [sqrt(x[0] * x[0] + x[1] * x[1]), 3.0 * x[1]]}, {"x": (2,)})
+    with np.errstate(all="ignore"):
+        at = {w: graph.vjp().evaluate(x=[0.0, 0.0], w_y=[w, 1.0])["g_x"] for w in (0.0, 1.0)}
+    np.testing.assert_array_equal(at[0.0], [0.0, 3.0])
+    assert np.isnan(at[1.0]).any()
+
+
 def test_derivatives_of_derivatives() -> None:
     g = trace("cubic", lambda x: {"y": x * x * x}, {"x": ()})
     d1 = g.jacobian("y", "x")

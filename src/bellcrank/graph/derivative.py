@@ -2,11 +2,15 @@
 
 Forward mode carries one tangent per input through the nodes in order; reverse mode carries one adjoint per output back
 through them. Zeros are plain floats and fold away, so a sparse Jacobian costs what its nonzeros cost.
+
+Of a choice it is the derivative of what was taken. The other branch may be infinite there, or nothing at all, and 0
+times that would be neither: so tangents are chosen as values are, and an adjoint that a choice made zero, or a weight,
+stays zero wherever a slope may be infinite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bellcrank.errors import TraceError
@@ -28,6 +32,20 @@ def _partials(node: Node) -> list[tuple[Node, Value]]:
     return [(a, slope) for a, slope in zip(args, slopes, strict=False) if isinstance(a, Node)]
 
 
+CHOICES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "where": lambda args, yes, no: args[0].where(yes, no),
+    "minimum": lambda args, yes, no: (args[0] <= args[1]).where(yes, no),
+    "maximum": lambda args, yes, no: (args[0] >= args[1]).where(yes, no),
+}
+STEEP = ("sqrt", "div", "log", "asin", "acos", "atan2")  # whose slope may be infinite
+WILD = ("sqrt", "div", "log", "asin", "acos", "tan", "exp")  # which may be infinite themselves, or not a number
+
+
+def _moved(node: Node, yes: Value, no: Value) -> Value:
+    """How fast a choice changes, where what it chooses from changes so fast."""
+    return yes if yes is no else CHOICES[node.op](node.args, yes, no)
+
+
 def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
     return along(nodes, rows, {x.serial: {j: 1.0} for j, x in enumerate(columns)}, len(columns))
 
@@ -43,7 +61,10 @@ def along(
             tangents[node.serial] = dict(seeds.get(node.serial, {}))
             continue
         total: dict[int, Value] = {}
-        for a, slope in _partials(node):
+        if node.op in CHOICES:
+            yes, no = (tangents[a.serial] if isinstance(a, Node) else {} for a in node.args[-2:])
+            total = {j: _moved(node, yes.get(j, 0.0), no.get(j, 0.0)) for j in {**yes, **no}}
+        for a, slope in _partials(node) if node.op not in CHOICES else ():
             for j, t in tangents[a.serial].items():
                 total[j] = total[j] + slope * t if j in total else slope * t
         tangents[node.serial] = total
@@ -69,6 +90,9 @@ def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callabl
         elif node.op == "result":
             call, k = node.args
             terms = [called[call.serial][k]] if call.serial in called else []
+        elif node.op in CHOICES:
+            yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
+            terms = [_moved(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
         else:
             terms = [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
         if terms:
@@ -92,6 +116,9 @@ def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, 
     the pullback of what was called, whose code then exists once.
     """
     adjoint = dict(weights)
+    chosen: set[int] = set()  # nodes whose adjoint a choice may have made zero
+    wild = _wild(nodes)
+    free = any(isinstance(w, Node) for w in weights.values())  # and may be zero, too
     called: dict[int, dict[int, Value]] = {}  # by the serial of a call, the weights of its results
     for node in reversed(nodes):
         bar = adjoint.get(node.serial)
@@ -105,10 +132,35 @@ def backwards(nodes: Sequence[Node], weights: Mapping[int, Value]) -> dict[int, 
             continue
         else:
             step(f"d {node.label}")
-            terms = [(a, bar * slope) for a, slope in _partials(node)]
+            if node.op in CHOICES or node.serial in chosen:
+                chosen.update(a.serial for a in node.operands)
+            terms = _back(node, bar, free, node.serial in chosen, wild)
         for a, term in terms:
             adjoint[a.serial] = adjoint[a.serial] + term if a.serial in adjoint else term
     return adjoint
+
+
+def _wild(nodes: Sequence[Node]) -> set[int]:
+    """Nodes that may be infinite or no number where a choice does not take them; what is chosen is taken for tame."""
+    found: set[int] = set()
+    for n in nodes if any(n.op in CHOICES for n in nodes) else ():
+        if n.op in WILD or (n.op not in CHOICES and any(a.serial in found for a in n.operands)):
+            found.add(n.serial)
+    return found
+
+
+def _back(node: Node, bar: Value, free: bool, chosen: bool, wild: Collection[int]) -> list[tuple[Node, Value]]:
+    """(argument, what it adds to the argument's adjoint) for every argument that is a node."""
+    if node.op in CHOICES:
+        yes, no = node.args[-2:]
+        parts = [(yes, CHOICES[node.op](node.args, bar, 0.0)), (no, CHOICES[node.op](node.args, 0.0, bar))]
+        return [(a, part) for a, part in parts if isinstance(a, Node)]
+    steep = node.op in STEEP and (free or chosen)
+    beside = chosen and node.op not in ("add", "sub", "neg") and any(a.serial in wild for a in node.operands)
+    if not isinstance(bar, Node) or not (steep or beside):
+        return [(a, bar * slope) for a, slope in _partials(node)]
+    nothing: Any = abs(bar) <= 0.0
+    return [(a, nothing.where(0.0, bar * slope)) for a, slope in _partials(node)]
 
 
 def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]]:
