@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.errors import InputError, ModelError
+from bellcrank.errors import BellcrankError, InputError, ModelError
+from bellcrank.nodes.tape import Tape
 from bellcrank.record import mechanism_json
 
 FORMS = ["minimal", "projected"]
@@ -294,6 +295,54 @@ def test_a_prescribed_place() -> None:
 def test_bad_input(make: Any, words: str) -> None:
     with pytest.raises((InputError, ModelError), match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        (lambda a: 1 / 0, "ZeroDivisionError"),
+        (lambda a: {}["x"], "KeyError"),
+        (lambda a: a.nope, "AttributeError"),
+        (lambda a: None, "returned None; expected one finite number"),
+        (lambda a: float("inf"), "returned inf"),
+        (lambda a: 0.1 * bc.sin(Tape().node("input", "y", 0)), "symbol of another trace"),
+    ],
+)
+def test_laws_that_go_wrong_are_named(law: Any, words: str) -> None:
+    b = bc.Builder("cam", gravity=(0, 0, 0))
+    for name, kind in (("wheel", "revolute"), ("slide", "prismatic")):
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, kind, "ground", name, axis=(0, 0, 1))
+    with pytest.raises(ModelError, match=words):
+        b.cam("lift", ("slide", "wheel"), law)
+
+
+class Remembering:
+    """The first t that it saw."""
+
+    seen: Any = None
+
+    def __call__(self, t: Any) -> Any:
+        self.seen = t if self.seen is None else self.seen
+        return 0.3 + self.seen
+
+
+@pytest.mark.parametrize(
+    ("motion", "words"),
+    [
+        (Remembering(), "scalars of two traces met"),
+        (lambda t: None, 'motion of "hinge" returned nothing'),
+        (lambda t: math.nan, 'motion of "hinge" returned nan'),
+        (lambda t: 1 / 0, "while it was traced"),
+    ],
+)
+def test_motions_that_go_wrong_are_named(motion: Any, words: str) -> None:
+    b = bc.Builder("led")
+    b.body("arm", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))
+    m = b.build()
+    with pytest.raises(BellcrankError, match=words):
+        bc.simulate(bc.system(m, motions={"hinge": motion}), 0.5, q0=[0.3], v0=[1.0])
 
 
 def test_they_are_data() -> None:

@@ -120,6 +120,38 @@ def test_free_numbers_and_single_precision(tmp_path: Path) -> None:
 
 
 @needs_cc
+@pytest.mark.parametrize(
+    ("name", "form"), [("four_bar", "projected"), ("four_bar", "minimal"), ("slider_fourbar", "projected")]
+)
+def test_loops_are_kept_closed_in_single_precision(name: str, form: str, tmp_path: Path) -> None:
+    m = bc.zoo.load(name)
+    folder = bc.export(m, tmp_path / "it", dtype="float32", form=form)
+    run(folder, "cc", "-O1", "-std=c99", "-o", "it", *(f.name for f in folder.glob("*.c")), "-lm")
+    said = run(folder, "./it")
+    assert "status 0" in said.strip().splitlines()[-1], said
+    found = float(said.rsplit("q = ", 1)[1].split(",")[0])
+    native = bc.simulate(m, 1.0, form=form, keep="final").final
+    assert found == pytest.approx(native[f"{m.columns[0][0]}.q"], abs=1e-3)
+
+
+def test_steps_too_long_for_what_swings_are_refused(tmp_path: Path) -> None:
+    b = bc.Builder("boom")
+    steel = bc.Material(2.1e11, 0.3, 7850.0)
+    b.beam("beam", length=1.0, section=bc.Section.rectangle(0.02, 0.03), material=steel, modes=2)
+    b.joint("hinge", "revolute", "ground", "beam", axis=(0, 1, 0))
+    for to in ("c", "fmu3"):
+        with pytest.raises(InputError, match="Hz"):
+            bc.export(b.build(), tmp_path / "it", to=to, step=1e-3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_single_precision_is_for_c(tmp_path: Path) -> None:
+    for to in ("fmu2", "fmu3", "casadi", "wasm", "page"):
+        with pytest.raises(InputError, match='"float32" is for C'):
+            bc.export(bc.zoo.pendulum(), tmp_path / "it", to=to, dtype="float32")
+
+
+@needs_cc
 def test_functions_and_derivatives(tmp_path: Path) -> None:
     m = bc.zoo.stanford()
     own = bc.compile(lambda x: x * x, inputs={"x": 2}, name="square")

@@ -11,6 +11,7 @@ import typer
 import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, JsonOpt, MechanismArg, MethodOpt, app, mechanism, screen
 from bellcrank.cli.screen import Column
+from bellcrank.errors import InputError
 from bellcrank.quoting import stem
 
 
@@ -49,6 +50,10 @@ def export(
     """
     from bellcrank.excavators.machines import MACHINES
 
+    if report and to != "c":
+        raise InputError(f"--report is of a C package, and this is --to {to}.")
+    if report and functions:
+        raise InputError("--report is of a machine that takes steps; leave out --function.")
     m = mechanism(name, base, check)
     machine = MACHINES[name]() if name in MACHINES and not functions else None
     thing = m if machine is None else machine if to == "page" else machine.system
@@ -60,8 +65,6 @@ def export(
             thing, path, to, functions or (), name=m.name, dtype=dtype, solver=how, platforms=wanted,
             progress=lambda text: tell(f"exporting {m.name}: {text}"),
         )  # fmt: skip
-    if report and to != "c":
-        screen.fail(f"--report is of a C package, and this is --to {to}.")
     found = measures(thing, functions or (), m.name, how, dtype) if report else []
     if json:
         screen.data({"to": to, "written": str(path), **({"report": found} if found else {})})
@@ -81,10 +84,9 @@ def measures(thing: Any, functions: Sequence[str], name: str, how: bc.Solver, dt
     from bellcrank.exporting import embedded_targets
     from bellcrank.exporting.things import export_of
 
-    made = export_of(thing, functions, name, how)
+    made = export_of(thing, functions, name, how, dtype=dtype)
     package = Package(made.name, made.graphs, made.stepper, dtype)
-    if made.stepper is None:
-        screen.fail("--report is of a machine that takes steps; leave out --function.")
+    assert made.stepper is not None  # as was asked before anything was written
     tick = next(t for t in package.texts if t.name == package.machine["tick"])
     operations = sum(tick.graph.count().by_kind.values())
     if gone := embedded_targets.missing():

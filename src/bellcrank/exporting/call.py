@@ -8,6 +8,7 @@ from typing import Any
 
 from bellcrank.atomic_file import path_of
 from bellcrank.emit.c.package import Package
+from bellcrank.emit.c.routine import REALS
 from bellcrank.errors import InputError, unknown
 from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.fmu import write_fmu
@@ -73,6 +74,10 @@ def export(
         positive("step", chosen.step)
     place = path_of(path)
     to = to or ENDINGS.get(place.suffix.lower(), "c")
+    if dtype not in REALS:
+        raise InputError(unknown("dtype", dtype, REALS))
+    if dtype != "float64" and to != "c":
+        raise InputError(f'export: dtype="{dtype}" is for C; to="{to}" computes in float64.')
     if to == "page":
         from bellcrank.exporting.page import write_page
 
@@ -84,7 +89,7 @@ def export(
         raise InputError(f"export: name: {why}.")
     tell = progress or silent
     tell("tracing")
-    found = export_of(thing, functions, name, chosen, events)
+    found = export_of(thing, functions, name, chosen, events, dtype)
     if to in ("fmu2", "fmu3"):
         return write_fmu(found, place, int(to[-1]), platforms, tell)
     tell("compiling" if to in ("casadi", "wasm") else "writing")

@@ -20,7 +20,7 @@ from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.pool import shared
 from bellcrank.errors import InputError
 from bellcrank.exporting import costs, fmi_xml
-from bellcrank.exporting.compilers import PLATFORMS, chosen, library
+from bellcrank.exporting.compilers import PLATFORMS, chosen, command, here, library
 from bellcrank.exporting.things import Export, silent
 from bellcrank.exporting.variables import Variables
 from bellcrank.graph import Graph, Ports, Recursion
@@ -46,6 +46,8 @@ def write_fmu(
     if found.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
     targets = [t for t in chosen(platforms) if version == 3 or PLATFORMS[t][1]]
+    for target in (t for t in targets if t != here()):
+        command(target)  # a compiler that is not there is missed before anything is made for it
     if not rolled(found.stepper):
         work = costs.BOTH_WAYS * found.stepper.slope.count().arithmetic * -(-len(targets) // (os.cpu_count() or 1))
         costs.announce(f"export of {found.name} as an FMU", work, REMEDY)

@@ -9,6 +9,7 @@ from typing import Any
 
 from bellcrank.build import graphs
 from bellcrank.build.kernels import columns
+from bellcrank.build.stages import Where
 from bellcrank.emit.c.stepper import Stepper
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
@@ -18,10 +19,12 @@ from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shown
 from bellcrank.sim.arguments import listed, positive
+from bellcrank.sim.arguments import state as start_state
 from bellcrank.sim.events import Event
 from bellcrank.sim.sampling import checked as check_samples
 from bellcrank.sim.settings import STEP, TOLERANCE, Solver, changed, chooses_steps
 from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.stiff_elements import check_steps
 from bellcrank.sim.systems import System, system
 
 FUNCTION = re.compile(r"(?P<name>\w+)(\((?P<frame>.+)\))?")
@@ -47,7 +50,14 @@ class Export:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of arrays: what their elements are called
 
 
-def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver, events: Sequence[Event] = ()) -> Export:
+def export_of(
+    thing: Any,
+    functions: Sequence[Any],
+    name: str,
+    solver: Solver,
+    events: Sequence[Event] = (),
+    dtype: str = "float64",
+) -> Export:
     """thing: a Graph, a Kernel or several; a Mechanism and functions of it; a Mechanism, System, Simulator or Program
     as a machine that takes steps, with functions beside them.
     """
@@ -65,7 +75,7 @@ def export_of(thing: Any, functions: Sequence[Any], name: str, solver: Solver, e
     if isinstance(thing, Mechanism) and made:
         return Export(name or thing.name, made, columns=columns(thing))
     how = changed(thing.solver, said(solver)) if isinstance(thing, Simulator) else solver
-    program = program_of(thing, how, events)
+    program = program_of(thing, how, events, dtype)
     step = STEP if how.step is None else positive("step", how.step)
     found = name or (m.name if m is not None else program.tick.name.partition(".")[0])
     made_of = TOLERANCE if how.tolerance is None else how.tolerance
@@ -83,14 +93,14 @@ def mechanism_of(thing: Any) -> Mechanism | None:
     return thing.mechanism if isinstance(thing, System) else thing if isinstance(thing, Mechanism) else None
 
 
-def program_of(thing: Any, solver: Solver, events: Sequence[Event]) -> Program:
+def program_of(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) -> Program:
     """The machine that takes steps."""
     if isinstance(thing, Program):
         return thing
     if isinstance(thing, Mechanism):
         thing = driven(thing)
     if isinstance(thing, System):
-        thing = Simulator(thing, solver=solver, events=events)
+        thing = Simulator(thing, solver=solver, events=events, where=Where(dtype=dtype))
     if not isinstance(thing, Simulator):
         raise InputError(
             f"export: got {brief(thing)}; expected a Graph or a Kernel (or a list of them), a Mechanism, a System, a "
@@ -98,7 +108,10 @@ def program_of(thing: Any, solver: Solver, events: Sequence[Event]) -> Program:
         )
     adaptive = solver.tolerance is not None and chooses_steps(thing.integrator, solver)
     watched = adaptive or bool(thing.events)
-    check_samples(thing.system, STEP if solver.step is None else solver.step, watched)
+    h = STEP if solver.step is None else solver.step
+    check_samples(thing.system, h, watched)
+    if not adaptive:
+        check_steps(thing.system, thing.integrator, h, start_state(thing.system, None, None, None))
     return thing.whole((adaptive, True) if watched else None)
 
 

@@ -11,10 +11,13 @@ symbols, jets. Only operations that are in the table are ever computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from bellcrank.errors import InputError, ModelError, TraceError
+import numpy as np
+
+from bellcrank.errors import BellcrankError, ModelError, brief
 from bellcrank.nodes.evaluation import COMPUTED, ordered
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
@@ -30,16 +33,21 @@ def formula(where: str, function: Callable[..., Scalar], count: int) -> str:
     tape = Tape()
     try:
         found = function(*tape.inputs("x", (count,)))
-    except (TraceError, InputError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever somebody's function does
+        why = str(error) if isinstance(error, BellcrankError) else f"{type(error).__name__}: {error}"
         raise ModelError(
-            f"{where}: its function failed on symbols: {error}. It is called once, with bellcrank's sin, sqrt, where, "
+            f"{where}: its function failed on symbols: {why}. It is called once, with bellcrank's sin, sqrt, where, "
             "interp instead of math's."
         ) from error
     if not isinstance(found, Node):
+        if not isinstance(found, int | float | np.number) or not math.isfinite(found):
+            raise ModelError(f"{where}: its function returned {brief(found)}; expected one finite number.")
         return f"add {float(found).hex()} {(0.0).hex()}"
     words: dict[Node, str] = {}
     rows: list[str] = []
     for node in ordered(found):
+        if node.tape is not tape:
+            raise ModelError(f"{where}: its function has a symbol of another trace. It must be made of its arguments.")
         if node.op == "input":
             words[node] = f"%{node.args[1]}"
             continue

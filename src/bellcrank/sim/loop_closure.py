@@ -19,7 +19,7 @@ from bellcrank.sim.closure import Array, Closure, Group
 if TYPE_CHECKING:
     from bellcrank.sim.looped_dynamics import LoopedDynamics
 
-CLOSED = 1e-10  # metres, or radians: a step that ends with more has failed
+CLOSED = {"float64": 1e-10, "float32": 2e-5}  # metres, or radians: a step that ends with more has failed
 BLURRED = 1e-3  # singular values of a row that is too near to a singular configuration
 PATIENCE = 10
 TRIED = 32  # states that are asked which coordinates suit them, where one choice is for many
@@ -47,7 +47,7 @@ class LoopClosure(Closure):
         q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
         shut, missed = assembled(tree, q, rough=self.by.analysis.rough)
         for _ in range(PATIENCE):  # near a singular configuration it converges slowly, and gives up early
-            if np.abs(missed).max(initial=0.0) < 0.1 * CLOSED:
+            if np.abs(missed).max(initial=0.0) < 0.1 * CLOSED["float64"]:
                 break
             shut, missed = assembled(tree, shut, rough=self.by.analysis.rough)
         return np.concatenate([shut, consistent(tree, shut, v, rough=BLURRED), y[m.nq + m.nv :]])

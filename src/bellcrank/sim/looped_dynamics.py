@@ -43,7 +43,8 @@ LOOSE = 1e-2  # metres, or radians: what a step may leave open where only spring
 # How far from singular the loops are is a pivot against what is usual: 1 or so far away, and rounding errors count one
 # over its square. A step may end at SINGULAR, with no digit left, if by chance, on its way past. Steps that are chosen
 # end there because they creep towards it, so they must stay farther away, and jump.
-EPSILON, SINGULAR, CREEPING = 2.0**-52, 1e-6, 1e-6
+SINGULAR, CREEPING = 1e-6, 1e-6
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 TRUSTED = 1e-3  # a row between two steps must be farther away still
 # Where it is nearer than NEAR, stages that differ by the part ROUGH of the velocity do not see what they pass: a
 # mechanism that only just misses a singular configuration turns over there, in no time. Below SLOW it does not matter.
@@ -60,6 +61,7 @@ class LoopedDynamics(Dynamics):
     part: forms.Partition
     baumgarte: float  # 1/s
     rounds: int  # of Newton's method inside a step
+    dtype: str = "float64"  # of the numbers it will be computed with
     others: dict[Any, LoopedDynamics] = field(default_factory=dict)  # by other partitions; all share it
 
     @cached_property
@@ -245,7 +247,7 @@ class LoopedDynamics(Dynamics):
     @property
     def _shut(self) -> float:
         """What loops may be open by."""
-        return LOOSE if self.form == "lagrange" else max(CLOSED, self.analysis.slack)
+        return LOOSE if self.form == "lagrange" else max(CLOSED[self.dtype], self.analysis.slack)
 
     def settled(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         found = self._corrected(made.y)
@@ -256,10 +258,11 @@ class LoopedDynamics(Dynamics):
         trouble = where(worst < self._shut, trouble, float(NOT_CLOSED))
         least = SINGULAR if made.error is None else CREEPING
         trouble = where(sound > least, trouble, float(NOT_CLOSED))
-        began = sqrt(EPSILON / maximum(old["noise"], EPSILON * EPSILON))  # how far from singular the step before ended
+        unit = EPSILON[self.dtype]
+        began = sqrt(unit / maximum(old["noise"], unit * unit))  # how far from singular the step before ended
         passed = where(minimum(sound, began) > NEAR, 1.0, self._agrees(made, old, found["y"]))
         trouble = where(passed > 0.5, trouble, float(NOT_CLOSED))
-        noise = EPSILON / (sound * sound)
+        noise = unit / (sound * sound)
         return list(found["y"]), trouble, {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
 
     def _agrees(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
@@ -299,7 +302,11 @@ def rounds_for(order: int) -> int:
 
 
 def looped_dynamics(
-    system: System, solver: Solver, wrt: Sequence[str] = (), integrals: tuple[Integral, ...] = ()
+    system: System,
+    solver: Solver,
+    wrt: Sequence[str] = (),
+    integrals: tuple[Integral, ...] = (),
+    dtype: str = "float64",
 ) -> LoopedDynamics:
     """The system by one of the forms; its first partition suits the configuration that the analysis began with."""
     m = system.mechanism
@@ -324,6 +331,7 @@ def looped_dynamics(
         part=forms.Partition(found.rank, order),
         baumgarte=solver.baumgarte,
         rounds=rounds_for(integrator(solver.integrator).order),
+        dtype=dtype,
     )
     made.others[order] = made
     return made

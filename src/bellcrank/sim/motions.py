@@ -20,10 +20,11 @@ from bellcrank.dynamics.loops.forms import inner
 from bellcrank.errors import InputError, unknown
 from bellcrank.jets import Jet, jet
 from bellcrank.model import Mechanism
+from bellcrank.nodes.tape import Tape
 from bellcrank.record.contents import RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.sim.user_code import called
+from bellcrank.sim.user_code import called, vector
 
 Motion = Callable[[Scalar], Scalar]
 Solve = Callable[[Sequence[Scalar]], list[Scalar]]
@@ -55,6 +56,7 @@ def checked(m: Mechanism, given: Any) -> dict[str, Motion]:
             raise InputError(f'motions of "{m.name}": {unknown("joint or place", name, known)}')
         if not callable(f):
             raise InputError(f'motion of "{name}" is {f!r}; expected a function of t, such as lambda t: 2.0 * t.')
+        wanted(name, f, Tape().node("input", "t", 0))  # on a symbol first: what it remembers of that is found later
     return dict(given)
 
 
@@ -66,7 +68,9 @@ def unit(m: Mechanism, name: str) -> str:
 
 def wanted(name: str, motion: Motion, t: Scalar) -> Jet:
     """Where it should be, how fast, and how it should accelerate."""
-    return jet(called(f'motion of "{name}"', motion, Jet(t, 1.0), expected="(t)"))
+    what = f'motion of "{name}"'
+    (found,) = vector(what, called(what, motion, Jet(t, 1.0), expected="(t)"), [name])
+    return jet(found)
 
 
 def led(m: Mechanism, name: str, q: Sequence[Scalar], v: Sequence[Scalar]) -> Led:

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
@@ -92,7 +93,9 @@ class Simulator:
 
     def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
         """The only place that asks whether there are loops."""
-        made: Callable[..., Dynamics] = looped_dynamics if self.system.mechanism.loops else tree_dynamics
+        made: Callable[..., Dynamics] = tree_dynamics
+        if self.system.mechanism.loops:
+            made = partial(looped_dynamics, dtype=self.where.dtype)
         return made(self.system, self.solver, wrt, self.summary.integrals)
 
     # -- what is made once

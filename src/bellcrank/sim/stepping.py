@@ -81,7 +81,7 @@ def stepper(
     made = _forced(plant) if isinstance(plant, Mechanism) else plant
     if isinstance(made, System) and made.mechanism.loops and solver.form == "auto":
         solver = replace(solver, form="projected")
-    simulator = Simulator(made, solver=solver)
+    simulator = Simulator(made, solver=solver, where=Where(dtype=where.dtype))
     if solver.tolerance is not None:
         raise InputError("stepper: an action has fixed steps, so that all runs take it together; give step=.")
     h, every = _times(solver.step, every)

@@ -290,8 +290,11 @@ SHARED Status fmi2GetRealOutputDerivatives(
 
 SHARED Status fmi2DoStep(Component c, double t, double seconds, Boolean no_rollback)
 {
+    if (!forwards(t, seconds)) {
+        return failed(c, "the time or the step is negative or not a number");
+    }
     const int status = seconds > 0.0 ? advance(&((Instance *)c)->now, seconds) : 0;
-    (void)t; (void)no_rollback;
+    (void)no_rollback;
     return status == 0 ? OK : status == EVENT ? DISCARD : failed(c, reason(status));
 }
 

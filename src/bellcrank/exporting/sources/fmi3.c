@@ -400,8 +400,11 @@ SHARED Status fmi3DoStep(
     void *c, double t, double seconds, bool no_rollback, bool *event, bool *terminate, bool *early, double *reached)
 {
     Numbers *n = &((Instance *)c)->now;
+    if (!forwards(t, seconds)) {
+        return failed(c, "the time or the step is negative or not a number");
+    }
     const int status = seconds > 0.0 ? advance(n, seconds) : 0;
-    (void)t; (void)no_rollback;
+    (void)no_rollback;
     *event = false;
     *terminate = status == EVENT;
     *early = *terminate && ((Instance *)c)->early;

@@ -172,6 +172,12 @@ static int set_numbers(Numbers *n, const unsigned int *references, size_t count,
     return 1;
 }
 
+/* Whether an importer asks for a step that can be taken. */
+static int forwards(double t, double seconds)
+{
+    return isfinite(t) && isfinite(seconds) && seconds >= 0.0;
+}
+
 /* Takes the machine so many seconds further in steps of its own, or, where they do not fit, in shorter ones; where steps
  * are chosen, the last of them ends there. Gives 0, or the status of the step that failed. */
 static int advance(Numbers *n, double seconds)
