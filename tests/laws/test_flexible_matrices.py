@@ -172,6 +172,13 @@ def test_what_is_sparse_and_cannot_be() -> None:
             bc.flexible(change, sparse.csr_matrix(M), nodes, {"start": 0, "end": 10})
 
 
+def softly(share: float, at: int = 62) -> Any:
+    """A beam whose end is held, by a share of what holds it across, which is far less than what holds it along."""
+    K = beam()[0]
+    K[62, at] += share * K[62, 62]
+    return K
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -185,6 +192,9 @@ def test_what_is_sparse_and_cannot_be() -> None:
         ({"K": np.zeros((66, 66))}, "hang"),
         ({"K": beam()[0] + np.diag([1e6] + [0.0] * 65)}, "to the ground: to move along x all of it"),
         ({"K": beam()[0] + np.diag([0.0] * 63 + [1e6] + [0.0] * 2)}, "to the ground: to turn about x"),
+        ({"K": softly(1e-3)}, "to move along z .* at node 10"),
+        ({"K": softly(-1e-3)}, "indefinite|to the ground"),
+        ({"K": softly(1e-3, 50)}, "not symmetric"),
         ({"K": 1e15 * beam()[0]}, r"Hz, which nothing of 2 m has \(steel: 2.5e\+03 Hz"),
     ],
 )

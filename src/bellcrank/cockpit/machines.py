@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank import patience
 from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit.plant import Snapshot
 from bellcrank.cockpit.servos import Servos, Sliders, gains, met, movable, sliders, steadiest
@@ -22,6 +23,7 @@ from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
 from bellcrank.integrate import integrator
 from bellcrank.model import Mechanism
+from bellcrank.quoting import line
 from bellcrank.record.contents import RATES, units
 from bellcrank.sim.fast_modes import check_modes
 from bellcrank.sim.systems import Control, System, system
@@ -33,6 +35,8 @@ BY = ("position", "torque")
 POSES = 8  # tried, to see what weight and inertia a joint meets
 NARROW = 0.02  # of what it might go: a slider that is no wider is useless
 EVERY_NTH = 4  # of the steps to the end of a slider, for which its servo is made
+MOST_SLIDERS = 250  # on a page
+WORTH, FEWEST = 2e7, 8  # cubes of so many coordinates in all, at that many places at least, are looked at for servos
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,16 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
             f'"{m.name}": {_why(m)}, so there is nothing for a slider to move; '
             "give bellcrank.cockpit a Machine of your own."
         )
+    if len(moved) > MOST_SLIDERS:
+        raise InputError(
+            f'"{m.name}" has {len(moved)} joints to move, and a page has room for {MOST_SLIDERS} sliders at most; give '
+            "bellcrank.cockpit a Machine of your own, whose inputs move several at once."
+        )
+    with patience.said(f"servos for {len(moved)} joints of {line(m.name)}"):
+        return _driven(m, by, start, moved)
+
+
+def _driven(m: Mechanism, by: str, start: Array, moved: list[str]) -> Machine:
     measured = dict(zip(m.columns[1], units(m)[1], strict=True))
     control: Control
     if by == "torque":
@@ -216,7 +230,9 @@ def _servos(
 ) -> Servos:
     """Made for what they meet on the way to the ends of the sliders and, in a tree, in any pose."""
     poses = [] if m.loops else [m.random(seed)[0] for seed in range(POSES)]
-    found = gains(m, np.concatenate([start[None], *ways[EVERY_NTH - 1 :: EVERY_NTH], *(p[None] for p in poses)]), moved)
+    met_there = np.concatenate([start[None], *(p[None] for p in poses), *ways[EVERY_NTH - 1 :: EVERY_NTH]])
+    most = max(FEWEST, int(WORTH / len(moved) ** 3))
+    found = gains(m, met_there[:: -(-len(met_there) // most)], moved)
     places = tuple(float(start[i]) for i in _places(m, moved))
     whole = not m.loops and len(moved) == m.nv == m.nq
     tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if whole else None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from bellcrank.model.mechanism import Mechanism
     from bellcrank.record.record import Record
 
+ROUNDING = 1e-12  # of an energy: less of it is noise
+
 
 class Row(Mapping[str, Any]):
     """Columns at one time: any that the record knows, worked out when asked for; it iterates over the stored ones."""
@@ -102,6 +104,9 @@ def residuals(run: Record) -> dict[str, Any]:
         if "potential_energy" in run:
             V = run["potential_energy"]
             scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
+        scale = np.where(
+            scale > ROUNDING * _largest(E), scale, _largest(E)
+        )  # what hardly moves has no scale of its own
         with np.errstate(invalid="ignore"):
             drift = _largest(missed)
             out["energy"] = _number(np.where(drift > 0.0, drift / np.where(scale > 0.0, scale, np.nan), drift))

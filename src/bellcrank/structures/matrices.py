@@ -29,7 +29,8 @@ Interfaces = Mapping[str, int | Sequence[int]]
 # Rotations of an interface are known where its nodes spread by more than this part of the body's size.
 SPREAD = 1e-6
 ALL = (0, 1, 2, 3, 4, 5)  # displacements of a node
-GROUNDED = 1e-5  # of the largest stiffness: less is how many digits a file has
+GROUNDED = 1e-5  # of the terms of a row: less is how many digits a file has
+ROUNDING = 1e-11  # of the largest stiffness: less is no force at all
 
 
 @explained
@@ -192,14 +193,16 @@ def _check_free(K: Any, places: Array, each: int) -> None:
     """Whatever moves the body as a whole must take no force: a support left in would hold it to its own frame."""
     size = float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0
     rigid = _rigid(places - places.mean(axis=0), {}, each) / ([1.0] * 3 + [size] * 3)
-    force = np.abs(K @ rigid).max(axis=0)
-    worst = int(np.argmax(force))
-    if force[worst] > GROUNDED * abs(K).max():
+    force, terms = np.abs(K @ rigid), abs(K) @ np.abs(rigid)  # row by row: what is soft one way may be stiff another
+    noise = ROUNDING * float(abs(K).max())
+    share = np.divide(force, terms, out=np.zeros_like(force), where=(terms > 0.0) & (force > noise))
+    row, worst = (int(i) for i in np.unravel_index(np.argmax(share), share.shape))
+    if share[row, worst] > GROUNDED:
         way = ("move", "turn")[worst // 3] + (" along ", " about ")[worst // 3] + "xyz"[worst % 3]
         raise ModelError(
             f"flexible: the stiffness matrix holds the body to the ground: to {way} all of it takes forces of "
-            f"{force[worst]:.3g} N a metre. Expected the matrix of a free structure: take its supports out there; here "
-            "joints hold it."
+            f"{force[row, worst]:.3g} N a metre at node {row // each}. Expected the matrix of a free structure: take "
+            "its supports out there; here joints hold it."
         )
 
 

@@ -22,7 +22,7 @@ from bellcrank.text import table
 Array = np.ndarray[Any, Any]
 # Eigenvalues below this part of the largest are those of motions that bend nothing.
 RIGID = 1e-12
-# An asymmetry above this part of the largest element is no rounding.
+# An asymmetry above this part of what is on the diagonal in its row and column is no rounding.
 LOPSIDED = 1e-6
 # m/s: no wave crosses any solid faster (diamond: 1.8e4), so that no structure rings faster than this over its size. Few
 # shapes may say ten times as much.
@@ -187,10 +187,14 @@ def _symmetric(what: str, A: Any) -> Any:
         raise ModelError(f"the {what} matrix has the shape {A.shape}; expected a square.")
     if not np.all(np.isfinite(A.data if sparse(A) else A)):
         raise ModelError(f"the {what} matrix holds what is not finite; expected numbers.")
-    off, most = (float(abs(x).max()) for x in (A - A.T, A))
-    if off > LOPSIDED * most:
+    own = np.sqrt(np.abs(A.diagonal()))
+    scale = 1.0 / np.where(own > 0.0, own, own.max(initial=0.0) or 1.0)
+    off = A - A.T
+    scaled = off.multiply(scale[:, None]).multiply(scale) if sparse(A) else off * scale[:, None] * scale
+    if float(abs(scaled).max()) > LOPSIDED:
         raise ModelError(
-            f"the {what} matrix is not symmetric: elements differ by {off:.3g}. Was only one half written?"
+            f"the {what} matrix is not symmetric: elements differ by {float(abs(off).max()):.3g}. Was only one half "
+            "written?"
         )
     return (A + A.T) / 2
 
