@@ -74,10 +74,7 @@ def export(
         positive("step", chosen.step)
     place = path_of(path)
     to = to or ENDINGS.get(place.suffix.lower(), "c")
-    if dtype not in REALS:
-        raise InputError(unknown("dtype", dtype, REALS))
-    if dtype != "float64" and to != "c":
-        raise InputError(f'export: dtype="{dtype}" is for C; to="{to}" computes in float64.')
+    _check_dtype(dtype, to)
     if to == "page":
         from bellcrank.exporting.page import write_page
 
@@ -99,3 +96,10 @@ def export(
         return write_wasm(found, place)
     package = Package(found.name, found.graphs, found.stepper, dtype, found.columns)
     return write_folder(place, {name: text.encode() for name, text in package.files.items()})
+
+
+def _check_dtype(dtype: str, to: str) -> None:
+    if dtype not in REALS:
+        raise InputError(unknown("dtype", dtype, REALS))
+    if dtype != "float64" and to != "c":
+        raise InputError(f'export: dtype="{dtype}" is for C; to="{to}" computes in float64.')

@@ -90,17 +90,22 @@ def forwards(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callabl
         elif node.op == "result":
             call, k = node.args
             terms = [called[call.serial][k]] if call.serial in called else []
-        elif node.op in CHOICES:
-            yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
-            terms = [_moved(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
         else:
-            terms = [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
+            terms = _terms(node, rates)
         if terms:
             total = terms[0]
             for term in terms[1:]:
                 total = total + term
             rates[node.serial] = total
     return rates
+
+
+def _terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
+    """Of an operation, what its arguments' rates make of its own; nothing where none of them moves."""
+    if node.op not in CHOICES:
+        return [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
+    yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
+    return [_moved(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:

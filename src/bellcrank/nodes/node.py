@@ -347,7 +347,7 @@ class Node:
         tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
         if tape is not None and not any(isinstance(x, ABOVE) for x in every):
             rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, found)]
-            tape.alike.append(Alike(body, rows[0][0], *rows[1:], known))
+            tape.alike.append(Alike(body, rows[0][0], rows[1], rows[2], known))
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Any:
