@@ -15,6 +15,7 @@ from bellcrank.misfits import explained, explained_class
 from bellcrank.parameters.part_numbers import check_range
 from bellcrank.scalar import Scalar, clip, cos, sin, where
 
+MOST_JOINTS = 1_000_000
 Vectors = tuple[list[Scalar], list[Scalar], list[Scalar]]
 
 
@@ -75,6 +76,8 @@ class Ramp(Trajectory):
 @explained
 def wong(n: int, T: Scalar = 10.0) -> Cycloid:
     """Wong 1991, eq 3.43: all n joints from 0 to pi (PUMA 600: T = 10 s, torso: T = 5 s)."""
+    if isinstance(n, int) and not 0 < n <= MOST_JOINTS:
+        raise InputError(f"wong: n is {n}; expected how many joints there are, 1 to {MOST_JOINTS:,}.")
     return Cycloid((0.0,) * n, (pi,) * n, T)
 
 

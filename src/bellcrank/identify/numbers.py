@@ -54,7 +54,7 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
     mechanism itself has where nothing is said.
     """
     _plain(m)
-    for kind in joints or ():
+    for kind in () if joints is None else joints:
         if kind not in OF_JOINT:
             raise InputError(f"joints: {unknown('number of a joint', kind, OF_JOINT)}")
     found = [Number(b.name, kind) for b in m.bodies for kind in TEN]
