@@ -17,6 +17,7 @@ REMEDIES = {
     "CuPy": "a computer with an NVIDIA GPU, and pip install -e '.[cuda]'",
     "NVIDIA GPU": "a computer with an NVIDIA GPU, and pip install -e '.[cuda]'",
     "there is a GPU": "a computer without a GPU",
+    "ziglang": "pip install -e '.[fmu]'",
     "is not installed": "make test installs it; by hand: pip install -e '.[dev]'",
     "could not import": "make test installs it; by hand: pip install -e '.[dev]'",
     "C++ compiler": "on Debian: apt install g++",
