@@ -41,6 +41,12 @@ def plain_lines(path: str | os.PathLike[str], called: str) -> tuple[str, list[st
     return where, raw.decode("ascii", errors="replace").splitlines()
 
 
+def check_end(where: str, raw: bytes) -> None:
+    """An error where the last line has no end: a number that is cut short is another number, unseen."""
+    if not raw.endswith((b"\n", b"\r")):
+        raise ReadError(f"{where}: its last line has no end; was it cut short? If it is whole, add a line break to it.")
+
+
 @contextmanager
 def damaged(where: str) -> Iterator[None]:
     """An error of Python or numpy while a file is read is the file's fault."""

@@ -130,8 +130,11 @@ def test_matrices_from_files(tmp_path: Path, layout: str) -> None:
     else:
         rows = ["3 3", *(str(A[p]) for p in pairs)]
     path = tmp_path / "a.mtx"
-    path.write_text("\n".join([f"%%MatrixMarket matrix {form} real {symmetry}", "% a comment", *rows]))
+    path.write_text("\n".join([f"%%MatrixMarket matrix {form} real {symmetry}", "% a comment", *rows, ""]))
     assert np.array_equal(bc.read_matrix(path), A)
+    path.write_text(path.read_text()[:-2])  # within its last number, which then is another one
+    with pytest.raises(ReadError, match="cut short"):
+        bc.read_matrix(path)
     path.write_text("\n".join([f"%%MatrixMarket matrix {form} real {symmetry}", *rows[:-1]]))
     with pytest.raises(ReadError, match="cut short"):
         bc.read_matrix(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bellcrank.errors import ReadError
 from bellcrank.misfits import explained
-from bellcrank.plain_file import damaged, plain_bytes
+from bellcrank.plain_file import check_end, damaged, plain_bytes
 from bellcrank.structures.abaqus_matrix import abaqus_matrix
 from bellcrank.structures.matrix_market import Array, matrix_market
 from bellcrank.structures.nastran_binary import binary_op4
@@ -24,7 +24,10 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     """
     where, file, raw = plain_bytes(path, "matrix file")
     with damaged(where):
-        return _read(where, file, raw, name)
+        found = _read(where, file, raw, name)
+    if b"\0" not in raw:
+        check_end(where, raw)
+    return found
 
 
 def _read(where: str, file: Path, raw: bytes, name: str | None) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
 from bellcrank.misfits import explained
-from bellcrank.plain_file import damaged, finite, plain_lines
+from bellcrank.plain_file import check_end, damaged, finite, plain_bytes, plain_lines
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import of_nodes
 from bellcrank.structures.modes import Moments
@@ -41,7 +41,9 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     if not isinstance(interfaces, Mapping):
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: label of a node}}.")
     with damaged(where):
-        return finite(where, _read(where, lines, interfaces))
+        found = finite(where, _read(where, lines, interfaces))
+    check_end(where, plain_bytes(path, "fem file")[2])
+    return found
 
 
 def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
