@@ -157,6 +157,20 @@ def test_derivatives_are_ours_and_so_is_their_sparsity(version: int, tmp_path: P
 
 
 @needs_cc
+def test_the_excavator_has_derivatives_both_ways_at_rest(tmp_path: Path) -> None:
+    """Some of its outputs are distances that are zero there, which have none; they take nothing from the others."""
+    s = MACHINES["excavator"]().system
+    path = bc.export(s, tmp_path / "it.fmu", to="fmu3")
+    states = list(bc.Simulator(s).program().ports.elements)
+    with instance(path, "ModelExchange") as (made, at):
+        rates, which = [at[f"der({x})"] for x in states], [at[x] for x in states]
+        along = np.array([made.getDirectionalDerivative(rates, [k], [1.0]) for k in which]).T
+        back = np.array([made.getAdjointDerivative([k], which, [1.0], len(which)) for k in rates])
+    assert np.isfinite(along).all()
+    np.testing.assert_allclose(back, along, rtol=1e-9, atol=1e-9 * np.abs(along).max())
+
+
+@needs_cc
 @pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # what takes a minute says so
 @pytest.mark.parametrize("name", [n for n in MACHINES if n.startswith("excavator")])
 def test_excavators(name: str, tmp_path: Path) -> None:
