@@ -150,6 +150,16 @@ def test_pitch(nominal: float) -> None:
     agree(m.free("j1.pitch"), {"j1.pitch": -0.15}, changed(m, "j1.pitch", -0.15), 1)
 
 
+@pytest.mark.parametrize(("nominal", "value"), [(0.0, 0.7), (0.7, 0.0), (0.4, -0.3)])
+def test_planes_that_turn(nominal: float, value: float) -> None:
+    """What x and y of a planar joint are depends on where its axis is: at the value, not at the nominal one."""
+    m = random_tree(8, ("planar", "revolute"))
+    first = replace(m.joints[0], axis=(1.0, 0.0, nominal))
+    m = replace(m, joints=(first, *m.joints[1:]))
+    name = f"{first.name}.axis.z"
+    agree(m.free(name), {name: value}, changed(m, name, value), 1)
+
+
 def test_second_axes() -> None:
     m = random_tree(11, ("revolute", "universal"))
     value = m.joints[1].second_axis[1] + 0.3  # type: ignore[index]

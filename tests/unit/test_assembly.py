@@ -11,9 +11,10 @@ import pytest
 from bellcrank import zoo
 from bellcrank.cli import app
 from bellcrank.dynamics.loops import analysis
+from bellcrank.dynamics.loops.numbers import Array, closed
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats import Builder
-from bellcrank.model import Mechanism
+from bellcrank.model import Mechanism, Tree
 from trees import close
 
 # name -> mobility, Gruebler's count, equations that follow from others
@@ -131,6 +132,39 @@ def test_loops_that_never_close() -> None:
         m.forward_dynamics  # noqa: B018
     with pytest.raises(InputError, match=r"meet: x .*Nothing around the guess closes it either"):
         m.assemble()
+
+
+def far_away() -> tuple[Mechanism, list[float]]:
+    """Six joints in a row whose end is held where they lead to at one configuration, far from zero."""
+    rng = np.random.default_rng(5)
+    b, names = Builder("far"), ["ground", *(f"b{i}" for i in range(6))]
+    for i in range(6):
+        b.body(names[i + 1], mass=1, com=(0.1, 0.2, 0), inertia=(1, 1, 1))
+        b.joint(f"j{i}", "revolute", names[i], names[i + 1], point=rng.uniform(-1, 1, 3), axis=rng.normal(size=3))
+    q = rng.uniform(-3, 3, 6)
+    at = b.build().pose(q, frame="b5")
+    b.close("hold", "spherical", "ground", "b5", point_a=at[:3, 3], point_b=(0, 0, 0))
+    return b.build(), q.tolist()
+
+
+def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing closes near zero, a configuration that assemble found is remembered; and kernels are not taken from
+    those of a mechanism that was analysed elsewhere.
+    """
+    m, q = far_away()
+
+    def only(tree: Tree, guess: Array, *given: Any, **named: Any) -> tuple[Array, Array, bool]:
+        residual = closed(tree, guess).value
+        return guess, residual, bool(np.abs(residual).max() < 1e-9)
+
+    monkeypatch.setattr("bellcrank.dynamics.loops.equation_analysis.searched", only)
+    with pytest.raises(ModelError, match=r"assemble\(q_guess\) finds it, and it is remembered"):
+        m.loop_analysis  # noqa: B018
+    found, _ = m.assemble(q)
+    assert m.loop_analysis.told
+    assert m.loop_analysis.mobility == 3
+    a = m.forward_dynamics(found, np.zeros(6), np.zeros(6))
+    np.testing.assert_allclose(closed(m.tree, found).C @ a, 0.0, atol=1e-9)
 
 
 def test_contradictions_are_named() -> None:

@@ -98,8 +98,7 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
     job = Job(
         q.name,
         graph,
-        # While all tables are as shipped, what was asked for decides the graph.
-        (mechanism.fingerprint, json.dumps(asdict(request)), *sources()) if untouched() else (),
+        (mechanism.fingerprint, json.dumps(asdict(request)), *sources()) if _decided(mechanism) else (),
         columns(mechanism),
         str(signature),
         doc,
@@ -108,6 +107,11 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         partial(extended, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
     )
     return built(job, on)
+
+
+def _decided(mechanism: Mechanism) -> bool:
+    """Whether what is asked for decides the graph: tables are as shipped, and nobody had to say where loops close."""
+    return untouched() and not getattr(vars(mechanism).get("_closure"), "told", False)
 
 
 def columns(mechanism: Mechanism) -> dict[str, Sequence[str]]:

@@ -11,6 +11,7 @@ from bellcrank.errors import ModelError
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Joint, triple
 from bellcrank.parameters import Free, depends, nominal
+from bellcrank.scalar import where
 
 # Geometry below this (relative to the mechanism's size, or in radians) is the rounding of our own arithmetic.
 NOISE = 1e-13
@@ -99,7 +100,9 @@ def following(R: Array, j: Joint) -> Array:
     if j.kind == "universal":
         return axes(z, np.asarray(j.second_axis))
     if j.kind == "planar":
-        return axes(z, some_normal(z, np.array([1.0, 0.0, 0.0])))
+        # As some_normal does for numbers, and at every value: which x it is says what the coordinates are.
+        usual = z[1] * z[1] + z[2] * z[2] > 1e-6
+        return axes(z, np.array([where(usual, 1.0, 0.0), where(usual, 0.0, 1.0), 0.0]))
     n = nominal(z)
     v, k = np.cross(n, z), 1.0 / (1.0 + n @ z)
     across = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

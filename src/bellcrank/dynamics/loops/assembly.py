@@ -111,22 +111,32 @@ def closes(tree: Tree, q: Array, residual: Array, rough: float = 0.0) -> Array:
     return np.asarray(shut & upright(tree, q))
 
 
-def searched(tree: Tree, guess: Array, free: Array | None = None, rough: float = 0.0) -> tuple[Array, Array, bool]:
-    """(q, residual, whether it is assembled): from the guess, or else the nearest that is found from around it."""
+def searched(
+    tree: Tree, guess: Array, free: Array | None = None, rough: float = 0.0, tries: int = 1
+) -> tuple[Array, Array, bool]:
+    """(q, residual, whether it is assembled): from the guess, or else the nearest that is found from around it.
+
+    tries: so many times as many others are looked at where none of the first leads anywhere.
+    """
     q, residual = assembled(tree, guess[None], free, rough=rough)
     if closes(tree, q, residual, rough)[0]:
         return q[0], residual[0], True
-    mask = np.ones(tree.nv) if free is None else np.asarray(free, float)
-    far = np.random.default_rng(0).normal(size=(len(SPREAD), tree.nv)) * SPREAD[:, None] * mask
-    around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), far)
-    others, left = assembled(tree, around, free, rough=rough)
-    good = np.flatnonzero(closes(tree, others, left, rough))
-    if len(good):
-        nearest = good[np.argmin(np.linalg.norm(others[good] - guess, axis=1))]
-        return others[nearest], left[nearest], True
-    every, missed = np.concatenate([q, others]), np.concatenate([residual, left])
-    best = int(np.argmin(np.abs(missed).max(axis=-1)))
-    return every[best], missed[best], False
+    rng, mask = np.random.default_rng(0), np.ones(tree.nv) if free is None else np.asarray(free, float)
+    for _ in range(tries):
+        around = moved(tree, np.broadcast_to(guess, (len(SPREAD), len(guess))), _scattered(rng, tree.nv) * mask)
+        others, left = assembled(tree, around, free, rough=rough)
+        good = np.flatnonzero(closes(tree, others, left, rough))
+        if len(good):
+            nearest = good[np.argmin(np.linalg.norm(others[good] - guess, axis=1))]
+            return others[nearest], left[nearest], True
+        every, missed = np.concatenate([q, others]), np.concatenate([residual, left])
+        best = [int(np.argmin(np.abs(missed).max(axis=-1)))]
+        q, residual = every[best], missed[best]
+    return q[0], residual[0], False
+
+
+def _scattered(rng: np.random.Generator, nv: int) -> Array:
+    return np.asarray(rng.normal(size=(len(SPREAD), nv)) * SPREAD[:, None])
 
 
 def followed(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:

@@ -11,7 +11,7 @@ hold a linkage fast, so what is redundant but for ROUGH counts as redundant; how
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ EXACT_ZERO = 1e-7  # singular values below this, against the largest, count as z
 EXACT_NOISE = 3e-11  # where all are exact, those that should be zero are smaller
 OPEN_SAID = 1e-8  # what loops stay open by, if it is more
 SLACK_MARGIN = 10.0  # between configurations that were seen and others, of how far loops stay open
+# Where nothing closes at first: how many times as many configurations are tried, as far as so many numbers allow.
+MOST_TRIES, MOST_NUMBERS = 20, 5e6
 NOISE_MARGIN = 30.0  # between what is left of zeros, and what is none
 
 
@@ -49,6 +51,7 @@ class Analysis:
     rough: float = 0.0  # singular values below this count as zero: 0 where the numbers are exact
     slack: float = 0.0  # what the loops may stay open by, because their equations contradict each other in that
     hold: float = 0.0  # where nothing can move: the smallest singular value, which holds it
+    told: bool = False  # it began where somebody said, so that the mechanism alone does not decide it
 
     @property
     def redundant(self) -> tuple[str, ...]:
@@ -96,17 +99,23 @@ class Analysis:
         return "\n".join([head, *self.warnings, table(("equation", ""), rows)])
 
 
-def analysis(mechanism: Mechanism, start: Array | None = None) -> Analysis:
+def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     """What the loops do to this mechanism; worked out once, where it is closed near the zero configuration.
 
-    start: a configuration to begin at instead. Free numbers have their nominal values.
+    near: a configuration to begin at, where nothing is found near zero that closes. Free numbers have their nominal
+    values.
     """
     kept: dict[str, Analysis] = mechanism.__dict__
-    if "_closure" in kept and start is None:
+    if "_closure" in kept:
         return kept["_closure"]
     plain = mechanism.at() if mechanism.parameters else mechanism
-    found = analysed(plain.tree, plain.neutral() if start is None else start)
-    return kept.setdefault("_closure", found) if start is None else found
+    if near is None:
+        return kept.setdefault("_closure", analysed(plain.tree, plain.neutral()))
+    try:
+        return analysis(mechanism)
+    except ModelError:
+        kept["_closure"] = replace(analysed(plain.tree, near), told=True)
+        return kept["_closure"]
 
 
 def analysed(tree: Tree, start: Array) -> Analysis:
@@ -155,17 +164,21 @@ def analysed(tree: Tree, start: Array) -> Analysis:
 
 def _closed_from(tree: Tree, start: Array, what: list[str]) -> tuple[Array, float]:
     """The nearest configuration that closes the loops, and how roughly."""
-    q, residual, good = searched(tree, start)
-    if good:
-        return q, 0.0
-    missed = open_ends(what, residual)
-    q, _, good = searched(tree, start, rough=ROUGH)
-    if not good:
-        raise ModelError(
-            f"the loops cannot be closed: in the best of {1 + len(SPREAD)} attempts {missed}. Look at points, axes "
-            "and lengths of these loops; if they do fit, say near which configuration: assemble(q_guess) finds it."
-        )
-    return q, ROUGH
+    room = tree.nv * max(1, len(what)) * len(SPREAD)
+    for tries in (1, max(1, min(MOST_TRIES, int(MOST_NUMBERS / room)))):
+        q, residual, good = searched(tree, start, tries=tries)
+        if good:
+            return q, 0.0
+        near, _, good = searched(tree, start, rough=ROUGH, tries=tries)
+        if good:
+            # Found by another way, it may well be exact.
+            again, left = assembled(tree, near)
+            return (again, 0.0) if closes(tree, again, left) else (near, ROUGH)
+    raise ModelError(
+        f"the loops cannot be closed: in the best of {1 + tries * len(SPREAD)} attempts {open_ends(what, residual)}. "
+        "Look at points, axes and lengths of these loops; if they do fit, say near which configuration: "
+        "assemble(q_guess) finds it, and it is remembered."
+    )
 
 
 def reached(tree: Tree, of: Analysis) -> Array:

@@ -40,6 +40,7 @@ def assemble(
     Guesses are arrays, or mappings by the names in `mechanism.columns`; without one it is the zero configuration, at
     rest. Joints in `fixed` keep what the guesses say, in position and in velocity; the rest goes along with them from
     the nearest configuration that closes the loops at all, on its branch, and a warning says so where it cannot.
+    Where nothing was found to close near zero, the mechanism is analysed from here on where this one is.
     """
     plain = mechanism.at() if mechanism.parameters else mechanism
     where = f'assemble "{mechanism.name}"'
@@ -51,6 +52,7 @@ def assemble(
     found, residual, good = _found(where, tree, q, free, rough)
     if not good:
         raise InputError(f"{where}: {open_ends(names(tree), residual)}. {_advice(tree, q, fixed)}")
+    analysis(mechanism, near=found)
     turned = consistent(tree, found, v, free, rough)
     missed = closed(tree, found).C @ turned
     if np.abs(missed).max(initial=0.0) > max(CLOSED, OPEN * rough) * max(1.0, float(np.abs(v).max(initial=0.0))):
