@@ -5,8 +5,8 @@ is a crash. It says every few seconds how far each thread is; here we look wheth
 was done, a crash, a hang with where everybody was, and how fast the memory grew in the second half.
 
 Memory is weighed while nobody works: now and then all threads meet, what nobody holds is collected, and free pages are
-given back. What is resident in between is mostly the allocator's: it has an arena for each thread that ever collided
-with another, and each keeps for itself what was freed there, so that it grows for as long as threads are unlucky.
+given back. All threads share one arena of the allocator: with one each, as usual, what is resident grows for as long as
+threads are unlucky (2 to 4 MiB a minute in the first minutes), while what anybody holds stays the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ from bellcrank.scheduling.machines import complete
 THREADS = 8
 EVERY = 2.0  # seconds between reports
 MEETING = 10.0  # seconds between weighings
-TUNABLES = "glibc.malloc.tcache_count=0"  # else each thread keeps some of what is freed, which counts as held
+# Else each thread keeps some of what is freed, which counts as held; and has an arena of its own, whose pages are given
+# back only where all of a page is free, so that what is resident says more of who met whom than of who kept what.
+TUNABLES = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
 PATIENCE = 120.0  # seconds without anybody getting further
 NAMES = ("pendulum", "puma600", "excavator")
 TREE = bc.zoo.load("tree(15)")  # once: ast.parse from several threads may fail in Python before 3.11.8 (gh-106905)
