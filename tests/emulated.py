@@ -40,6 +40,22 @@ PLAYED = {
     ),
 }
 
+# What is fetched before it is wanted is read, and the place remembered.
+FETCH = """@fetches = global i64 0
+@places = global [65536 x i64] zeroinitializer
+define void @fetch(ptr %p, i64 %o) {
+  %at = getelementptr i8, ptr %p, i64 %o
+  %x = load volatile i8, ptr %at
+  %k = load i64, ptr @fetches
+  %to = getelementptr i64, ptr @places, i64 %k
+  %i = ptrtoint ptr %at to i64
+  store i64 %i, ptr %to
+  %next = add i64 %k, 1
+  store i64 %next, ptr @fetches
+  ret void
+}
+"""
+
 
 def played(text: str) -> str:
     """Text for a GPU as text for this processor."""
@@ -47,6 +63,12 @@ def played(text: str) -> str:
     for name, (other, definition) in PLAYED.items():
         if name in text:
             text = text.replace(f"{name}(", f"{other}(") + "\n" + definition
+    text = re.sub(
+        r'asm sideeffect "prefetch\.global\.L2 \[\$0\+(\d+)\];", "l"\((ptr addrspace\(1\) [^)]*)\)',
+        r"@fetch(\2, i64 \1)",
+        text,
+    )
+    text += FETCH if "@fetch(" in text else ""
     text = re.sub(r" addrspace\(\d\)|externally_initialized |ptx_kernel ", " ", text)
     for k, name in enumerate(("tid", "ctaid")):
         place = f"getelementptr (i32, ptr @place, i64 {k})"
@@ -83,6 +105,12 @@ class Function:
         at, place = self._library.address("shared"), self._library.address("place")
         self._memory = np.frombuffer((ctypes.c_uint8 * size).from_address(at), np.uint8)
         self._place = np.frombuffer((ctypes.c_int32 * 2).from_address(place), np.int32)
+
+    @property
+    def fetched(self) -> list[int]:
+        """Addresses, in the order in which they were asked for."""
+        count = ctypes.c_int64.from_address(self._library.address("fetches")).value
+        return list((ctypes.c_int64 * count).from_address(self._library.address("places")))
 
     def __call__(self, rows: int, *arguments: Any) -> None:
         kinds = {np.dtype("int64"): ctypes.c_int64, np.dtype("uint32"): ctypes.c_uint32}

@@ -21,6 +21,7 @@ from bellcrank.emit.cuda.choice import BANDWIDTH, BEST_EFFICIENCY, STATES, TeamP
 from bellcrank.emit.cuda.few import live, order
 from bellcrank.emit.cuda.loads import DISTANCE
 from bellcrank.emit.cuda.numbers import ThreadWriter
+from bellcrank.emit.cuda.prefetch import FEW, fetched
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.team import Division, alone, work
 from bellcrank.emit.cuda.units import Units
@@ -80,8 +81,11 @@ class Straight:
         """In smaller blocks where memory is what is waited for: a block's results are then written while its neighbours
         compute (derivatives of a UR5, float32: 7.0e9 instead of 6.5e9 per s).
         """
-        waits = len(plan.team) == 1 and plan.per_second * self.moved > BANDWIDTH
-        return replace(plan, states=plan.states // 2, blocks=2 * plan.blocks) if waits else plan
+        return replace(plan, states=plan.states // 2, blocks=2 * plan.blocks) if self._waits(plan) else plan
+
+    def _waits(self, plan: TeamPlan) -> bool:
+        """Whether memory is what a batch waits for."""
+        return len(plan.team) == 1 and plan.per_second * self.moved > BANDWIDTH
 
     @cached_property
     def moved(self) -> int:
@@ -230,12 +234,20 @@ class Straight:
   %mine = icmp ult i64 %here, %n
   %row = select i1 %mine, i64 %here, i64 %last
   %parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %place
-  br i1 {"true" if helped else "%mine"}, label %go, label %done
+{self._ahead(w)}  br i1 {"true" if helped else "%mine"}, label %go, label %done
 go:
 {lines}  br label %done
 done:
   ret void
 }}"""
+
+    def _ahead(self, w: Writer) -> str:
+        """What fetches inputs for blocks that come later."""
+        plan = self.plan
+        if self.tiled or not self._waits(plan) or plan.blocks * plan.threads > 32 * FEW:
+            return ""
+        inputs = {f"in_{symbol(name)}": math.prod(shape) for name, shape in self.graph.inputs.items()}
+        return fetched(inputs, w.type, w.bytes, plan.states, plan.blocks)
 
     @cached_property
     def ptx(self) -> str:

@@ -1,0 +1,72 @@
+"""What blocks fetch for later ones: every line of every column once, nothing beyond an array, where it helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.dynamics import METHODS
+from bellcrank.emit.cuda import prefetch
+from bellcrank.emit.cuda.straight import HEAD, Straight
+from emulated import Function
+
+STATES, BLOCKS, PIECE = 32, 1, 4096  # a piece is 16 blocks of float64
+COLUMNS = {"in_q": 19, "in_tau": 3}  # more than blocks that make a piece
+
+
+def alone() -> str:
+    """A kernel that does nothing else."""
+    arrays = "".join(f", ptr addrspace(1) %{a}, i32 %{a}.row, i32 %{a}.column" for a in COLUMNS)
+    return f"""{HEAD}define ptx_kernel void @many(i64 %n{arrays}) {{
+  %place = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %place.wide = zext i32 %place to i64
+{prefetch.fetched(COLUMNS, "double", 8, STATES, BLOCKS)}  ret void
+}}"""
+
+
+def lines(row: int, n: int) -> tuple[list[int], list[np.ndarray[Any, Any]]]:
+    function = Function(alone().replace("declare void @llvm.nvvm.barrier0()\n", ""), "many", STATES, 0)
+    arrays = [np.zeros((columns, n)) for columns in COLUMNS.values()]
+    strides = [np.uint32(row), np.uint32(n)]
+    function(n, np.int64(n), *(x for a in arrays for x in (a, *strides)))
+    return function.fetched, arrays
+
+
+@pytest.mark.parametrize("n", [16 * STATES * 9, 16 * STATES * 9 - 1, 100])
+def test_every_line_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "PIECE", PIECE)
+    found, arrays = lines(1, n)
+    rows = PIECE // 8
+    ahead = max(1, BLOCKS * prefetch.PROCESSORS // prefetch.PART // 16) * rows
+    pieces = range(ahead, n - rows + 1, rows)
+    expected = [
+        a[k].ctypes.data + 8 * first + byte
+        for a in arrays
+        for k in range(len(a))
+        for first in pieces
+        for byte in range(0, PIECE, prefetch.LINE)
+    ]
+    assert sorted(found) == sorted(expected)
+    assert (n > 1000) == bool(found)
+
+
+def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "PIECE", PIECE)
+    for row in (0, 19):
+        assert not lines(row, 16 * STATES * 9)[0]
+
+
+def test_where_it_is_done() -> None:
+    """Where memory is waited for and warps are few: not in float32, and not through tiles."""
+    request, by = graphs.Request("forward_dynamics_derivatives", "derivatives"), METHODS["derivatives"]
+    graph = graphs.traced(bc.zoo.stanford(), request, by)
+    made = Straight(graph, "float64")
+    assert made.plan.blocks * made.plan.threads <= 32 * prefetch.FEW
+    assert made.ptx.count("prefetch") == 18 * prefetch.PIECE // prefetch.LINE // made.plan.states
+    assert "prefetch" not in Straight(graph, "float32").text
+    assert "prefetch" not in Straight(graph, "float64", tiled=True).text
