@@ -1,7 +1,8 @@
 """`python -m bench.beside COMMIT [GROUP ...]`: this tree and an earlier one, measured in turn on the same computer.
 
 Each runs its own `python -m bench`, with its own package, as often as ROUNDS says; of every row that both have the best
-of ours counts. What is more than SLACK slower than it was is marked, and the command then fails.
+of ours counts. What is more than SLACK slower than it was is marked, and the command then fails. Peers are not timed:
+what they take says nothing here, and compiling their loops for an earlier tree takes ten minutes.
 """
 
 from __future__ import annotations
@@ -16,12 +17,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 3
 SLACK = 1.05  # times
+# `python -m bench` with peers that take no time to measure, and are not held against ours.
+ALONE = """
+import runpy
+from types import SimpleNamespace
+from bench import baseline, loops, peers, simulation
+nothing = SimpleNamespace(ns=1.0, ns_min=1.0)
+baseline.missing, baseline.available = lambda: "no peers", lambda: False
+baseline.pinocchio_python_ns = peers.mujoco_run = lambda *given, **named: nothing
+loops.check = simulation.check = lambda *given: None
+loops.pinocchio_runs = lambda *given, **named: [nothing]
+loops.rows = lambda: (loops.compared(name, must) for name, must in loops.PROMISED.items())
+runpy.run_module("bench", run_name="__main__", alter_sys=True)
+"""
 
 
 def figures(tree: Path, groups: list[str], to: Path) -> dict[str, tuple[float, str]]:
     """What the bench of a tree measures of ours: (number, unit) by what is done."""
     environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
-    command = [sys.executable, "-m", "bench", *groups, "--json", str(to)]
+    command = [sys.executable, "-c", ALONE, *groups, "--json", str(to)]
     subprocess.run(command, cwd=tree, env=environment, check=False, stdout=subprocess.DEVNULL)  # 1: a promise missed
     return {row["work"]: (row["ours"], row["unit"]) for row in json.loads(to.read_text())}
 
@@ -35,8 +49,6 @@ def main(commit: str, *groups: str) -> int:
         old, to = Path(folder, "tree"), Path(folder, "figures.json")
         subprocess.run(["git", "worktree", "add", "--detach", str(old), commit], cwd=ROOT, check=True)
         try:
-            (ROOT / "bench/build").mkdir(exist_ok=True)
-            (old / "bench/build").symlink_to(ROOT / "bench/build")  # Pinocchio's loop is compiled once
             pairs = [[figures(tree, [*groups], to) for tree in (old, ROOT)] for _ in range(ROUNDS)]
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(old)], cwd=ROOT, check=True)
