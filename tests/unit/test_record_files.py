@@ -293,6 +293,8 @@ def damaged(run: Record, folder: Path, kind: str, rounds: int, seed: int) -> int
                 found = bc.load_record(path)
             except bc.ReadError as error:
                 errors += str(path) in str(error)
+                assert "cannot be read" not in str(error)  # it can; it is damaged
+                assert "\n" not in str(error)
         if found is not None:
             same(run, found)
     return errors
