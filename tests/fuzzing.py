@@ -36,6 +36,7 @@ PATIENCE = 20  # seconds of work for a case, however busy the machine is
 MEMORY = 6 << 30
 DATA = Path(__file__).parent / "unit/data"
 ROBOTS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
+MODELS = [Path(p) / "gymnasium/envs/mujoco/assets" for p in sys.path]
 
 LOOPED = re.sub("<mimic.*?/>", "", (DATA / "arm.urdf").read_text()).replace(
     "</robot>",
@@ -81,7 +82,10 @@ def sources(kind: str) -> list[str]:
         folder = next((f for f in ROBOTS if f.is_dir()), DATA)
         real = [p for p in sorted(folder.rglob("*.urdf")) if p.stat().st_size < 30_000]
         return [(DATA / "arm.urdf").read_text(), LOOPED, *(p.read_text(errors="replace") for p in real)]
-    return {"mjcf": [MODEL], "yaml": [SHEET], "toml": [(DATA / "arm_modified.toml").read_text()]}[kind]
+    if kind == "mjcf":
+        folder = next((f for f in MODELS if f.is_dir()), DATA)
+        return [MODEL, *(p.read_text() for p in sorted(folder.glob("*.xml")))]
+    return {"yaml": [SHEET], "toml": [(DATA / "arm_modified.toml").read_text()]}[kind]
 
 
 def case(kind: str, number: int) -> bytes:

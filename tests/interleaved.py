@@ -269,7 +269,7 @@ def back(by: int) -> Callable[[int], int]:
     return change
 
 
-State = tuple[tuple[int, ...], tuple[int, ...]]  # threads, memory
+State = tuple[tuple[Any, ...], tuple[int, ...]]  # threads, memory
 
 
 class Search:
@@ -319,6 +319,18 @@ class Search:
             result = (*threads[:k], new, *threads[k + 1 :]), memory
             yield self._settled(result) if what == "store" and address == self.step else result
 
+    def first(self, threads: Iterable[int]) -> tuple[Any, ...]:
+        """Threads that have done nothing yet."""
+        return tuple(threads)
+
+    def local(self, thread: Any) -> Any:
+        """The number of what a thread is at."""
+        return thread
+
+    def stored(self, state: State, thread: int, address: int) -> int:
+        """What a thread would find at an address."""
+        return int(state[1][self.place[address]])
+
     def _settled(self, state: State) -> State:
         threads, memory = state
         by = memory[self.place[self.step]] - BASE
@@ -336,8 +348,8 @@ class Search:
         lines: list[str] = []
         while (before := self._from[state]) is not None:
             k, state = before
-            pending = self.machine.pending[state[0][k]]
-            function, block, *_ = self.machine.locals[state[0][k]][0]
+            pending = self.machine.pending[self.local(state[0][k])]
+            function, block, *_ = self.machine.locals[self.local(state[0][k])][0]
             words = [x - 4 * BASE if x > 2 * BASE else x - BASE if x > BASE // 2 else x for x in pending[2:]]
             lines.append(f"  thread {k}, {function} {block}: {pending[0]} {pending[1] - SHARED} {words or ''}")
         return "\n".join(lines[:60][::-1])
@@ -357,3 +369,65 @@ class Search:
                     done.add(state)
                     waiting.append(state)
         return done
+
+
+class Buffered(Search):
+    """The same where what a thread stores is seen by others later: in any order, but for two stores to one place, and
+    for what was stored before a release, which is seen before it. An exchange waits until all that is seen. That is
+    more than processors do that have stores in order (x86), and all that LLVM may make of the stores of a text; loads
+    stay in order.
+    """
+
+    def _moves(self, state: State, k: int) -> Iterable[State]:
+        threads, memory = state
+        local, buffer = threads[k]
+        what, address, *values = self.machine.pending[local]
+        if address not in self.place:
+            raise ForbiddenError(f"{what} at {address - SHARED}, where nothing is")
+        at = self.place[address]
+        for i, (place, value, last) in enumerate(buffer):
+            if any(last or place == earlier[0] for earlier in buffer[:i]):
+                continue
+            seen = (local, (*buffer[:i], *buffer[i + 1 :]))
+            result = (*threads[:k], seen, *threads[k + 1 :]), (*memory[:place], value, *memory[place + 1 :])
+            yield self._settled(result) if place == self.place[self.step] else result
+        if what == "cmpxchg" and buffer:
+            return
+        if what == "store":
+            (function, block, index, _), *_ = self.machine.locals[local]
+            last = " release" in self.machine.functions[function].blocks[block][index]
+            buffer = (*buffer, (at, values[0], last))
+            news, after = self.machine.after(local, None), memory
+        else:
+            own = [value for place, value, _ in buffer if place == at]
+            found: Any = own[-1] if own else memory[at]
+            after = memory
+            if what == "cmpxchg":
+                found = (found, int(found == values[0]))
+                after = (*memory[:at], values[1], *memory[at + 1 :]) if found[1] else memory
+            news = self.machine.after(local, found)
+        for new in news:
+            yield (*threads[:k], (new, buffer), *threads[k + 1 :]), after
+
+    def local(self, thread: Any) -> Any:
+        return thread[0]
+
+    def stored(self, state: State, thread: int, address: int) -> int:
+        own = [value for place, value, _ in state[0][thread][1] if place == self.place[address]]
+        return int(own[-1]) if own else super().stored(state, thread, address)
+
+    def _settled(self, state: State) -> State:
+        threads, memory = state
+        by = memory[self.place[self.step]] - BASE
+        if not by:
+            return state
+        change = back(by)
+        _, words = super()._settled(((), memory))
+        moved = tuple(
+            (self.machine.shifted(local, change), tuple((at, change(value), last) for at, value, last in buffer))
+            for local, buffer in threads
+        )
+        return moved, words
+
+    def first(self, threads: Iterable[int]) -> tuple[Any, ...]:
+        return tuple((local, ()) for local in threads)

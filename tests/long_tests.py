@@ -117,6 +117,8 @@ LONG = (
     "test_backends.py::test_quantity[[]*-float32]",
     "test_cuda_blocks.py::test_every_quantity[[]*-float32]",
     "test_handover.py::test_every_order[[]2-2]",
+    "test_handover.py::test_every_order_in_which_stores_are_seen*",
+    "test_handover.py::test_a_store_that_is_seen_too_early_would_be_seen*",
     "test_sliders.py::test_left_alone[[]bricard]",
     "test_docs.py::test_code_runs[[]excavator.md]",
     "test_cuda_blocks.py::test_what_fits_a_thread_is_one_part",

@@ -15,8 +15,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bellcrank.dynamics import crba, kinematics, rnea
+from bellcrank.errors import ModelError
 from bellcrank.graph import Graph, trace
-from bellcrank.model import Mechanism
+from bellcrank.model import Mechanism, mechanism_of
 from trees import HOLONOMIC, Array, close, few, state, trees
 
 seeds = st.integers(0, 1000)
@@ -161,3 +162,26 @@ def test_integrate_starts_along_rate_and_stays_on_the_manifold(m: Mechanism, see
     assume(not m.tree.coupled)
     half = [0.5 * x for x in v]
     close(kinematics.integrate(m.tree, kinematics.integrate(m.tree, q, half), half), moved, 1e-13)
+
+
+@few(8)
+@given(trees(max_bodies=4), trees(max_bodies=2), seeds)
+def test_no_distance_makes_an_energy_negative(m: Mechanism, held: Mechanism, seed: int) -> None:
+    """Parts 1e49 m away along the axis of a joint left it a moment of rounding, below zero here and there."""
+    looked = 0
+    for power in range(1, 49):
+        far = tuple(10.0**power * x for x in (m.joints[-1].axis if seed % 3 else np.roll((0.0, 1.0, 0.3), seed % 7)))
+        end = replace(m.joints[-1], name="end", kind="revolute", parent=m.joints[-1].child, child="b9", point=far,
+                      rotation=held.joints[-1].rotation, axis=held.joints[-1].axis, second_axis=None)  # fmt: skip
+        last = replace(held.bodies[-1], name="b9")
+        try:
+            moved = mechanism_of(m.name, [*m.bodies, last], [*m.joints, end], ground=m.ground)
+        except ModelError as error:
+            assert "nothing is left but rounding" in str(error)  # noqa: PT017
+            assert power > 2
+            continue
+        looked += 1
+        M = np.array(crba.mass_matrix(moved.tree, state(moved, seed)[0]), dtype=float).reshape(moved.nv, moved.nv)
+        scale = np.sqrt(np.diag(M))
+        assert np.linalg.eigvalsh(M / np.outer(scale, scale))[0] > -1e-3
+    assert looked > 1

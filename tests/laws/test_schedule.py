@@ -34,6 +34,33 @@ def machines() -> st.SearchStrategy[Machine]:
     return st.builds(lambda m, overlapped: m.with_costs(overlapped=overlapped), made, st.booleans())
 
 
+@pytest.mark.parametrize("name", MACHINES)
+def test_ways_are_the_shortest(name: str) -> None:
+    """Those of processors that see all others are known without a search, which took most of a minute for 4,000."""
+    of = machine(name).topology
+    for a in range(of.processors):
+        reached = {a: 0}
+        for at in (queue := [a]):
+            fresh = [b for b in (range(of.processors) if of.bus else of.neighbours[at]) if b not in reached]
+            reached |= dict.fromkeys(fresh, reached[at] + 1)
+            queue += fresh
+        assert list(of.hops(a)) == [reached[b] for b in range(of.processors)]
+        for b in range(of.processors):
+            way = of.route(a, b)
+            assert len(way) == reached[b]
+            if way and not of.bus:
+                assert [c for c, _ in way] == [a, *(c for _, c in way[:-1])]
+                assert way[-1][1] == b
+                assert all(d in of.neighbours[c] for c, d in way)
+
+
+def test_thousands_of_processors_take_no_search() -> None:
+    for name in ("complete:1500", "warp:1500", "bus:1500"):
+        of = machine(name).topology
+        assert sum(map(sum, (of.hops(a) for a in range(0, 1500, 50)))) == 30 * 1499
+        assert not of._ways
+
+
 @few(12)
 @given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]), st.sampled_from(["crba", "aba"]))
 def test_every_schedule_can_be_followed(m: Mechanism, on: Machine, level: str, method: str) -> None:

@@ -2,7 +2,8 @@
 
 Callers call without end, workers come and go as they like, anybody is preempted anywhere for as long as may be, and
 whoever waits may have waited long enough at any time. A state is right if all parts of it were written, of messages of
-that step, while its arrays were there; and the caller comes back although everybody sleeps who has not begun.
+that step, while its arrays were there; the caller comes back although everybody sleeps who has not begun; who sleeps
+can be seen to; and wherever it has come to, all can compute a state together again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.protocol import (
     ABORT,
     ALONE,
+    AWAY,
     BUSY,
     IDLE,
     LINE,
@@ -31,7 +33,7 @@ from bellcrank.emit.cores.protocol import (
     done_at,
     messages_start,
 )  # fmt: skip
-from interleaved import BASE, SHARED, ForbiddenError, Machine, Search, State
+from interleaved import BASE, SHARED, Buffered, ForbiddenError, Machine, Search, State
 
 ARRAYS = ("given", "result")
 FLAG, TRIPLE = 64, "x86_64-unknown-linux-gnu"
@@ -65,13 +67,13 @@ def stream(processors: int, k: int) -> str:
   %still = load i64, ptr %given, align 8
   %alive.still = icmp eq i64 %still, 1
   call void @must(i1 %alive.still)
-  ret i64 %step
+  ret i64 {"%step" if k else 0}
 }}
 """
 
 
-def driver(processors: int, caller: int) -> str:
-    """Calls, and looks at what it got: every part is there, and the status is that of all of them."""
+def driver(processors: int, caller: int, alone: bool) -> str:
+    """Calls, and looks at what it got: every part is there, and the status is that of all workers."""
     first = arrays_at(processors, caller)
     results = [first + 8 + 8 * k for k in range(processors)]
     clear = "".join(f"  store i64 0, ptr {at(place)}, align 8\n" for place in results)
@@ -79,17 +81,25 @@ def driver(processors: int, caller: int) -> str:
         f"  %r{k} = load i64, ptr {at(place)}, align 8\n  call void @must(i1 %r{k})\n"
         for k, place in enumerate(results)
     )
+    told = "".join(
+        f"  %s{k} = load i64, ptr {at(done_at(k) + STATUS)}, align 8\n  %told{k} = icmp eq i64 %s{k}, {BASE}\n"
+        f"  call void @must(i1 %told{k})\n"
+        for k in range(1, processors)
+        if alone  # else the next step of another one may be under way
+    )
     return f"""define void @caller_{caller}() {{
   br label %again
 again:
 {clear}  store i64 1, ptr {at(first)}, align 8
   %status = call i64 @anyway(ptr {at(first)}, ptr {at(first + 8)})
-  %alone = icmp eq i64 %status, {STATUS_ALONE}
+  %own = icmp eq i64 %status, {STATUS_ALONE}
   %newest = icmp eq i64 %status, {BASE}
-  %fine = or i1 %alone, %newest
+  %fine = or i1 %own, %newest
   call void @must(i1 %fine)
   store i64 0, ptr {at(first)}, align 8
-{look}  br label %again
+{look}  br i1 %newest, label %together, label %again
+together:
+{told}  br label %again
 }}
 """
 
@@ -108,7 +118,7 @@ def program(processors: int, callers: int = 1) -> str:
             text,
             *(stream(processors, k) for k in range(processors)),
             f"define internal i64 @alone(ptr %given, ptr %result) {{\n{parts}  ret i64 {STATUS_ALONE}\n}}\n",
-            *(driver(processors, c) for c in range(callers)),
+            *(driver(processors, c, callers == 1) for c in range(callers)),
             *(
                 f"define void @thread_{k}() {{\n  br label %again\nagain:\n  call void @worker_{k}()\n"
                 "  br label %again\n}\n"
@@ -118,7 +128,7 @@ def program(processors: int, callers: int = 1) -> str:
     )
 
 
-def explored(text: str, processors: int, callers: int = 1) -> Search:
+def explored(text: str, processors: int, callers: int = 1, how: type[Search] = Search) -> Search:
     counters = [SHARED + LINE * BUSY + place for place in (TOGETHER, ALONE)]
     unknown = [SHARED + LINE * STOP, SHARED + LINE * MODE + PATIENCE]
     machine = Machine(text, unknown, counters)
@@ -130,12 +140,12 @@ def explored(text: str, processors: int, callers: int = 1) -> Search:
     claims = [SHARED + place(k) for k in workers for place in (claim_at, done_at)]
     step, abort, busy = SHARED + STEP, SHARED + LINE * ABORT, SHARED + LINE * BUSY
     cells = [step, abort, busy, *claims, *pointers, *messages, *statuses, *arrays]
-    search = Search(machine, cells, step, [abort, *messages, *statuses], LIMIT)
+    search = how(machine, cells, step, [abort, *messages, *statuses], LIMIT)
     threads = [machine.start(f"caller_{c}") for c in range(callers)]
     threads += [machine.start(f"thread_{k}") for k in workers]
     first = dict.fromkeys(cells, 0) | {step: BASE}
     forked = first | dict.fromkeys(messages, BASE)  # a child finds the messages of its parent's last step
-    begin = tuple(options[0] for options in threads)
+    begin = search.first(options[0] for options in threads)
     assert all(len(options) == 1 for options in threads)
     search.run([(begin, tuple(memory.values())) for memory in (first, forked)])
     return search
@@ -143,8 +153,22 @@ def explored(text: str, processors: int, callers: int = 1) -> Search:
 
 def returned(search: Search, caller: int, state: State) -> bool:
     """Whether that caller is about to look at its results."""
-    frames = search.machine.locals[state[0][caller]]
+    frames = search.machine.locals[search.local(state[0][caller])]
     return len(frames) == 1 and frames[0][1] == "again"
+
+
+def together(search: Search, state: State) -> bool:
+    """Whether somebody has a state that all of them computed."""
+    return any(
+        frames[0][:2] == ("together", "yes") for frames in (search.machine.locals[search.local(t)] for t in state[0])
+    )
+
+
+def seen_asleep(search: Search, callers: int, state: State, k: int) -> bool:
+    """Whether who calls would find that a worker is to be woken, if it is outside."""
+    (function, block, *_), *_ = search.machine.locals[search.local(state[0][callers + k - 1])]
+    outside = function == f"thread_{k}" or (function == f"worker_{k}" and block in ("0", "enter", "outside"))
+    return not outside or search.stored(state, callers + k - 1, SHARED + done_at(k)) % 4 == AWAY
 
 
 def working(search: Search, processors: int, callers: int, state: State, thread: int) -> bool:
@@ -154,15 +178,22 @@ def working(search: Search, processors: int, callers: int, state: State, thread:
     return state[1][search.place[SHARED + claim_at(thread - callers + 1)]] in (4 * BASE + WORKING, 4 * BASE + IDLE)
 
 
-def proved(text: str, processors: int, callers: int = 1) -> Search:
-    """Nothing wrong happens, and no caller waits for somebody who has not begun."""
-    search = explored(text, processors, callers)
+def proved(text: str, processors: int, callers: int = 1, how: type[Search] = Search) -> Search:
+    """Nothing wrong happens, no caller waits for somebody who has not begun, and nothing keeps the cores from working
+    together again for good.
+    """
+    search = explored(text, processors, callers, how)
     for caller in range(callers):
         there = search.reaching(
             partial(returned, search, caller), lambda state, k: working(search, processors, callers, state, k)
         )
         if len(there) < len(search.next):
             raise ForbiddenError(f"caller {caller} waits for somebody who has not begun")
+    if len(search.reaching(partial(together, search), lambda state, k: True)) < len(search.next):
+        raise ForbiddenError("never again will a state be computed together")
+    for k in range(1, processors):
+        if not all(seen_asleep(search, callers, state, k) for state in search.next):
+            raise ForbiddenError(f"worker {k} sleeps, and nobody will wake it")
     return search
 
 
@@ -192,6 +223,12 @@ MUTATIONS = {
     "who is away is waited for": (
         2, 1, r"br i1 %idle1, label %waiting1, label %abort1", r"br i1 %idle1, label %waiting1, label %next1"),
     "who is idle is waited for": (2, 1, r"br i1 %enough, label %revoke1, label %next1", r"br label %next1"),
+    "a status is never written": (2, 1, r"  store i64 %status, .*\n", r""),
+    "a caller stays in its step": (2, 1, r"(@together\(.*\n)  store atomic .*\n", r"\1"),
+    "a worker stays at the door": (2, 1, r"  store atomic i64 0, .*\n  br label %begin\n", r"  br label %begin\n"),
+    "who goes to sleep does not say so": (
+        2, 1, rf"  store atomic i64 %gone, ptr {re.escape(at(done_at(1)))} .*\n", r""),
+    "nobody is ever found ready": (2, 1, r"br i1 %all1, label %go, label %no", r"br label %no"),
     "workers are not told": (3, 1, r"  store atomic i64 %step, ptr \S+ \(i8, ptr @shared, i64 256\) .*\n", r""),
 }  # fmt: skip
 
@@ -205,3 +242,24 @@ def test_it_would_be_seen(mutation: str) -> None:
     assert changed != text
     with pytest.raises(ForbiddenError):
         proved(changed, processors, callers)
+
+
+def test_every_order_in_which_stores_are_seen() -> None:
+    """Processors of other kinds than x86 show stores later, and in another order than they are made."""
+    assert len(proved(program(2), 2, 1, Buffered).next) > 100_000
+
+
+# By the function they are in, which of its stores: those that others rely on.
+RELEASES = [("together", 0), ("anyway", 0), ("worker_1", 4), ("worker_1", 6), ("stream_0", 0), ("stream_1", 0)]
+
+
+@pytest.mark.parametrize(("function", "which"), RELEASES)
+def test_a_store_that_is_seen_too_early_would_be_seen(function: str, which: int) -> None:
+    text = program(2)
+    begin = re.search(rf"define [^@]*@{function}\(", text)
+    assert begin is not None
+    found = list(re.finditer(r"store atomic .* release", text[begin.start() :]))[which]
+    at_ = begin.start() + found.start()
+    changed = text[:at_] + found[0].replace("release", "monotonic") + text[at_ + len(found[0]) :]
+    with pytest.raises(ForbiddenError):
+        proved(changed, 2, 1, Buffered)

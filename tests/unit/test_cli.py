@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 import bellcrank as bc
@@ -489,3 +490,17 @@ def test_export(tmp_path: Path) -> None:
     assert "chain2_dbias_dq" in (tmp_path / "some" / "chain2.h").read_text()
     assert run("export", "chain:2", "--to", "cobol").exit_code == 2
     assert run("export", "chain:2", "--to", "fmu3", "--platforms", "amiga,atari").exit_code == 2
+
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_takes_one_is_given_once(name: str) -> None:
+    """`emit -q bias -q mass_matrix --out FILE` kept the last in silence."""
+    for option in COMMANDS[name].params:
+        if getattr(option, "multiple", True) or getattr(option, "is_flag", True):  # which may be given again
+            continue
+        done = run(name, option.opts[0], "1", option.opts[-1], "2")
+        assert done.exit_code == 2
+        assert f"{max(option.opts, key=len)} is given 2 times" in done.output

@@ -9,7 +9,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from bellcrank.cli import app as command  # noqa: E402
 from bellcrank.cockpit import app as web  # noqa: E402
-from bellcrank.cockpit import messages  # noqa: E402
+from bellcrank.cockpit import door, messages  # noqa: E402
 from bellcrank.cockpit.guard import Guard  # noqa: E402
 from bellcrank.cockpit.helm import DEAD_MAN, PATIENCE  # noqa: E402
 from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402
@@ -388,6 +390,69 @@ def test_a_page_that_reads_nothing_does_not_hold_up_the_others(address: tuple[st
                     frames += 1
                     s.send(json.dumps({"type": "seen", "serial": messages.HEADER.unpack_from(got)[7]}))
             assert frames == 30
+
+
+def closed(line: socket.socket, patience: float = 5.0) -> bool:
+    """Whether the other end has hung up."""
+    line.settimeout(patience)
+    try:
+        while got := line.recv(1 << 16):
+            assert got
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor an answer that nobody reads, nor a crowd; a page that drives stays."""
+    from websockets.sync.client import connect
+
+    monkeypatch.setattr(door, "ASKING", 0.3)
+    monkeypatch.setattr(door, "READING", 0.5)
+    monkeypatch.setattr(door, "MOST", 8)
+    host = f"Host: 127.0.0.1:{address[1]}\r\n".encode()
+    whole = b"GET / HTTP/1.1\r\n" + host + b"\r\n"
+    begun = [b"", b"GET / HT", b"GET / HTTP/1.1\r\n" + host, whole + b"GET / HTTP/1.1\r\n"]
+    with connect(f"ws://127.0.0.1:{address[1]}/live", open_timeout=20, additional_headers=KEY) as page:
+        with ExitStack() as lines:
+            slow = [lines.enter_context(socket.create_connection(address)) for _ in begun]
+            for line, text in zip(slow, begun, strict=True):
+                line.sendall(text)
+            assert all(closed(line) for line in slow)
+        with ExitStack() as lines:
+            monkeypatch.setattr(door, "ASKING", 1000.0)
+            crowd = [lines.enter_context(socket.create_connection(address)) for _ in range(20)]
+            assert sum(closed(line, 0.02 if k else 1.0) for k, line in enumerate(crowd)) == 12
+            with socket.create_connection(address) as asks:
+                asks.sendall(whole.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+                assert asks.recv(100).startswith(b"HTTP/1.1")
+        assert page.ping().wait(10)
+
+
+class Line:
+    """A connection as uvicorn has it."""
+
+    def __init__(self, answered: bool | None, token: str = "") -> None:
+        self.cycle = None if answered is None else SimpleNamespace(response_complete=answered)
+        self.scope = {"headers": [(b"authorization", f"Bearer {token}".encode())]}
+        self.cut = False
+        self.transport = SimpleNamespace(abort=lambda: setattr(self, "cut", True))
+
+
+def test_who_brings_the_token_may_take_long() -> None:
+    """And who goes on asking is never cut."""
+    looks = door.Door(Guard(token=TOKEN))
+    half, deaf, mine, keeps = Line(None), Line(False), Line(False, TOKEN), Line(True)
+    lines = [half, deaf, mine, keeps, SimpleNamespace(transport=None)]  # the last one is a websocket
+    for second in range(1000):
+        looks.look(lines, float(second))
+        if second % 5 == 0:
+            keeps.cycle = SimpleNamespace(response_complete=second % 10 == 0)
+        assert (half.cut, deaf.cut) == (second > door.ASKING, second > door.READING)
+    assert not mine.cut
+    assert not keeps.cut
 
 
 # -- the command

@@ -95,6 +95,18 @@ def test_sheets_that_were_made_to_harm(name: str, tmp_path: Path) -> None:
         assert len(str(caught.value)) < 800
 
 
+@pytest.mark.parametrize("tag", ["int", "float", "bool", "null", "timestamp", "binary", "str", "omap", "set", "seq"])
+def test_tags_that_do_not_fit(tag: str, tmp_path: Path) -> None:
+    """Readers of single values raise what they stumble over: an IndexError of an empty number."""
+    pytest.importorskip("yaml")
+    for value in ("", "''", "x", "-", "'+'", ".", "0x", "1:a", "[1]", "{a: 1}", "2020-99-99", "2001-01-01 0:0:0 +99:9"):
+        (tmp_path / "loops.yaml").write_text(f"closed_loop: !!{tag} {value}\n")
+        try:
+            read(ARM, loops=tmp_path / "loops.yaml")
+        except ReadError as error:
+            assert "not YAML: " in str(error) or "closed_loop is" in str(error)  # noqa: PT017
+
+
 TABLES = {
     "a number of many digits": (TABLE + f"\nmass = {'9' * 5000}\n", "not TOML: "),
     "a number of many bits": (f"angles = 0x{'f' * 5000}\n[[link]]\n", "angles is an integer of 20000 bits"),

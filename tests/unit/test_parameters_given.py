@@ -87,3 +87,16 @@ def test_numbers_that_follow_from_several() -> None:
     bc.simulate(m, 0.01, parameters={"density": [1.0, 3.0]})
     with pytest.raises(bc.InputError, match=r'density = 3, size = -1.*"bob" the mass -3'):
         bc.simulate(m, 0.01, parameters={"density": 3.0, "size": -1.0})
+
+
+@pytest.mark.parametrize("target", [{}, {"dtype": "float32"}, {"threads": 2}])
+def test_an_array_of_them_is_only_asked_to_be_finite(target: Any) -> None:
+    """It goes straight to machine code, and searches pass through values that nothing has (docs/parameters.md)."""
+    kernel, at = bc.kernel(M, "mass_matrix", **target), list(M.parameters).index("mass")
+    p = M.parameters.nominal
+    p[at] = -1.0
+    np.testing.assert_allclose(kernel([0.0], p), [[-0.9]], rtol=1e-6)
+    for bad in (np.nan, np.inf):
+        p[at] = bad
+        with pytest.raises(bc.InputError, match='"mass"'):
+            kernel([0.0], p)

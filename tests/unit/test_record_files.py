@@ -292,7 +292,10 @@ def damaged(run: Record, folder: Path, kind: str, rounds: int, seed: int) -> int
             try:
                 found = bc.load_record(path)
             except bc.ReadError as error:
-                errors += str(path) in str(error)
+                said = str(error)
+                errors += str(path) in said
+                assert "cannot be read" not in said  # it can; it is damaged
+                assert "\n" not in said
         if found is not None:
             same(run, found)
     return errors

@@ -306,6 +306,20 @@ def test_manifests_that_are_none(text: str, word: str, tmp_path: Path) -> None:
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("key", ["chunk", "sessions", "wall"])
+@pytest.mark.parametrize("value", [None, True, -1, 1e400, "x", [], 10**30, 0.5])
+def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Path) -> None:
+    """Files of no runs each ended in an error of range()."""
+    right = {"chunk": 1, "sessions": 1, "wall": 1.0}
+    Folder(tmp_path).written(right)
+    assert Folder(tmp_path).manifest() == right
+    (tmp_path / "study.json").write_text(json.dumps(right | {key: value}))
+    if (key, value) == ("wall", 0.5):
+        return
+    with pytest.raises(bc.ReadError, match="is no manifest of a study"):
+        Folder(tmp_path).manifest()
+
+
 def test_neither_pipes_nor_links_are_waited_for(tmp_path: Path) -> None:
     for name, error in (("study.json", ReadError), (".lock", InputError)):
         there = tmp_path / name.strip(".")

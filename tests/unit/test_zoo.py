@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,30 @@ def test_load_says_what_is_wrong(spec: str, message: str) -> None:
 def test_names_are_all_loadable() -> None:
     for name in zoo.names():
         assert zoo.load(name if name not in ("chain", "tree") else f"{name}:3").nq > 0
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_what_is_suggested_can_be_loaded(name: str) -> None:
+    """ "excavator:3" was answered with "excavator:8", and "chainn:3" with "chain", which asks for a number."""
+    for wrong in (f"{name}:", f"{name}({'3, ' * 12})", f"{name}(colour=3)"):
+        with pytest.raises(InputError) as said:
+            zoo.load(wrong)
+        (told,) = re.findall(r'Write "(.*?)"', str(said.value))
+        assert told == zoo.example(name)
+    assert zoo.load(told).nq > 0
+    for wrong in (f"{name}x", f"{name}x({'3, ' * 12})", f"{name}x:", f"{name}x(", f"{name}x:colour"):
+        assert zoo.meant(wrong) == told
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("chainn:3", "chain:3"), ("excavato:3", "excavator"), ("pendulun(length=3)", "pendulum(length=3)"),
+        ("zzz", ""), ("", ""), ("(", ""), ("tre", "tree:8"),
+    ],
+)  # fmt: skip
+def test_what_was_given_stays_in_a_suggestion(given: str, meant: str) -> None:
+    assert zoo.meant(given) == meant
 
 
 def test_unknown_data() -> None:

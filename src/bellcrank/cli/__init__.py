@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import bellcrank as bc
 from bellcrank.cli import examples, screen
@@ -70,6 +70,20 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(_unwritten(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
+
+
+class Command(TyperCommand):
+    """Takes an option once, unless it may be given several times: the last one would win without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:  # as the Tab key does, which completes what is not finished
+            order = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for param in self.get_params(ctx):
+                single = not getattr(param, "multiple", True) and not getattr(param, "is_flag", True)
+                if single and (times := order.count(param)) > 1:
+                    called = max(param.opts, key=len)
+                    raise InputError(f"{called} is given {times} times, and one is taken. Ask once for each.")
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
@@ -174,10 +188,12 @@ def mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: bool =
             told = f"{name}: {len(doubts)} warning{'s' if len(doubts) > 1 else ''}, which `bellcrank show` prints"
             screen.note(f"{told}. {doubts[0].element}: {doubts[0].outcome}")
         return found
-    raise InputError(f"{unknown('mechanism', name, bc.zoo.names())} A file ends in {', '.join(SUFFIXES)}.")
+    told = unknown("mechanism", name, bc.zoo.names(), bc.zoo.meant(name))
+    raise InputError(f"{told} A file ends in {', '.join(SUFFIXES)}.")
 
 
 for _file in COMMANDS:  # last, for they use what is above
     importlib.import_module(f"bellcrank.cli.{_file}")
 for _command in app.registered_commands:
+    _command.cls = Command
     _command.epilog = examples.epilog(str(_command.name or getattr(_command.callback, "__name__", "")))

@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 
 from bellcrank.cockpit.app import application
+from bellcrank.cockpit.door import Door
 from bellcrank.cockpit.guard import Guard, loopback
 from bellcrank.cockpit.messages import LARGEST_MESSAGE
 from bellcrank.cockpit.session import Session
@@ -69,12 +70,13 @@ def server(session: Session, guard: Guard) -> Server:
 
 async def serving(session: Session, guard: Guard, listening: socket.socket, goes_on: Callable[[], bool]) -> None:
     """Serves pages as long as `goes_on` says so; it is asked four times a second, from when the drive runs."""
-    made = server(session, guard)
+    made, door = server(session, guard), Door(guard)
     task = asyncio.create_task(made.serve([listening]))
     try:
         while not task.done() and not made.started:
             await asyncio.wait([task], timeout=0.02)
         while not task.done() and goes_on():
+            door.look(made.server_state.connections, time.monotonic())
             await asyncio.wait([task], timeout=0.25)
     finally:
         made.should_exit = True

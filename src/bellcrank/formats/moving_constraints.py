@@ -17,6 +17,7 @@ from bellcrank.misfits import explained_class
 from bellcrank.model.formula import computed, formula
 from bellcrank.model.parts import Array, Frame, Loop, Number, Triple, matrix
 from bellcrank.model.pose import axes, some_normal
+from bellcrank.parameters import nominal
 
 ORIGIN: Triple = (0.0, 0.0, 0.0)
 UP: Triple = (0.0, 0.0, 1.0)
@@ -31,7 +32,17 @@ VERBS = {
     "combination": "combination",
     "cam": "cam",
 }
+FARTHEST = 1e6  # rad: of what goes round after more, sines have lost the digits to tell
 SAME = 1e-9  # of a lift after one turn, against its size: what is more is a jump
+
+
+def _lift(law: str, angle: float) -> float:
+    """NaN where there is none."""
+    try:
+        with np.errstate(all="ignore"):
+            return float(computed(law, float(angle)))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return np.nan
 
 
 @explained_class("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
@@ -121,8 +132,17 @@ class MovingConstraints(ABC):
 
     def _closes(self, where: str, law: str, turn: float) -> None:
         """An error where the lift jumps after a turn."""
+        turn = nominal(number(turn, where, "turn"))
+        if not 0.0 < turn < FARTHEST:
+            raise ModelError(f"{where}: turn is {turn:g}; expected an angle above zero, or None.")
         angles = np.linspace(-0.5, 0.5, 17) * turn
-        here, later = (np.array([float(computed(law, a + k * turn)) for a in angles]) for k in (0, 1))
+        here, later = (np.array([_lift(law, a + k * turn) for a in angles]) for k in (0, 1))
+        if not np.isfinite([here, later]).all():
+            k = int(np.argmin(np.isfinite([*here, *later])))
+            raise ModelError(
+                f"{where}: the lift is no number at {[*angles, *(angles + turn)][k]:.4g} rad; expected one at every "
+                f"angle of a turn ({turn:.4g} rad). Give turn=None for a cam that does not go round."
+            )
         jump = np.abs(later - here)
         if jump.max() > SAME * max(1.0, np.abs(here).max()):
             k = int(np.argmax(jump))

@@ -79,8 +79,11 @@ def _content(data: bytes, source: str) -> Any:
         return yaml.safe_load(data)
     except ReadError:
         raise
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:  # dates and numbers that are none, too
-        raise ReadError(f"{source}: not YAML: {' '.join(str(error).split())[:300]}. Correct the file there.") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # dates, numbers and truths that are none end in whatever their reader stumbles over
+        why = " ".join(str(error).split())[:300] if isinstance(error, (yaml.YAMLError, ValueError)) else "a wrong tag"
+        raise ReadError(f"{source}: not YAML: {why}. Correct the file there.") from None
 
 
 def _read(data: bytes, source: str) -> Sheet:

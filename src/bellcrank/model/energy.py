@@ -13,6 +13,7 @@ contrary and is an error; that none was found is no proof, and a warning says so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,7 +22,7 @@ from bellcrank.errors import ModelError
 from bellcrank.model.check import NEGLIGIBLE
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array, Body, Joint, Line
+from bellcrank.model.parts import Array, Body, Joint, Line, Triple
 from bellcrank.parameters import nominal
 from bellcrank.spatial.vector import AXES, ZERO, Force, Motion
 
@@ -31,6 +32,10 @@ PARALLEL = 1e-6
 ROUNDING = 1e-9
 # Mass matrices looked at where there is no proof.
 LOOKS = 20
+# Distances (m) from which it is asked what is left of the moments beside them: a body at the end of d metres adds m d^2
+# about the other axes, which is rounded. Fewer digits than FEWEST are an error, fewer than FEW are told.
+FAR = 100.0
+FEWEST, FEW = 3, 8
 UNITS = [*(Motion(e, ZERO) for e in AXES), *(Motion(ZERO, e) for e in AXES)]
 
 # The directions a body can turn about, as rows: none, one, or all three.
@@ -79,6 +84,7 @@ def in_a_plane(inertia: Array, turns: Turning) -> bool:
 def check_energy(mechanism: Mechanism) -> Iterator[Line]:
     """An error where a mass matrix has a negative eigenvalue; a warning where it may have, for all that is known."""
     m = mechanism.at() if mechanism.parameters else mechanism
+    yield from _check_digits(m)
     turns = turning(m.joints, m.ground)
     proven: dict[tuple[object, ...], bool] = {}
     doubtful = []
@@ -110,6 +116,50 @@ def _proven(b: Body, turns: Turning) -> bool:
     felt = turns @ np.asarray(b.inertia, dtype=float) @ turns.T
     least = np.linalg.eigvalsh(felt).min(initial=0.0)
     return bool(b.mass >= 0.0 and least >= -max(ROUNDING * np.abs(b.inertia).max(), NEGLIGIBLE))
+
+
+def _check_digits(m: Mechanism) -> Iterator[Line]:
+    """An error where parts are so far away that what a joint feels is rounding: its sign is chance then. A warning
+    where little more is left of it.
+    """
+    farthest = max((math.hypot(*x) for x in _offsets(m)), default=0.0)
+    if not farthest > FAR:
+        return
+    digits, (name, least, about) = min(found for q in [m.neutral(), *m.random(0, 3)[0]] for found in _digits(m, q))
+    told = (
+        f"carries parts up to {farthest:.3g} m away, which have {about:.3g} kg m^2 about all axes together: of the "
+        f"{least:.3g} that it turns"
+    )
+    if digits < FEWEST:
+        raise ModelError(
+            f'joint "{name}" {told} nothing is left but rounding. Correct the distances, or shift origins towards the '
+            "bodies."
+        )
+    if digits < FEW:
+        yield Line(f'joint "{name}"', f"{told} {digits:.0f} digits are left", "warning")
+
+
+def _digits(m: Mechanism, q: Array) -> Iterator[tuple[float, tuple[str, float, float]]]:
+    """Of what each joint turns, at q: how many digits rounding leaves, and (joint, least moment, all about it)."""
+    coordinates = [float(x) for x in q]
+    carried = list(m.tree.inertias(coordinates))
+    yield math.inf, ("", 0.0, 0.0)
+    for i, link in reversed(list(enumerate(m.tree.links))):
+        turned = [s for s in link.subspace(coordinates) if any((*s.ang,))]
+        felt = np.array([[float(s.dot(carried[i] @ r)) for r in turned] for s in turned]).reshape(2 * [len(turned)])
+        least = float(np.linalg.eigvalsh(felt + float(link.armature) * np.eye(len(turned))).min(initial=math.inf))
+        about = sum(float(e.dot(carried[i] @ e)) for e in UNITS[:3])
+        if turned and np.diag(felt).all() and about > 0.0:  # what is nothing at all is singular, which others say
+            left = max(least / about, 1e-300) * 2.0**52
+            yield math.log10(left), (link.joint.name, least, about)
+        if link.parent >= 0:
+            carried[link.parent] = carried[link.parent] + link.transform(coordinates).inertia(carried[i])
+
+
+def _offsets(m: Mechanism) -> Iterator[Triple]:
+    """Distances from frame to frame. Where the roots stand on the ground is felt by nothing."""
+    yield from (b.com for b in m.bodies)
+    yield from (j.point for j in m.joints if j.parent != m.ground)
 
 
 def mass_matrix(m: Mechanism, q: Sequence[float] | Array) -> Array:

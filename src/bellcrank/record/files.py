@@ -51,9 +51,9 @@ def load(path: str | Path) -> Record:
         raise ReadError(f"{path}: expected {kind.WHAT}, but {error}") from error
     except BellcrankError:
         raise
-    except OSError as error:
-        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # a damaged file can make any of four parsers fail in any way
+        if isinstance(error, OSError) and error.errno is not None:  # the system's; Parquet's parser has such, too
+            raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
         raise ReadError(f"{path}: expected {kind.WHAT}; it is damaged or truncated ({_first_line(error)}).") from error
     if not run.sealed:
         warn(

@@ -15,6 +15,7 @@ from typing import Any
 from bellcrank.errors import InputError, unknown
 from bellcrank.misfits import explained_class
 from bellcrank.nodes.ops import OPS
+from bellcrank.quoting import shown
 
 Channel = tuple[int, int]  # from, to; a bus is one channel for all
 Place = tuple[float, float]  # column, row: where a picture puts a processor
@@ -55,6 +56,8 @@ class Topology:
             return ()
         if self.bus:
             return ((0, 0),)
+        if self._sees_all(a):
+            return ((a, b),)
         if (a, b) not in self._routes:
             towards, at, way = self._towards(b), a, []
             while at != b:
@@ -67,7 +70,7 @@ class Topology:
         """How many channels there are between a and every other processor."""
         if a not in self._hops:
             found = [0 if b == a else 1 for b in range(self.processors)]
-            if not self.bus:
+            if not self.bus and not self._sees_all(a):
                 found = [-1] * self.processors
                 found[a], front = 0, [a]
                 while front:
@@ -80,6 +83,10 @@ class Topology:
                     front = further
             self._hops[a] = found
         return self._hops[a]
+
+    def _sees_all(self, a: int) -> bool:
+        """Whether a is joined to every other processor: where all are, a search would look at all pairs each time."""
+        return len(self.neighbours[a]) == self.processors - 1
 
     def _towards(self, target: int) -> Mapping[int, int]:
         """From every processor the next on the way to the target."""
@@ -155,8 +162,8 @@ def single() -> Topology:
 
 
 def complete(p: int) -> Topology:
-    everyone = range(_fits(_count(p), p * (p - 1)))
-    others = tuple(tuple(j for j in everyone if j != i) for i in everyone)
+    everyone = tuple(range(_fits(_count(p), p * (p - 1))))
+    others = tuple(everyone[:i] + everyone[i + 1 :] for i in everyone)
     return Topology(f"complete({p})", others, tuple((float(i), 0.0) for i in everyone))
 
 
@@ -272,9 +279,11 @@ def machine(text: str, kind: str = "ideal") -> Machine:
         raise InputError(unknown("machine", name, LAYOUTS))
     wanted = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
     sizes = [x.strip() for x in numbers.split(",")] if numbers.strip() else []
-    if len(sizes) != len(wanted) or not all(x.isdecimal() and len(x) < 10 for x in sizes):
+    if len(sizes) != len(wanted) or not all(x.isdecimal() for x in sizes):
         how = f"{name}:{','.join(wanted)} with whole numbers" if wanted else f"{name} without numbers"
-        raise InputError(f'machine "{text}": expected {how}.')
+        raise InputError(f"machine {shown(text)}: expected {how}.")
+    if any(len(x) > 9 for x in sizes):  # which need not be read to be too many, and which Python may not read
+        raise InputError(f"machine {shown(text)} is too large to lay anything out; at most {PROCESSORS:,} processors.")
     return made(LAYOUTS[name](*map(int, sizes)), kind)
 
 

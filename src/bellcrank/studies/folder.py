@@ -28,6 +28,14 @@ from bellcrank.version import __version__
 MANIFEST, LOCK = "study.json", ".lock"
 HINT = "What is there stays valid, and the same study goes on from it"
 
+COUNTED = {"sessions": 0, "wall": 0.0, "chunk": 1}  # what is read from a manifest and used: at least so much of it
+
+
+def _from(value: object, least: float) -> bool:
+    """Whether it is a number of that kind, and at least so much."""
+    kinds: tuple[type, ...] = (int,) if isinstance(least, int) else (int, float)
+    return isinstance(value, kinds) and not isinstance(value, bool) and least <= value < 1e18  # type: ignore[operator]
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -109,9 +117,8 @@ class Folder:
             found = json.loads(raw)
         except (ValueError, RecursionError) as error:
             raise ReadError(f"{file} is no JSON ({brief(str(error), 200)}); remove it to begin anew.") from None
-        right = {"sessions": int, "wall": float | int, "chunk": int}
-        if not isinstance(found, dict) or not all(isinstance(found.get(key), kind) for key, kind in right.items()):
-            raise ReadError(f"{file} is no manifest of a study.")
+        if not isinstance(found, dict) or not all(_from(found.get(key), least) for key, least in COUNTED.items()):
+            raise ReadError(f"{file} is no manifest of a study; remove the folder to begin anew.")
         return found
 
     def written(self, manifest: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 from bellcrank.errors import BellcrankError, InputError, unknown
@@ -111,16 +112,16 @@ def load(spec: str) -> Mechanism:
     shape = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\)|:(.*))?\s*", spec, re.DOTALL)
     name = shape.group(1) if shape else spec
     if shape is None or name not in TABLE:
-        raise InputError(f"zoo: {unknown('mechanism', name, TABLE)}")
+        raise InputError(f"zoo: {unknown('mechanism', name, TABLE, meant(spec))}")
     maker = TABLE[name]
     if shape.group(3) is not None and not shape.group(3).strip():
-        raise InputError(f'zoo: "{spec}" has nothing behind its colon. Write "{name}", or {name}{_signature(maker)}.')
+        raise InputError(f'zoo: "{spec}" has nothing behind its colon. {_usage(name)}')
     inside = shape.group(2) if shape.group(2) is not None else (shape.group(3) or "").replace(":", ",")
     args, named = _arguments(spec, inside)
     try:
         inspect.signature(maker).bind(*args, **named)
     except TypeError as error:
-        raise InputError(f'zoo: "{spec}": {error}. Write {name}{_signature(maker)}, for example "{name}:8".') from None
+        raise InputError(f'zoo: "{spec}": {error}. {_usage(name)}') from None
     try:
         with said(f"building {line(spec)}"):
             return maker(*args, **named)
@@ -128,6 +129,35 @@ def load(spec: str) -> Mechanism:
         raise
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f'zoo: "{spec}": {error}. Expected {name}{_signature(maker)}.') from None
+
+
+def meant(spec: str) -> str:
+    """What somebody means who asks for a mechanism that there is not: the nearest name, with the arguments that were
+    given where it takes them. Empty where no name is near.
+    """
+    name, sign, inside = re.fullmatch(r"\s*([^:(]*)([:(]?)(.*?)\)?\s*", spec[:200], re.DOTALL).groups()  # type: ignore[union-attr]
+    close = get_close_matches(name, TABLE, n=1)
+    if not close:
+        return ""
+    try:
+        args, named = _arguments(spec, inside if sign == "(" else inside.replace(":", ","))
+        inspect.signature(TABLE[close[0]]).bind(*args, **named)
+    except (InputError, TypeError):
+        return example(close[0])
+    return f"{close[0]}{sign}{inside}{')' * (sign == '(')}" if inside else example(close[0])
+
+
+def example(name: str) -> str:
+    """How one of the zoo is asked for: by its name, with a number where it has no size of its own."""
+    needed = any(p.default is p.empty for p in inspect.signature(TABLE[name]).parameters.values())
+    return f"{name}:8" if needed else name
+
+
+def _usage(name: str) -> str:
+    """What to write instead, in a sentence."""
+    if not inspect.signature(TABLE[name]).parameters:
+        return f'Write "{name}": it has one size.'
+    return f'Write "{example(name)}", or {name}{_signature(TABLE[name])}.'
 
 
 def _arguments(spec: str, inside: str) -> tuple[list[Any], dict[str, Any]]:

@@ -17,7 +17,8 @@ not touch it. It then tells those who are WORKING by `abort` that no more messag
 they have), waits for them, takes the step back from all who are still IDLE and computes the state alone. Nobody waits
 long for a worker that has not begun.
 
-tests/targets/test_handover.py runs this text in every order that there is, for two and three processors.
+tests/targets/test_handover.py runs this text in every order that there is, for two and three processors, and for two
+also with stores that others see as late, and in any order, as `release` allows.
 
 Waiting is spinning, at first with the processor's own pause and then with sched_yield, so that whoever is waited for
 gets the core if there is only one. A worker that has nothing to do for LINGER leaves its loop and sleeps in Python.
