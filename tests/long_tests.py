@@ -129,6 +129,8 @@ LONG = (
     "test_cuda_blocks.py::test_every_quantity[[]stanford-multipliers-*",
     "test_export_validation.py::*",
     "test_export_platforms.py::test_a_first_time_*",
+    "test_export_exchange.py::test_excavators_*",
+    "test_nominals.py::test_a_mode_*",
     "test_export_wasm.py::test_excavators[[]excavator_linkage]",
     "test_elsewhere.py::test_whole_runs_are_ours[[]excavator_linkage-*",
     "test_elsewhere.py::test_whole_runs_are_ours[[]excavator-riscv64]",

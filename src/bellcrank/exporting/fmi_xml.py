@@ -120,7 +120,8 @@ def _unknown_2(v: Variable) -> str:
 def _variable_2(v: Variable) -> str:
     causality, variability, initial = KINDS[v.kind]
     start = repr(v.start) if v.kind in STARTED else ""
-    real = tag("Real", unit=v.unit, start=start, derivative=v.state + 1 if v.kind == "rate" else "")
+    derivative = v.state + 1 if v.kind == "rate" else ""
+    real = tag("Real", unit=v.unit, nominal=v.nominal or "", start=start, derivative=derivative)
     head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
     return tag("ScalarVariable", real, **head, variability=variability, initial=initial)
 
@@ -160,5 +161,6 @@ def _variable_3(v: Variable) -> str:
     start = repr(v.start) if v.kind in STARTED else ""
     derivative = v.state if v.kind == "rate" else ""
     return tag(
-        "Float64", **head, variability=variability, initial=initial, start=start, unit=v.unit, derivative=derivative
-    )
+        "Float64", **head, variability=variability, initial=initial, start=start, unit=v.unit, nominal=v.nominal or "",
+        derivative=derivative,
+    )  # fmt: skip

@@ -22,6 +22,7 @@ class Variable:
     reference: int
     depends: tuple[int, ...] = ()  # references of states and inputs
     state: int = -1  # of a rate: the reference of its state
+    nominal: float = 0.0  # of a state: how large it usually is
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,9 @@ class Variables:
             for k, m in enumerate(members):
                 at, name = len(found), fresh(m.name, taken)
                 on = depends[kind][k] if kind in depends else (at,) if kind == "state" else ()
-                found.append(Variable(kind, name, m.unit, m.value, at, on, k + 1 if kind == "rate" else -1))
+                state = k + 1 if kind == "rate" else -1
+                usual = float(s.program.ports.nominals[k]) if kind == "state" else 0.0
+                found.append(Variable(kind, name, m.unit, m.value, at, on, state, usual))
         return found
 
     def of(self, *kinds: str) -> list[Variable]:
