@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.c.stepper import Stepper
-from bellcrank.exporting.variables import Variable, Variables, powers, units
+from bellcrank.exporting.units import parsed
+from bellcrank.exporting.variables import Variable, Variables, units
 from bellcrank.quoting import xml
 from bellcrank.version import __version__
 
@@ -68,10 +69,13 @@ def build_description(about: About) -> str:
 
 def unit_definitions(variables: Variables) -> str:
     made = []
-    for unit in units(variables.all):
-        found = powers(unit)
-        base = [tag("BaseUnit", **found)] if found else []
-        made.append(tag("Unit", *base, name=unit))
+    for name in units(variables.all):
+        found = parsed(name)
+        if found is None:
+            made.append(tag("Unit", name=name))
+            continue
+        scale = {"factor": found.factor if found.factor != 1.0 else "", "offset": found.offset or ""}
+        made.append(tag("Unit", tag("BaseUnit", **found.powers, **scale), name=name))
     return tag("UnitDefinitions", *made)
 
 

@@ -78,32 +78,5 @@ def ones(bits: int) -> tuple[int, ...]:
     return tuple(k for k in range(bits.bit_length()) if bits >> k & 1)
 
 
-# Powers of kg, m, s, A, K, mol, cd and rad, in the standard's order.
-BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
-UNITS = {
-    **{name: {name: 1} for name in BASES},
-    "1": {},
-    "N": {"kg": 1, "m": 1, "s": -2},
-    "Pa": {"kg": 1, "m": -1, "s": -2},
-    "J": {"kg": 1, "m": 2, "s": -2},
-    "W": {"kg": 1, "m": 2, "s": -3},
-    "V": {"kg": 1, "m": 2, "s": -3, "A": -1},
-}
-
-
-def powers(unit: str) -> dict[str, int] | None:
-    """What a unit is made of ("N m", "rad/s^2", "kg/m^3"); None where that is not known."""
-    total = dict[str, int]()
-    above, *below = unit.split("/")
-    for sign, part in [(1, above), *((-1, x) for x in below)]:
-        for word in part.split():
-            name, _, power = word.partition("^")
-            if name not in UNITS or not (power or "1").lstrip("-").isdigit():
-                return None
-            for base, n in UNITS[name].items():
-                total[base] = total.get(base, 0) + sign * n * int(power or 1)
-    return {base: total[base] for base in BASES if total.get(base)}
-
-
 def units(variables: Sequence[Variable]) -> list[str]:
     return sorted({v.unit for v in variables if v.unit})
