@@ -17,7 +17,6 @@ from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers
 from bellcrank.exporting.things import driven
-from bellcrank.exporting.variables import powers
 from targets.test_c99 import CC, needs_cc, read_by_others, run
 from targets.test_export_c import WARNINGS
 
@@ -343,12 +342,6 @@ def test_what_goes_wrong_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch
     with pytest.raises(CompileError, match="failed"):
         bc.export(m, path, to="fmu2")
     assert not list(tmp_path.iterdir())
-
-
-def test_units() -> None:
-    assert powers("N m") == {"kg": 1, "m": 2, "s": -2}
-    assert powers("rad/s/s") == powers("rad/s^2") == {"s": -2, "rad": 1}
-    assert powers("furlong") is None
 
 
 @needs_cc

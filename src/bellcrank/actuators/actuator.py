@@ -19,11 +19,15 @@ from bellcrank.scalar import Scalar, clip, maximum, minimum, where
 
 @dataclass(frozen=True)
 class StateVariable:
-    """One element of the state that is not a joint's: a current, a pressure, an integral, a desired angle."""
+    """One element of the state that is not a joint's: a current, a pressure, an integral, a desired angle.
+
+    nominal: how large it usually is, for those who measure errors by it (sim/nominals.py); 0 where nobody knows.
+    """
 
     name: str
     unit: str = ""
     initial: float = 0.0
+    nominal: Scalar = 0.0
 
 
 @dataclass(frozen=True)

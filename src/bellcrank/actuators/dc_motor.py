@@ -45,8 +45,9 @@ class DCMotor(Actuator):
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        current = StateVariable("current", "A")
-        return (current,) if endless(self.slew) else (current, StateVariable("voltage", "V"))
+        driven = 0.0 if endless(self.voltage) else self.voltage
+        current = StateVariable("current", "A", 0.0, driven / self.R if endless(self.current) else self.current)
+        return (current,) if endless(self.slew) else (current, StateVariable("voltage", "V", 0.0, driven))
 
     def __call__(
         self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar

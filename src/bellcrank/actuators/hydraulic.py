@@ -43,8 +43,9 @@ class Hydraulic(Actuator):
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        pressures = StateVariable("p_A", "Pa", self.p_A), StateVariable("p_B", "Pa", self.p_B)
-        return (*pressures, StateVariable("spool", "1", 0.0))
+        usual = self.valve.p_pump
+        pressures = StateVariable("p_A", "Pa", self.p_A, usual), StateVariable("p_B", "Pa", self.p_B, usual)
+        return (*pressures, StateVariable("spool", "1", 0.0, 1.0))
 
     @property
     @abstractmethod

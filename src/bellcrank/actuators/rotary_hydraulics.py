@@ -66,7 +66,8 @@ class RotaryHydraulics(Actuator):
 
     @property
     def states(self) -> tuple[StateVariable, ...]:
-        return StateVariable("p_in", "psi", self.p_in), StateVariable("p_out", "psi", self.p_out)
+        usual = self.P_s
+        return StateVariable("p_in", "psi", self.p_in, usual), StateVariable("p_out", "psi", self.p_out, usual)
 
     def limits(self) -> tuple[tuple[Scalar, Scalar] | None, ...]:
         return (self.P_e, self.P_s), (self.P_e, self.P_s)

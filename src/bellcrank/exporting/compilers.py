@@ -1,4 +1,9 @@
-"""Shared libraries from C: by this system's compiler for this computer, by `ziglang` (a wheel) for any."""
+"""Shared libraries from C: by this system's compiler for this computer, by `ziglang` (a wheel) for any.
+
+What is exported calls a dozen functions of the C library, which every platform has. zig would first build a library of
+its own for each, of which nothing is used: two minutes of a processor, nearly all of it for Windows. So it links those
+of the platform alone, and for Windows sources/windows.c has what is left.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +31,10 @@ FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibili
 # Straight-line code has nothing that these would find, and they look for it most of the time; and zig adds what a
 # debugger wants, which is many times the code.
 QUICK = ("-g0", "-fno-slp-vectorize", "-fno-vectorize")
+ALONE = "-nostdlib"  # nothing of zig's own
+SOURCES = Path(__file__).parent / "sources"
+# Parts of the C library that Windows has had since 10, by what is in them.
+WINDOWS = [f"-lapi-ms-win-crt-{part}-l1-1-0" for part in ("math", "heap", "string", "private")]
 
 
 def here() -> str:
@@ -60,14 +69,35 @@ def command(target: str, portable: bool = False) -> list[str]:
 def library(files: Mapping[str, str], target: str, portable: bool = False) -> bytes:
     """The .c files among these, compiled and linked. portable: to run on other computers of that platform."""
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
-        folder = Path(name)
+        folder, compiler = Path(name), command(target, portable)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
         sources = [file for file in files if file.endswith(".c")]
-        libm = [] if "windows" in target else ["-lm"]
-        flags = [f for f in FLAGS if f != "-fPIC" or "windows" not in target]
-        called = [*command(target, portable), *flags, *sources, "-o", "made", *libm]
-        done = subprocess.run(called, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            raise CompileError(f"export: {' '.join(called)} failed:\n{done.stderr[:4000]}")
+        if "windows" not in target:
+            alone = [ALONE, "-lc", *(["-Wl,-z,defs"] if "linux" in target else [])] if "ziglang" in compiler else []
+            _run([*compiler, *FLAGS, *sources, "-o", "made", "-lm", *alone], folder)
+        elif "ziglang" in compiler:
+            _dll(compiler, sources, folder)
+        else:
+            _run([*compiler, *_without("-fPIC"), *sources, "-o", "made"], folder)
         return (folder / "made").read_bytes()
+
+
+def _dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) -> None:
+    """Sources are compiled one by one: linked at once, they would not be given the headers of the library."""
+    flags = [*_without("-fPIC", "-shared", "-s"), "-include", str(SOURCES / "windows.h")]
+    given = [*sources, str(SOURCES / "windows.c")]
+    objects = [f"{k}.o" for k in range(len(given))]
+    for source, made in zip(given, objects, strict=True):
+        _run([*compiler, *flags, "-c", source, "-o", made], folder)
+    _run([*compiler, ALONE, "-shared", "-s", *objects, "-o", "made", *WINDOWS], folder)
+
+
+def _without(*names: str) -> list[str]:
+    return [flag for flag in FLAGS if flag not in names]
+
+
+def _run(called: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(called, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError(f"export: {' '.join(called)} failed:\n{done.stderr[:4000]}")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.c.stepper import Stepper
-from bellcrank.exporting.variables import Variable, Variables, powers, units
+from bellcrank.exporting.units import parsed
+from bellcrank.exporting.variables import Variable, Variables, units
 from bellcrank.quoting import xml
 from bellcrank.version import __version__
 
@@ -68,10 +69,13 @@ def build_description(about: About) -> str:
 
 def unit_definitions(variables: Variables) -> str:
     made = []
-    for unit in units(variables.all):
-        found = powers(unit)
-        base = [tag("BaseUnit", **found)] if found else []
-        made.append(tag("Unit", *base, name=unit))
+    for name in units(variables.all):
+        found = parsed(name)
+        if found is None:
+            made.append(tag("Unit", name=name))
+            continue
+        scale = {"factor": found.factor if found.factor != 1.0 else "", "offset": found.offset or ""}
+        made.append(tag("Unit", tag("BaseUnit", **found.powers, **scale), name=name))
     return tag("UnitDefinitions", *made)
 
 
@@ -120,7 +124,8 @@ def _unknown_2(v: Variable) -> str:
 def _variable_2(v: Variable) -> str:
     causality, variability, initial = KINDS[v.kind]
     start = repr(v.start) if v.kind in STARTED else ""
-    real = tag("Real", unit=v.unit, start=start, derivative=v.state + 1 if v.kind == "rate" else "")
+    derivative = v.state + 1 if v.kind == "rate" else ""
+    real = tag("Real", unit=v.unit, nominal=v.nominal or "", start=start, derivative=derivative)
     head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
     return tag("ScalarVariable", real, **head, variability=variability, initial=initial)
 
@@ -160,5 +165,6 @@ def _variable_3(v: Variable) -> str:
     start = repr(v.start) if v.kind in STARTED else ""
     derivative = v.state if v.kind == "rate" else ""
     return tag(
-        "Float64", **head, variability=variability, initial=initial, start=start, unit=v.unit, derivative=derivative
-    )
+        "Float64", **head, variability=variability, initial=initial, start=start, unit=v.unit, nominal=v.nominal or "",
+        derivative=derivative,
+    )  # fmt: skip

@@ -141,6 +141,8 @@ def model_header(package: Package, token: str, version: int) -> str:
     places = {f"AT_{word.upper()}": s.places[field] for word, field in fields.items() if field in s.places}
     lines = [f"#define {word} {n}" for word, n in (sizes | places).items()]
     lines += tables(ports)
+    usual = ", ".join(repr(float(x)) for x in [*ports.nominals, 1.0])  # one more, for no array is empty
+    lines.append(f"#define MODEL_NOMINALS {{{usual}}}")
     lines += [f'#define MODEL_TOKEN "{token}"', *(["#define WITH_ADJOINT"] if version == 3 else [])]
     rest = ", ".join(f"({x})" for x in package.handed)
     lines.append(f"#define MODEL_REST(s, u, p) {package.name}_rest({rest})")

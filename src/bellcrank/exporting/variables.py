@@ -22,6 +22,7 @@ class Variable:
     reference: int
     depends: tuple[int, ...] = ()  # references of states and inputs
     state: int = -1  # of a rate: the reference of its state
+    nominal: float = 0.0  # of a state: how large it usually is
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,9 @@ class Variables:
             for k, m in enumerate(members):
                 at, name = len(found), fresh(m.name, taken)
                 on = depends[kind][k] if kind in depends else (at,) if kind == "state" else ()
-                found.append(Variable(kind, name, m.unit, m.value, at, on, k + 1 if kind == "rate" else -1))
+                state = k + 1 if kind == "rate" else -1
+                usual = float(s.program.ports.nominals[k]) if kind == "state" else 0.0
+                found.append(Variable(kind, name, m.unit, m.value, at, on, state, usual))
         return found
 
     def of(self, *kinds: str) -> list[Variable]:
@@ -73,33 +76,6 @@ class Variables:
 
 def ones(bits: int) -> tuple[int, ...]:
     return tuple(k for k in range(bits.bit_length()) if bits >> k & 1)
-
-
-# Powers of kg, m, s, A, K, mol, cd and rad, in the standard's order.
-BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
-UNITS = {
-    **{name: {name: 1} for name in BASES},
-    "1": {},
-    "N": {"kg": 1, "m": 1, "s": -2},
-    "Pa": {"kg": 1, "m": -1, "s": -2},
-    "J": {"kg": 1, "m": 2, "s": -2},
-    "W": {"kg": 1, "m": 2, "s": -3},
-    "V": {"kg": 1, "m": 2, "s": -3, "A": -1},
-}
-
-
-def powers(unit: str) -> dict[str, int] | None:
-    """What a unit is made of ("N m", "rad/s^2", "kg/m^3"); None where that is not known."""
-    total = dict[str, int]()
-    above, *below = unit.split("/")
-    for sign, part in [(1, above), *((-1, x) for x in below)]:
-        for word in part.split():
-            name, _, power = word.partition("^")
-            if name not in UNITS or not (power or "1").lstrip("-").isdigit():
-                return None
-            for base, n in UNITS[name].items():
-                total[base] = total.get(base, 0) + sign * n * int(power or 1)
-    return {base: total[base] for base in BASES if total.get(base)}
 
 
 def units(variables: Sequence[Variable]) -> list[str]:

@@ -67,7 +67,8 @@ class Contact(Between):
         if not self._sticks:
             return ()
         mark = [""] if self.places == 1 else [str(k) for k in range(self.places)]
-        return tuple(StateVariable(f"bristle{k}{c}", "m") for k in mark for c in "xyz")
+        bent = self.friction / self.bristles  # where it slides
+        return tuple(StateVariable(f"bristle{k}{c}", "m", 0.0, bent) for k in mark for c in "xyz")
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]

@@ -122,6 +122,7 @@ class Ports:
     resting: Callable[[], Array] = _nothing
     watching: Callable[[], Graph] = _nothing
     rating: Callable[[], Graph] = _nothing
+    sizing: Callable[[], Array] = _nothing
     events: tuple[Crossing, ...] = ()
     indicating: Callable[[], Graph] = _nothing
     switching: Callable[[], Graph] = _nothing
@@ -141,6 +142,12 @@ class Ports:
     def rest(self) -> Array:
         """y where nobody says how it begins."""
         return self.resting()
+
+    @cached_property
+    def nominals(self) -> Array:
+        """How large the elements of y usually are; 1 for sensitivities, which come last."""
+        own = self.sizing()
+        return np.append(own, np.ones(len(self.names) - len(own)))
 
     @cached_property
     def outputs(self) -> Graph:

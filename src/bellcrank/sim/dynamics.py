@@ -25,6 +25,7 @@ from bellcrank.sim.closure import Closure
 from bellcrank.sim.columns import Columns, units
 from bellcrank.sim.implicit_systems import ImplicitSystems
 from bellcrank.sim.motions import forced
+from bellcrank.sim.nominals import nominals
 from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -321,6 +322,7 @@ class Dynamics(ABC):
             lambda: self.started(np.array([*self.closure.neutral(), *still], float)),
             lambda: self.outputs,
             lambda: self.f,
+            sizing=lambda: nominals(s),
             clocks=tuple(dict.fromkeys((c.every, late) for c in s.sampled for late in {0.0, float(c.delay)})),
         )
 

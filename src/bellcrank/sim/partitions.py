@@ -8,34 +8,49 @@ step that fails is tried again by the best one. What no partition can do is NOT_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from bellcrank.dynamics.loops import forms
 from bellcrank.dynamics.loops.equation_analysis import reached
 from bellcrank.dynamics.loops.numbers import closed
+from bellcrank.dynamics.loops.partition import pivots, stable
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.inline import opened
 from bellcrank.graph.program import NEVER, NOT_CLOSED, REPARTITION, RUNNING
 from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim.fixed_steps import chosen
-from bellcrank.sim.loop_closure import BOUND, GROWTH, WEAK
+from bellcrank.sim.loop_closure import BOUND, EASY, GROWTH, NEARLY, WEAK
 from bellcrank.sim.looped_dynamics import LoopedDynamics
 
 MOST_PARTITIONS = 8  # partitions: what is beyond is done by those that there are, as well as they can
+CANDIDATES = 32  # of all that are best somewhere, those that are it most often
+NEGLIGIBLE = 0.02  # of configurations: so few without a good partition are worth no other
 HOPELESS = 1e30  # of E: a partition that is singular there
 
 
 def carried(by: LoopedDynamics) -> list[LoopedDynamics]:
-    """Partitions such that every configuration that was seen has a good one among them, as runs judge it."""
-    m = by.system.mechanism
+    """A few partitions such that hardly a configuration that was seen has no good one among them, as runs judge it:
+    each time the one that is good where most are still without.
+    """
+    m, rank = by.system.mechanism, by.rank
     tree = m.at().tree if m.parameters else m.tree
-    first = replace(by, others={})  # so that it does not matter where others have been before
-    first.others[by.part.order] = first
-    Cs = closed(tree, reached(tree, by.analysis)).C[:, list(by.rank.rows)]
-    return list(dict.fromkeys(first.closure.suited(C) for C in Cs))[:MOST_PARTITIONS]
+    Cs = closed(tree, reached(tree, by.analysis)).C[:, list(rank.rows)]
+    best = [tuple(pivots(C, by.analysis.pattern, rank)[0]) for C in Cs]
+    often = Counter(order for order in best if len(order) == rank.rank).most_common(CANDIDATES)
+    orders = list(dict.fromkeys([by.part.order, *(order for order, _ in often)]))
+    sizes = np.array([[by.closure.size(C, x) if stable(C, x) else np.inf for x in orders] for C in Cs])
+    good = sizes <= np.maximum(EASY, NEARLY * sizes.min(axis=1, keepdims=True))
+    without, found = np.isfinite(sizes).any(axis=1), list[int]()
+    while len(found) < MOST_PARTITIONS and (without.mean() > NEGLIGIBLE or not found):
+        found.append(int(np.argmax(good[without].sum(axis=0))))
+        without &= ~good[:, found[-1]]
+    return [by.by(orders[k]) for k in found]
 
 
 def suited(parts: Sequence[LoopedDynamics]) -> Graph:

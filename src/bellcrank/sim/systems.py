@@ -9,7 +9,7 @@ nothing here knows of graphs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -107,8 +107,8 @@ class System:
     @cached_property
     def states(self) -> tuple[StateVariable, ...]:
         """x: all state variables that are not the mechanism's, with their full names."""
-        own = [StateVariable(f"{a.joint}.{s.name}", s.unit, s.initial) for a in self.actuators for s in a.states]
-        own += [StateVariable(f"{e.name}.{z.name}", z.unit, z.initial) for e in self.elements for z in e.states]
+        own = [replace(z, name=f"{a.joint}.{z.name}") for a in self.actuators for z in a.states]
+        own += [replace(z, name=f"{e.name}.{z.name}") for e in self.elements for z in e.states]
         return (*own, *self.control_states, *(z for c in self.sampled for z in c.variables))
 
     @property

@@ -28,7 +28,7 @@ from bellcrank.model.tree import Tree
 from bellcrank.text import table
 
 WALKERS, STEPS = 4, 3
-FAR_WALKERS, FAR_STEPS = 8, 12  # where it matters how far a mechanism gets
+FAR_WALKERS, FAR_STEPS = 24, 16  # where it matters how far a mechanism gets
 EXACT_ZERO = 1e-7  # singular values below this, against the largest, count as zero
 EXACT_NOISE = 3e-11  # where all are exact, those that should be zero are smaller
 OPEN_SAID = 1e-8  # what loops stay open by, if it is more
@@ -182,23 +182,29 @@ def _closed_from(tree: Tree, start: Array, what: list[str]) -> tuple[Array, floa
 
 
 def reached(tree: Tree, of: Analysis) -> Array:
-    """Many configurations that the mechanism can reach from where the analysis began."""
-    return _walked(tree, of.samples[0], of.rough, FAR_WALKERS, FAR_STEPS)
+    """Many configurations that the mechanism can reach from where the analysis began, far ones among them: each walks
+    on in much the direction that it had.
+    """
+    return _walked(tree, of.samples[0], of.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
 
 
-def _walked(tree: Tree, q: Array, rough: float, walkers: int = WALKERS, steps: int = STEPS) -> Array:
+def _walked(
+    tree: Tree, q: Array, rough: float, walkers: int = WALKERS, steps: int = STEPS, straight: float = 0.0
+) -> Array:
     """q, and configurations that the mechanism can reach from there: random moves that C allows, and back onto the
-    loops.
+    loops. straight: how much of the move before is in the next one.
     """
     rng = np.random.default_rng(0)
     found, now = [q[None]], np.repeat(q[None], walkers, axis=0)
+    way = np.zeros((walkers, tree.nv))
     for _ in range(steps):
-        move = _allowed(closed(tree, now).C, rng.normal(size=(walkers, tree.nv)), rough)
+        move = _allowed(closed(tree, now).C, rng.normal(size=(walkers, tree.nv)) + straight * way, rough)
+        way = move / np.maximum(np.sqrt(np.mean(move**2, axis=1, keepdims=True)), 1e-300)
         longest = np.maximum(np.abs(move).max(axis=1, initial=0.0, keepdims=True), 1e-300)
         move *= rng.uniform(0.2, 0.6, size=(walkers, 1)) / longest
         new, residual = assembled(tree, moved(tree, now, move), rough=rough)
         good = closes(tree, new, residual, rough)
-        now = np.where(good[:, None], new, now)
+        now, way = np.where(good[:, None], new, now), np.where(good[:, None], way, 0.0)
         found.append(now[good])
     return np.concatenate(found)
 

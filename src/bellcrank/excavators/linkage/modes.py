@@ -80,9 +80,10 @@ class LinkageControl:
     def states(self) -> tuple[StateVariable, ...]:
         """The engine's speed, mean load pressures, then desired angles."""
         loads = [float(_load(a, a.p_A, a.p_B)) for a in self.actuators]
-        means = [StateVariable(f"{n}_load", "Pa", p) for n, p in zip(FUNCTIONS, loads, strict=True)]
+        pumps = [a.valve.p_pump for a in self.actuators]
+        means = [StateVariable(f"{n}_load", "Pa", *x) for n, *x in zip(FUNCTIONS, loads, pumps, strict=True)]
         return (
-            StateVariable("engine", "rad/s", self.diesel.idle),
+            StateVariable("engine", "rad/s", self.diesel.idle, self.diesel.idle),
             *means,
             *(StateVariable(f"{n}_d", "rad", a) for n, a in zip(FUNCTIONS, self.linkage.start, strict=True)),
         )

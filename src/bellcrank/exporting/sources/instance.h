@@ -305,6 +305,13 @@ static int at_once(Numbers *n, double *next)
     return jumped;
 }
 
+/* How large states usually are: by this an integrator measures absolute errors. */
+static void usual_sizes(double *sizes)
+{
+    static const double found[N_Y + 1] = MODEL_NOMINALS;
+    memcpy(sizes, found, N_Y * sizeof(double));
+}
+
 /* Some elements of a vector of all: of the states, inputs and parameters in `known`, of the rates, outputs and
  * indicators in `unknown`. */
 typedef struct {

@@ -1,0 +1,88 @@
+"""How large each element of y usually is: by this an importer of an FMU measures absolute errors.
+
+    an angle              1 rad
+    a slide               as far as its limits go, else the largest distance inside a body of the mechanism
+    a mode                what the body's own weight bends it at most: g sqrt(m_k m) / k_k, with its modal mass m_k
+    a velocity            its limit; else the coordinate in a second, or of a mode its frequency times the coordinate
+    a state of a part     what the part says (a pressure: that of its pump); else the least that others say of states in
+                          that unit; else its start or 1, whichever is larger
+
+They come from the model alone, and from nominal values of what is free in it: no run is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bellcrank.actuators import StateVariable
+from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
+from bellcrank.model.modal import Modal
+from bellcrank.parameters import nominal
+from bellcrank.record.contents import units
+from bellcrank.sim.systems import System
+
+Array = np.ndarray[Any, Any]
+WEIGHT = 9.81  # m/s^2: also of what is made for elsewhere, where other forces are of that size
+
+
+def nominals(s: System) -> Array:
+    """Of q, v and x, in their order; all are finite and above zero."""
+    q, v = _joints(s.mechanism)
+    known = dict[str, float]()
+    for z in (z for z in s.states if z.unit and _usable(z.nominal)):
+        known[z.unit] = min(_usable(z.nominal), known.get(z.unit, math.inf))
+    return np.array([*q, *v, *(_state(z, known) for z in s.states)], float)
+
+
+def _state(z: StateVariable, known: Mapping[str, float]) -> float:
+    return _usable(z.nominal) or known.get(z.unit) or max(1.0, abs(z.initial))
+
+
+def _usable(x: Any) -> float:
+    """x as a size; 0 where it is none: infinite, zero or not a number."""
+    size = abs(float(nominal(x)))
+    return size if math.isfinite(size) else 0.0
+
+
+def _joints(m: Mechanism) -> tuple[list[float], list[float]]:
+    (q_unit, v_unit), limits, length = units(m), m.limits, _length(m)
+    ends = zip(q_unit, limits.lower, limits.upper, strict=True)
+    q = [(_range(low, high) or length) if unit == "m" else 1.0 for unit, low, high in ends]
+    v = [length if unit == "m" else 1.0 for unit in v_unit]
+    i = k = 0
+    for kind in (KINDS[j.kind] for j in m.own_joints):
+        if kind.nq == kind.nv:  # else they are no rates of each other: a quaternion's
+            v[k : k + kind.nv] = q[i : i + kind.nq]
+        i, k = i + kind.nq, k + kind.nv
+    v = [_usable(most) or usual for most, usual in zip(limits.velocity, v, strict=True)]
+    plain = (m.at() if m.parameters else m).tree
+    for bends, given in zip(plain.flexible, m.flexible, strict=True):
+        for n, (i, k) in enumerate(zip(bends.q_index, bends.v_index, strict=True)):
+            q[i], v[k] = _mode(m, given, n) or (q[i], v[k])
+    return q, v
+
+
+def _mode(m: Mechanism, given: Modal, n: int) -> tuple[float, float] | None:
+    """How far a mode bends, and how fast; None where it has no stiffness or no mass."""
+    modal, stiff = _usable(np.trace(np.array(given.D[n][n], float))), _usable(given.stiffness[n])
+    if not modal or not stiff:
+        return None
+    mass = next((_usable(b.mass) for b in m.bodies if b.name == given.body), 0.0) or modal
+    bent = WEIGHT * math.sqrt(modal * mass) / stiff
+    return bent, bent * math.sqrt(stiff / modal)
+
+
+def _range(lower: float, upper: float) -> float:
+    """How far from zero limits let something go."""
+    return max(_usable(lower), _usable(upper)) if math.isfinite(lower) and math.isfinite(upper) else 0.0
+
+
+def _length(m: Mechanism) -> float:
+    """The largest distance between a body's origin and a joint or the centre of mass of one."""
+    found = [*(j.point for j in m.joints), *(b.com for b in m.bodies)]
+    return max((_usable(math.hypot(*map(float, nominal(p)))) for p in found), default=0.0) or 1.0
