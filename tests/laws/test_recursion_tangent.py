@@ -12,8 +12,10 @@ from bellcrank.build import graphs
 from bellcrank.build.rolling import rolled
 from bellcrank.dynamics import shape_of
 from bellcrank.graph import Recursion
+from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion_tangent import tangent
 from bellcrank.model import Mechanism
+from bellcrank.sim.simulator import Simulator
 
 TREES: dict[str, Callable[[], Mechanism]] = {
     "chain": lambda: bc.zoo.chain(9),
@@ -88,3 +90,25 @@ def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
         parts.append(tangent(graph, ["q"]))
     assert [c.graph.size for c in parts[0].cells] == [c.graph.size for c in parts[1].cells]
     assert parts[1].count().arithmetic < 10.5 * parts[0].count().arithmetic
+
+
+def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same run with its rate written out, and with one that calls a recursion, to where it began; and the jvp of
+    that rate calls, too.
+    """
+    runs = []
+    for _ in range(2):
+        m = bc.zoo.chain(3, twist="general")
+        runs.append(bc.simulate(m, seconds=0.02, step=5e-3, sensitivities=["joint2.q"], q0=m.random(0)[0]))
+        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(graphs, "ALIKE", 0)
+    for column in ("joint3.q", "d(joint3.q)/d(joint2.q)", "d(joint2.a)/d(joint2.q)"):
+        assert np.abs(runs[1][column] - runs[0][column]).max() < 1e-9 * np.abs(runs[0][column]).max()
+    f = Simulator(bc.system(m), "rk4").dynamics.f
+    rng = np.random.default_rng(2)
+    at = {"t": 0.0, "y": rng.normal(size=6), "d_y": rng.normal(size=6)}
+    found = f.jvp(["y"])
+    assert all(g.opaque for g in found.calls)
+    want = inlined(f).jvp(["y"]).evaluate(**at)
+    for key, y in found.evaluate(**at).items():
+        assert np.abs(y - want[key]).max() < 1e-9 * np.abs(want[key]).max()

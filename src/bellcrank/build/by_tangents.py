@@ -15,11 +15,11 @@ import numpy as np
 
 from bellcrank.build.compiling import of_graph
 from bellcrank.build.graphs import MOST_STRAIGHT, Request, rolls, shared, traced
+from bellcrank.build.wrench_arguments import stacked
 from bellcrank.dynamics import Quantity, candidates
 from bellcrank.dynamics.work import estimate
 from bellcrank.errors import InputError
-from bellcrank.graph import Recursion
-from bellcrank.graph.recursion_tangent import tangent
+from bellcrank.graph.variations import tangent
 from bellcrank.model import Mechanism
 from bellcrank.room import check_room
 
@@ -50,13 +50,24 @@ def _shares(mechanism: Mechanism, of: str) -> bool:
     return all(rolls(mechanism, request, m) for m in shared(mechanism, request, candidates(of, mechanism.tree)))
 
 
-def _tangent(mechanism: Mechanism, of: str, x: str, name: str) -> Kernel:
+def _tangent(mechanism: Mechanism, of: str, x: str, name: str, frames: tuple[str, ...] = ()) -> Kernel:
     """How a quantity changes with its input x, along any direction."""
-    request = Request(of)
+    request = Request(of, wrenches=frames)
     (by,) = shared(mechanism, request, candidates(of, mechanism.tree))[:1]
-    graph = traced(mechanism, request, by)
-    assert isinstance(graph, Recursion)
-    return of_graph(tangent(graph, [x]), name=name)
+    return of_graph(tangent(traced(mechanism, request, by), [x]), name=name, parameters=mechanism.parameters)
+
+
+def _free(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str, Any]:
+    """The mechanism's free numbers of a call, of which every direction has the same."""
+    if p is not None and parameters is not None:
+        raise InputError(f'{name}: "p" and "parameters" are two ways to say one thing; give one of them.')
+    if not mechanism.parameters:
+        if p is not None or parameters is not None:
+            raise InputError(f'{name}: no number of "{mechanism.name}" is free; leave p and parameters out.')
+        return {}
+    if p is None:
+        p = mechanism.parameters.vector({} if parameters is None else parameters, name)
+    return {"p": np.asarray(p, float)[..., None, :]}
 
 
 def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
@@ -66,12 +77,12 @@ def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     n, (of, x) = mechanism.nv, SLOPES[row.name]
     kernel = cache(lambda: _tangent(mechanism, of, x, f"{row.name}.{x}"))
 
-    def columns(q: Any, *, out: Any = None) -> Any:
+    def columns(q: Any, p: Any = None, *, parameters: Any = None, out: Any = None) -> Any:
         q = np.asarray(q, float)
         less = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
         check_room(f"{row.name} of {mechanism.name}", 40.0 * n * max(n, q.size), less)
-        rest = np.zeros(n)
-        found = kernel()(q[..., None, :], rest, rest, np.eye(n))
+        rest = {"v": np.zeros(n), x: np.zeros(n), f"d_{x}": np.eye(n)}
+        found = kernel()(q=q[..., None, :], **rest, **_free(mechanism, row.name, p, parameters))
         found = 0.5 * (found + np.swapaxes(found, -1, -2))  # as it is but for rounding
         if out is None:
             return found
@@ -84,17 +95,21 @@ def matrix(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
 def derivatives(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
     """A function of the quantity's inputs that gives its derivatives, (..., nv, nv) each."""
     assert q.result is not None
-    made, names, unit = q.result, q.inputs, np.eye(mechanism.nv)
+    made, unit = q.result, np.eye(mechanism.nv)
+    names = [*q.inputs, *(["p"] if mechanism.parameters else [])]
 
     @cache
-    def of(x: str) -> Kernel:
-        return _tangent(mechanism, q.differentiates, x, f"{q.name}.{x}")
+    def of(x: str, frames: tuple[str, ...]) -> Kernel:
+        return _tangent(mechanism, q.differentiates, x, f"{q.name}.{x}", frames)
 
-    def differentiated(*given: Any, **named: Any) -> Any:
+    def differentiated(*given: Any, wrenches: Any = None, parameters: Any = None, **named: Any) -> Any:
         found = dict(zip(names, given, strict=False)) | named
-        if len(given) > len(names) or set(found) != set(names):
-            raise InputError(f"{q.name}: expected {', '.join(names)}; got {len(given)} arrays and {sorted(named)}.")
-        states = [np.asarray(found[x], float)[..., None, :] for x in names]
-        return made(*(np.swapaxes(of(x)(*states, unit), -1, -2) for x in names))
+        if len(given) > len(names) or set(found) - {"p"} != set(q.inputs):
+            raise InputError(f"{q.name}: expected {', '.join(q.inputs)}; got {len(given)} arrays and {sorted(named)}.")
+        frames, wrench = stacked(q.name, wrenches) if wrenches is not None else ((), None)
+        state = _free(mechanism, q.name, found.pop("p", None), parameters)
+        state |= {x: np.asarray(array, float)[..., None, :] for x, array in found.items()}
+        state |= {"wrench": np.asarray(wrench)[..., None, :, :]} if frames else {}
+        return made(*(np.swapaxes(of(x, frames)(**state, **{f"d_{x}": unit}), -1, -2) for x in q.inputs))
 
     return differentiated

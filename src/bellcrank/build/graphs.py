@@ -146,7 +146,7 @@ def rolls(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether alike bodies share their code: the method can, and written out it would be too much to compile."""
     tree, name = mechanism.tree, "bias" if request.quantity == "inverse_dynamics" else request.quantity
     work = estimate(by.name, name, tree)
-    if work <= MOST_STRAIGHT or request.wrenches or request.frame or request.packed or mechanism.parameters:
+    if work <= MOST_STRAIGHT or request.frame or request.packed:
         return False
     if not rollable(tree, by.name, request.quantity) or not as_shipped(tree):
         return False
@@ -167,7 +167,8 @@ def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph]
 def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether it is divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
     asked = by.name == "dca" and request.quantity == "forward_dynamics"
-    return asked and rolls(mechanism, request, METHODS["aba"])
+    plain = not (request.wrenches or mechanism.parameters)
+    return asked and plain and rolls(mechanism, request, METHODS["aba"])
 
 
 def assembled(mechanism: Mechanism, request: Request) -> Graph | None:
@@ -214,9 +215,10 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
     """Tree -> Graph, by one method."""
     q = quantity(request.quantity)
     if rolls(mechanism, request, by):
-        name, inputs = f"{mechanism.name}.{q.name}", {name: shape_of(name, mechanism.tree) for name in q.inputs}
+        name, names = f"{mechanism.name}.{q.name}", [*q.inputs, *(["wrench"] if request.wrenches else [])]
+        inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
-        return rolled(name, mechanism.tree, by.name, q.name, inputs)
+        return rolled(name, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters)
     if divides(mechanism, request, by) and (cut := assembled(mechanism, request)) is not None:
         return cut
     fits(mechanism, q.name, by)

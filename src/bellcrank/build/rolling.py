@@ -7,25 +7,28 @@ gets what the ground hands over, and whatever two bodies hand to one class diffe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.alike import Alike, Arrangement, arranged, classes
-from bellcrank.dynamics.bodies import BODIES, FromChildren, FromParent, Hands
+from bellcrank.build.places import NUMBERS, WRENCH, laid_out
+from bellcrank.dynamics.alike import Alike
+from bellcrank.dynamics.bodies import BODIES, FromChildren, FromParent, Hands, Pushed
 from bellcrank.dynamics.quantities import POSITIONS
 from bellcrank.graph.cells import RESULT, Cell, handed, taken
-from bellcrank.graph.graph import Graph, Shape
-from bellcrank.graph.recursion import Recursion, Run
+from bellcrank.graph.graph import Graph, Shape, trace
+from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
+from bellcrank.parameters import depends
 from bellcrank.scalar import step
+from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 Array = np.ndarray[Any, Any]
 VARIES = object()
@@ -34,7 +37,7 @@ VARIES = object()
 def rollable(tree: Tree, method: str, quantity: str) -> bool:
     """Whether the method is also written for one body, and the tree has nothing that concerns more than a neighbour."""
     plain = not (tree.coupled or tree.loops or tree.springs or tree.flexible)
-    return plain and (method, quantity) in BODIES
+    return plain and (method, quantity) in BODIES and not depends(tree.gravity, tree.ground.moves)
 
 
 def as_shipped(tree: Tree) -> bool:
@@ -42,25 +45,57 @@ def as_shipped(tree: Tree) -> bool:
     return all(SHIPPED.get(kind.name) is kind for kind in {type(link.kind) for link in tree.links})
 
 
-def rolled(name: str, tree: Tree, method: str, quantity: str, inputs: dict[str, Shape]) -> Recursion:
-    """The graph of a quantity, with a cell for each class of bodies."""
-    return rolled_by(name, tree, BODIES[method, quantity], quantity, inputs)
+def rolled(
+    name: str,
+    tree: Tree,
+    method: str,
+    quantity: str,
+    inputs: dict[str, Shape],
+    frames: Sequence[str] = (),
+    parameters: Collection[str] = (),
+) -> Graph:
+    """The graph of a quantity, with a cell for each class of bodies. frames: those that wrenches act on. parameters:
+    names of the model's free numbers.
+    """
+    return rolled_by(name, tree, BODIES[method, quantity], quantity, inputs, frames, parameters)
 
 
-def rolled_by(name: str, tree: Tree, body: Callable[..., Any], quantity: str, inputs: dict[str, Shape]) -> Recursion:
-    """The same of anything that is said for one body."""
-    groups = classes(tree)
-    arrangement = arranged(tree, groups)
-    places = _places(tree, groups, arrangement, list(inputs))
-    parts = [part(g, list(inputs), partial(body, g.link, tree.gravity)) for g in groups]
-    tables = [g.table for g in _sorted(groups, arrangement.order)]
-    return Recursion(name, inputs, (quantity, tree.nv), traced(parts, places, list(inputs)), tables, places)
+def rolled_by(
+    name: str,
+    tree: Tree,
+    body: Callable[..., Any],
+    quantity: str,
+    inputs: dict[str, Shape],
+    frames: Sequence[str] = (),
+    parameters: Collection[str] = (),
+) -> Graph:
+    """The same of anything that is said for one body: a Recursion, or, where constants of bodies are free, a graph that
+    makes those of p and calls it.
+    """
+    laid = laid_out(tree, list(inputs), frames)
+    ground = tree.ground.pose(IDENTITY, ZERO)[0]
+    parts = []
+    for g in laid.groups:
+        points = [Vec(*g.more[i : i + 3]) for i in range(0, len(g.more), 3)]
+        options = {"pushed": Pushed(ground, points)} if frames else {}
+        more = {WRENCH: 6 * len(points)} if frames else {}
+        parts.append(part(g, list(inputs), partial(body, g.link, tree.gravity, **options), **more))
+    cells, tables = traced(parts, laid.places, list(inputs)), [g.table for g in laid.groups]
+    if not parameters:
+        return Recursion(name, inputs, (quantity, tree.nv), cells, tables, laid.places)
+    shapes = {**inputs, NUMBERS: (len(laid.numbers),)}
+    found = Recursion(f"{name}.of_numbers", shapes, (quantity, tree.nv), cells, tables, laid.places)
+
+    def calling(**given: Any) -> dict[str, Any]:
+        return {quantity: found.call(**given, **{NUMBERS: laid.numbers})[quantity]}
+
+    return trace(name, calling, inputs, parameters)
 
 
 @dataclass(frozen=True)
 class Part:
     """One class, as tracing sees it. start: its generator, from its elements of the inputs; sizes: how many those are.
-    names: of the columns of its table.
+    names: of the columns of its table; numbers: of those of its constants that are free.
     """
 
     start: Callable[..., Any]
@@ -70,63 +105,31 @@ class Part:
     names: Sequence[str]
     on_ground: bool
     children: int
+    numbers: Sequence[str] = ()
 
 
-def part(g: Alike, inputs: Sequence[str], start: Callable[..., Any]) -> Part:
-    sizes = {x: len(g.link.q_index if x in POSITIONS else g.link.v_index) for x in inputs}
+class _CellTape(Tape):
+    """On which constants that differ are elements of a row of a table, and free ones of an input."""
+
+    def __init__(self, names: Sequence[str], numbers: Sequence[str]) -> None:
+        super().__init__(names)
+        self.numbers = {name: i for i, name in enumerate(numbers)}
+
+    def _parameter(self, leaf: Node) -> Node:
+        at = self.numbers.get(leaf.args[0])
+        return super()._parameter(leaf) if at is None else self.node("input", NUMBERS, at)
+
+
+def part(g: Alike, inputs: Sequence[str], start: Callable[..., Any], **more: int) -> Part:
+    """more: how many elements a body of the class has of inputs that are no coordinates."""
+    sizes = {x: len(g.link.q_index if x in POSITIONS else g.link.v_index) for x in inputs} | more
     label = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
-    return Part(start, label, g.link.name, sizes, g.names, g.on_ground, g.children)
+    return Part(start, label, g.link.name, sizes, g.names, g.on_ground, g.children, g.numbers)
 
 
 def traced(parts: Sequence[Part], places: Places, inputs: Sequence[str]) -> list[Cell]:
     """A cell for every class."""
     return _Tracing(parts, inputs, _neighbours(places, len(parts))).cells()
-
-
-def _sorted(groups: Sequence[Alike], order: Array) -> list[Alike]:
-    """The same classes with their members, and rows, in the order of the places."""
-    rank = np.empty(len(order), int)
-    rank[order] = np.arange(len(order))
-    found = []
-    for g in groups:
-        by = np.argsort(rank[g.members], kind="stable")
-        found.append(Alike(g.link, g.members[by], g.table[by], g.on_ground, g.children))
-    return found
-
-
-def _places(tree: Tree, groups: Sequence[Alike], arrangement: Arrangement, inputs: Sequence[str]) -> Places:
-    order, n = arrangement.order, len(arrangement.order)
-    rank = np.empty(n + 1, int)
-    rank[order], rank[n] = np.arange(n), -1  # the last for -1: the ground
-    links = [tree.links[i] for i in order.tolist()]
-    parent = rank[np.array([link.parent for link in links])]
-    count = np.zeros(n, int)
-    children = np.full((n, max(1, int(np.bincount(parent[parent >= 0], minlength=1).max(initial=1)))), -1)
-    for i, up in enumerate(parent.tolist()):
-        if up >= 0:
-            children[up, count[up]] = i
-            count[up] += 1
-    found = {x: elements([link.q_index if x in POSITIONS else link.v_index for link in links]) for x in inputs}
-    found[RESULT] = elements([link.v_index for link in links])
-    of = np.empty(n, int)
-    for k, g in enumerate(groups):
-        of[rank[g.members]] = k
-    done, made = [0] * len(groups), []
-    for begin, end, period in arrangement.runs:
-        cells, rows = of[begin : begin + period].tolist(), []
-        for i, k in enumerate(cells):
-            rows.append(done[k] + cells[:i].count(k))
-        for k in cells:
-            done[k] += (end - begin) // period
-        made.append(Run(tuple(cells), begin, end, tuple(rows)))
-    return Places(parent, children, found, tuple(made), arrangement.chained)
-
-
-def elements(indices: Sequence[tuple[int, ...]]) -> Array:
-    found = np.full((len(indices), max(1, *map(len, indices))), -1)
-    for i, mine in enumerate(indices):
-        found[i, : len(mine)] = mine
-    return found
 
 
 def _neighbours(places: Places, groups: int) -> list[set[tuple[int, int]]]:
@@ -147,7 +150,7 @@ class _Tracing:
 
     def __init__(self, groups: Sequence[Part], inputs: Sequence[str], children: Sequence[set[tuple[int, int]]]) -> None:
         self.groups, self.names, self.children = groups, inputs, children
-        self.tapes = [Tape(list(g.names)) for g in groups]
+        self.tapes = [_CellTape(g.names, g.numbers) for g in groups]
         self.shapes = [{x: (g.sizes[x],) for x in inputs} for g in groups]
         self.symbols = [
             {x: tape.inputs(x, shape) for x, shape in shapes.items()}
@@ -262,6 +265,8 @@ class _Tracing:
             inputs |= dict.fromkeys(cell.sources(i), (width,))
         if g.names:
             inputs["p"] = (len(g.names),)
+        if g.numbers:
+            inputs[NUMBERS] = (len(g.numbers),)
         return Cell(Graph(g.label, inputs, outputs, tape), cell.outwards, g.children, g.on_ground)
 
 

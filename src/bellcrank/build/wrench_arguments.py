@@ -21,18 +21,21 @@ def extended(
     wrenches = named.get("wrenches")
     if wrenches is None:
         return None
+    frames, wrench = stacked(name, wrenches)
+    rest = {key: x for key, x in named.items() if key != "wrenches"}
+    return made(frames), rest | ({"wrench": wrench} if frames else {})
+
+
+def stacked(name: str, wrenches: Any) -> tuple[tuple[str, ...], Any]:
+    """The frames in order, and all that acts on them, (..., frames, 6)."""
     if not isinstance(wrenches, Mapping):
         raise InputError(f'{name}: wrenches is {wrenches!r}; expected {{"frame": [force, moment]}}, six numbers.')
-    rest = {key: x for key, x in named.items() if key != "wrenches"}
-    if not wrenches:
-        return made(()), rest
     arrays = {frame: _wrench(name, frame, w) for frame, w in sorted(wrenches.items())}
     try:
-        stacked = np.stack(np.broadcast_arrays(*arrays.values()), axis=-2)
+        return tuple(arrays), np.stack(np.broadcast_arrays(*arrays.values()), axis=-2) if arrays else None
     except ValueError:
         shown = ", ".join(f"{frame} {w.shape[:-1]}" for frame, w in arrays.items())
         raise InputError(f"{name}: leading axes of the wrenches do not broadcast: {shown}.") from None
-    return made(tuple(arrays)), rest | {"wrench": stacked}
 
 
 def _wrench(name: str, frame: str, value: Any) -> Any:

@@ -3,7 +3,8 @@
 Two links are of one class if their joints are of one type, their constants are 0, 1 and -1 at the same places (which is
 what folds away), and they have as many children and both or neither stand on the ground. A class has one link as its
 example, in which the constants that differ from body to body are free numbers k0, k1, ...; their values are the rows of
-a table. What is equal in all of a class stays a number.
+a table. What is equal in all of a class stays a number. Where a constant is a free number of the model, of one body of
+the class at least, it is none of the table: it is n0, n1, ..., and each body says what those are of the model's.
 
 Classes of a few bodies are not worth their code where there are many of them: those are joined to one for each type of
 joint, with every constant in its place, zero or not.
@@ -13,17 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from bellcrank.model.tree import Link, Tree
-from bellcrank.parameters import parameter
+from bellcrank.parameters import Free, depends, nominal, parameter
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.moves import Move, Shift, Transform, Turn
-from bellcrank.spatial.vector import Sym, Vec
+from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform, Turn
+from bellcrank.spatial.vector import Mat, Sym, Vec
 
 Array = np.ndarray[Any, Any]
 LAWS = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")  # of a joint
@@ -32,47 +33,61 @@ FEW = 4
 LONGEST_PERIOD = 6  # of different bodies in a row that come again and again
 # Every placement is these moves, some of which are nothing (model/frames.py).
 PLACED = ("shift", "z", "x", "z", "shift")
+FULL = "full"  # but for those whose axes are free
 
 
 @dataclass(frozen=True)
 class Alike:
-    """One class. table: a row for each of its members, in their order, of what differs between them."""
+    """One class. table: a row for each of its members, in their order, of what differs between them. free: likewise, of
+    numbers that depend on the model's free ones. more: of what was given beside the links' own constants.
+    """
 
     link: Link
     members: Array
     table: Array
     on_ground: bool
     children: int
+    free: Array = field(default_factory=lambda: np.zeros((0, 0), object))
+    more: tuple[Scalar, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Of the columns of the table."""
         return [f"k{i}" for i in range(self.table.shape[1])]
 
+    @property
+    def numbers(self) -> list[str]:
+        """Of the columns of what is free."""
+        return [f"n{i}" for i in range(self.free.shape[1])]
 
-def classes(tree: Tree, apart: Sequence[Any] | None = None) -> list[Alike]:
+
+def classes(
+    tree: Tree, apart: Sequence[Any] | None = None, more: Sequence[Sequence[Scalar]] | None = None
+) -> list[Alike]:
     """Every link in one of them. The numbers of a class are those of its members, and of nobody else. apart: what keeps
-    links apart beside their own equations, unless it is the ground and how many children they have.
+    links apart beside their own equations, unless it is the ground and how many children they have. more: further
+    constants of every link.
     """
     numbers = [_numbers(link) for link in tree.links]
+    more = more or [()] * len(tree.links)
     children = np.zeros(len(tree.links), int)
     for link in tree.links:
         if link.parent >= 0:
             children[link.parent] += 1
     apart = apart or [(link.parent < 0, int(children[i])) for i, link in enumerate(tree.links)]
     keys: list[Any] = [
-        (type(link.kind), *shape, _pattern(values), apart[i])
+        (type(link.kind), *shape, _pattern(values), _folded(more[i]), apart[i])
         for i, (link, (shape, values)) in enumerate(zip(tree.links, numbers, strict=True))
     ]
     groups = _grouped(keys)
     if len(groups) > MANY_CLASSES:
         for members in list(groups.values()):
             for i in members if len(members) < FEW else ():
-                values = _in_full(tree.links[i], numbers[i])
-                numbers[i] = PLACED, values
-                keys[i] = (type(tree.links[i].kind), "in full", apart[i])
+                if set(numbers[i][0]) <= set(PLACED):
+                    numbers[i] = PLACED, _in_full(tree.links[i], numbers[i])
+                keys[i] = (type(tree.links[i].kind), "in full", numbers[i][0], len(more[i]), apart[i])
         groups = _grouped(keys)
-    return [_alike(tree.links, members, numbers, int(children[members[0]])) for members in groups.values()]
+    return [_alike(tree.links, members, numbers, more, int(children[members[0]])) for members in groups.values()]
 
 
 def _grouped(keys: Sequence[Any]) -> dict[Any, list[int]]:
@@ -83,32 +98,51 @@ def _grouped(keys: Sequence[Any]) -> dict[Any, list[int]]:
 
 
 def _alike(
-    links: Sequence[Link], members: Sequence[int], numbers: Sequence[tuple[tuple[str, ...], list[float]]], children: int
+    links: Sequence[Link],
+    members: Sequence[int],
+    numbers: Sequence[tuple[tuple[str, ...], list[Scalar]]],
+    more: Sequence[Sequence[Scalar]],
+    children: int,
 ) -> Alike:
-    values = np.array([numbers[i][1] for i in members], float)
+    rows = [[*numbers[i][1], *more[i]] for i in members]
+    own, link = len(numbers[members[0]][1]), links[members[0]]
+    free = np.zeros(len(rows[0]), bool)
+    if depends(rows):
+        free[:] = [any(isinstance(x, Free) for x in column) for column in zip(*rows, strict=True)]
+    depending = np.empty((len(members), int(free.sum())), object)
+    for j, column in enumerate(np.flatnonzero(free).tolist()):
+        for i, row in enumerate(rows):
+            depending[i, j], row[column] = row[column], 0.0
+    values = np.array(rows, float)
     varies = (values != values[0]).any(axis=0)
-    names = iter(range(int(varies.sum())))
-    first = [parameter(f"k{next(names)}", x) if v else x for x, v in zip(values[0].tolist(), varies, strict=True)]
-    link = links[members[0]]
-    made = _with(link, numbers[members[0]][0], iter(first))
-    return Alike(made, np.array(members), values[:, varies], link.parent < 0, children)
+    first: list[Scalar] = values[0].tolist()
+    for k, column in enumerate(np.flatnonzero(varies).tolist()):
+        first[column] = parameter(f"k{k}", first[column])
+    for k, column in enumerate(np.flatnonzero(free).tolist()):
+        first[column] = parameter(f"n{k}", nominal(depending[0, k]))
+    made, table = _with(link, numbers[members[0]][0], iter(first[:own])), values[:, varies]
+    return Alike(made, np.array(members), table, link.parent < 0, children, depending, tuple(first[own:]))
 
 
-def _numbers(link: Link) -> tuple[tuple[str, ...], list[float]]:
+def _numbers(link: Link) -> tuple[tuple[str, ...], list[Scalar]]:
     """The shape of its placement, and all its constants in a row."""
-    shape, placed = [], []
+    shape: list[str] = []
+    placed: list[Scalar] = []
     for move in link.placement.moves:
         if isinstance(move, Shift):
             shape.append("shift")
             placed += [move.r.x, move.r.y, move.r.z]
-        else:
-            assert isinstance(move, Turn)
+        elif isinstance(move, Turn):
             shape.append("xyz"[move.axis])
             placed += [move.c, move.s]
+        else:
+            assert isinstance(move, FullRotation)
+            shape.append(FULL)
+            placed += [x for row in move.R.rows for x in row]
     return tuple(shape), [*_own(link), *placed]
 
 
-def _own(link: Link) -> list[float]:
+def _own(link: Link) -> list[Scalar]:
     """Constants of joint and body."""
     inertia, joint, I = link.inertia, link.joint, link.inertia.I
     of_kind = [getattr(link.kind, f.name) for f in fields(link.kind)]
@@ -117,14 +151,20 @@ def _own(link: Link) -> list[float]:
     return [*of_kind, inertia.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz, *laws]
 
 
-def _pattern(values: Sequence[float]) -> tuple[float, ...]:
+def _pattern(values: Sequence[Scalar]) -> tuple[Any, ...]:
     """Which constants fold away, by their values. The angle at zero, which is the first, does by quarter turns."""
-    quarters = values[0] / (math.pi / 2)
-    angle = round(quarters) % 4 if quarters == round(quarters) else 9
-    return (angle, *(x if x in (0.0, 1.0, -1.0) else 9.0 for x in values[1:]))
+    angle = 9
+    if not isinstance(values[0], Free):
+        quarters = values[0] / (math.pi / 2)
+        angle = round(quarters) % 4 if quarters == round(quarters) else 9
+    return (angle, *_folded(values[1:]))
 
 
-def _in_full(link: Link, numbers: tuple[tuple[str, ...], list[float]]) -> list[float]:
+def _folded(values: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    return tuple(x if x in (0.0, 1.0, -1.0) else 9.0 for x in values)  # a free number equals none
+
+
+def _in_full(link: Link, numbers: tuple[tuple[str, ...], list[Scalar]]) -> list[Scalar]:
     """The same constants, with every move that there can be in its place."""
     shape, values = numbers
     own = len(_own(link))
@@ -152,7 +192,10 @@ def _with(link: Link, shape: Sequence[str], numbers: Iterator[Scalar]) -> Link:
     joint = replace(link.joint, **dict(zip(LAWS, some(len(LAWS)), strict=True)))
     moves: list[Move] = []
     for move in shape:
-        moves.append(Shift(Vec(*some(3))) if move == "shift" else Turn("xyz".index(move), *some(2)))
+        if move == FULL:
+            moves.append(FullRotation(Mat(*(Vec(*some(3)) for _ in range(3)))))
+        else:
+            moves.append(Shift(Vec(*some(3))) if move == "shift" else Turn("xyz".index(move), *some(2)))
     q, v = tuple(range(link.kind.nq)), tuple(range(link.kind.nv))
     return replace(link, kind=kind, inertia=inertia, joint=joint, placement=Transform(moves), q_index=q, v_index=v)
 

@@ -13,7 +13,7 @@ equations themselves are those of the method's own file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Motion, Vec
+from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,28 @@ class Hands:
     value: Any
 
 
-Body = Generator[FromParent | FromChildren | Hands, Any, list[Scalar]]
+Asked = FromParent | FromChildren | Hands
+Body = Generator[Asked, Any, list[Scalar]]
 
 
-def forward_dynamics(link: Link, gravity: Vec, q: Vector, v: Vector, tau: Vector) -> Body:
+@dataclass(frozen=True)
+class Pushed:
+    """Frames of a body that forces from outside act on: where they are in it. ground: its axes in the world."""
+
+    ground: Mat
+    points: Sequence[Vec]
+
+
+def forward_dynamics(
+    link: Link, gravity: Vec, q: Vector, v: Vector, tau: Vector, wrench: Vector = (), pushed: Pushed | None = None
+) -> Body:
     """aba.py, for one body."""
     X, S = aba.placed(link, q)
+    outer = yield from _outer(link, q, wrench, pushed)
     w = yield FromParent(ZERO)
     m = aba.moved(link, X, S, q, v, w)
     yield Hands(m.w)
-    c, pA, IA = Motion(m.dw, m.a), aba.held(link, link.inertia, m.w, NO_FORCE), articulated(link.inertia)
+    c, pA, IA = Motion(m.dw, m.a), aba.held(link, link.inertia, m.w, outer), articulated(link.inertia)
     parts = yield FromChildren()
     for inertia, force in parts:
         IA, pA = IA + inertia, pA + force
@@ -90,9 +102,12 @@ def response(link: Link, gravity: Vec, q: Vector, tau: Vector) -> Body:
     return a
 
 
-def inverse_dynamics(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector) -> Body:
+def inverse_dynamics(
+    link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector, wrench: Vector = (), pushed: Pushed | None = None
+) -> Body:
     """rnea.py, for one body: what its joint must give, springs and friction overcome."""
-    tau = yield from _rigid(link, gravity, q, v, a)
+    outer = yield from _outer(link, q, wrench, pushed)
+    tau = yield from _rigid(link, gravity, q, v, a, outer)
     passive = link.passive(q, v)
     step("tau - passive", link.name)
     return [t - p for t, p in zip(tau, passive, strict=True)]
@@ -111,18 +126,34 @@ def gravity_torque(link: Link, gravity: Vec, q: Vector) -> Body:
     return _rigid(link, gravity, q, still, still)
 
 
-def _rigid(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector) -> Body:
+def _rigid(link: Link, gravity: Vec, q: Vector, v: Vector, a: Vector, outer: Force = NO_FORCE) -> Body:
     up = yield FromParent(Acceleration(ZERO, ZERO, -gravity))
     A = rnea.beyond(link, q, v, a, up)
     yield Hands(A)
     step("f", link.name)
-    f = link.inertia.newton_euler(A)
+    f = link.inertia.newton_euler(A) - outer
     parts = yield FromChildren()
     for force in parts:
         f = f + force
     yield Hands(link.transform(q).force(f))
     step("tau", link.name)
     return [s.dot(f) + link.armature * a[k] for s, k in zip(link.subspace(q), link.v_index, strict=True)]
+
+
+def _outer(link: Link, q: Vector, wrench: Vector, pushed: Pushed | None) -> Generator[Asked, Any, Force]:
+    """What wrenches do to the body about its F. Nobody asks how bodies are turned where nobody pushes."""
+    if pushed is None:
+        return NO_FORCE
+    up = yield FromParent(pushed.ground)
+    step("pose", link.name)
+    R = link.transform(q).pose(up, ZERO)[0]
+    yield Hands(R)
+    total = NO_FORCE
+    for i, p in enumerate(pushed.points):
+        step("wrench", link.name)
+        f, n = R.T @ vec(wrench[6 * i : 6 * i + 3]), R.T @ vec(wrench[6 * i + 3 : 6 * i + 6])
+        total = total + Force(n + p.cross(f), f)
+    return total
 
 
 # By method and quantity: those that are also written for one body.

@@ -1,14 +1,14 @@
 """Derivatives of a graph as graphs: along directions (jvp), against weights (vjp), and where they are zero.
 
-Along directions, what a graph calls is written out first, and a recursion stays one; against weights, calls remain
-calls, of the pullback of what was called. Both give graphs, and so the second derivatives are those of the first: the
-vjp of a jvp is a Hessian times a vector.
+Along directions, what a graph calls is written out first, and a recursion stays one, called or not; against weights,
+calls remain calls, of the pullback of what was called. Both give graphs, and so the second derivatives are those of the
+first: the vjp of a jvp is a Hessian times a vector.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     names = _names(graph, wrt)
     if isinstance(graph, Recursion):  # stays one: nothing of it is written out
         return recursion_tangent.jvp(graph, names)
+    if any(g.opaque for g in graph.calls):
+        moving = tangent(graph, names)
+        return Graph(f"{graph.name}.jvp", moving.inputs, {**graph.outputs, **moving.outputs}, graph.tape)
     g = inlined(graph) if graph.calls else graph
     moves = {x: _new(g, f"d_{x}", g.inputs[x]) for x in names}
     seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
@@ -45,15 +48,10 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None
     """d_y of every output y alone, where calls stay calls, of the tangents of what is called: of a large mechanism
     nothing is written out. made: those that there are, by what they are of.
     """
-    names, known = _names(graph, wrt), {} if made is None else made
+    names = _names(graph, wrt)
     if isinstance(graph, Recursion):
         return recursion_tangent.tangent(graph, names)
-
-    def of(function: Graph) -> Graph:
-        if id(function) not in known:
-            known[id(function)] = tangent(function, (), known)
-        return known[id(function)]
-
+    of = _tangents({} if made is None else made)
     moves = {x: _new(graph, f"d_{x}", graph.inputs[x]) for x in names}
     nodes = graph.nodes
     seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
@@ -64,6 +62,17 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), made: dict[int, Graph] | None
     }
     inputs = {**graph.inputs, **{f"d_{x}": graph.inputs[x] for x in names}}
     return Graph(f"{graph.name}.tangent", inputs, outputs, graph.tape)
+
+
+def _tangents(known: dict[int, Graph]) -> Callable[[Graph], Graph]:
+    """The tangent of whatever is called, each made once."""
+
+    def of(function: Graph) -> Graph:
+        if id(function) not in known:
+            known[id(function)] = tangent(function, (), known)
+        return known[id(function)]
+
+    return of
 
 
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
@@ -125,14 +134,32 @@ def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequenc
         for j, i in enumerate(elements):
             if i >= 0:
                 seeds.setdefault(graph.tape.node("input", name, i).serial, {})[j] = 1.0
-    outputs = {}
+    outputs, of = {}, _tangents({})
     for key, array in graph.outputs.items():
         rows = list(array.flat)
-        matrix = derivative.along(graph.nodes, rows, seeds, directions)
+        if graph.calls:
+            matrix = _by_calls(graph, rows, seeds, directions, of)
+        else:
+            matrix = derivative.along(graph.nodes, rows, seeds, directions)
         flat = [*rows, *(matrix[i][j] for j in range(directions) for i in range(len(rows)))]
         outputs[key] = np.empty(len(flat), dtype=object)
         outputs[key][:] = flat
     return Graph(f"{graph.name}.varied", {**graph.inputs, wrt: (n * (1 + directions),)}, outputs, graph.tape)
+
+
+def _by_calls(
+    graph: Graph,
+    rows: Sequence[Any],
+    seeds: Mapping[int, Mapping[int, Any]],
+    directions: int,
+    of: Callable[[Graph], Graph],
+) -> list[list[Any]]:
+    """How fast rows change, direction by direction: a call for each behind every call."""
+    each = []
+    for j in range(directions):
+        rates = derivative.forwards(graph.nodes, {k: mine[j] for k, mine in seeds.items() if j in mine}, of)
+        each.append([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in rows])
+    return [list(row) for row in zip(*each, strict=True)]
 
 
 def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:

@@ -86,6 +86,11 @@ class Parameters(Mapping[str, float]):
         return self._leaves[name]
 
     @property
+    def leaves(self) -> list[Free]:
+        """The free numbers themselves, in the order of p."""
+        return list(self._leaves.values())
+
+    @property
     def nominal(self) -> Array:
         """p at nominal values."""
         return np.array(list(self.values()), dtype=float)

@@ -56,7 +56,9 @@ class TreeDynamics(Dynamics):
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         q, v, _ = self.system.split(y)
         if self.recursion is not None:
-            return list(self.recursion.call(q=list(q), v=list(v), tau=list(tau))["forward_dynamics"])
+            free = self.system.mechanism.parameters
+            given = {"q": list(q), "v": list(v), "tau": list(tau)} | ({"p": free.leaves} if free else {})
+            return list(self.recursion.call(**given)["forward_dynamics"])
         tree = graphs.tree(self.system.mechanism, "forward_dynamics", self.method)
         return list(self.method.function("forward_dynamics")(tree, list(q), list(v), list(tau)))
 
