@@ -99,7 +99,7 @@ class Function:
         self.threads, self.shared = threads, shared
         size = max(shared, 16)
         held = f"@shared = global [{size} x i8] zeroinitializer, align 16\n"
-        text = re.sub(r"@shared = .*\n", held, played(text))
+        text = held + re.sub(r"@shared = .*\n", "", played(text))
         self._library = Library(machine_code(text))
         self._address = self._library.address(name)
         at, place = self._library.address("shared"), self._library.address("place")

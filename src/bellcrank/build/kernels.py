@@ -86,7 +86,8 @@ def made(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         if where.machine and (wide := side_by_side(mechanism, request, lambda g: shared_out(g, on))):
             return wide[0].name, wide[1]
         if not small(mechanism, request):
-            expected(mechanism, request, calls).announced(f"{request.quantity} of {mechanism.name}")
+            shares = calls or where.target == "cuda"
+            expected(mechanism, request, shares).announced(f"{request.quantity} of {mechanism.name}")
         by, found = chosen(mechanism, request, on.choose, calls)
         return by.name, found
 

@@ -79,6 +79,8 @@ class Workspace:
 class Rolled:
     """The text of all loops of a recursion, for so many lanes."""
 
+    loop = Loop
+
     def __init__(self, r: Recursion, lanes: int, trig_width: int, dtype: str, tag: str) -> None:
         self.r, self.lanes, self.trig_width, self.dtype, self.tag = r, lanes, trig_width, dtype, tag
         self.at = Workspace(r, trig_width, lanes)
@@ -98,7 +100,7 @@ class Rolled:
         parts = []
         for k in (ANGLES, *range(len(self.r.outwards))):
             for p, pattern in enumerate(self.patterns):
-                parts.append(Loop(self, k, pattern, self._name(k, p)).text())
+                parts.append(self.loop(self, k, pattern, self._name(k, p)).text())
         driver = self._driver()
         return "\n".join([*self._constants(), *parts, driver])
 

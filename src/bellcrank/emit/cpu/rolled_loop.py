@@ -131,7 +131,7 @@ class Loop:
             if n.op == "input":
                 speller.names[n.serial] = self._read(body.reads[n.args[1]], place, j)
             elif n.op in ("sin", "cos"):
-                speller.names[n.serial] = speller._library(n.op, [speller._value(n.args[0])])
+                speller.names[n.serial] = self._sine(speller, n)
             elif not speller.inline(n):
                 speller.names[n.serial] = speller._operation(n)
         values = [speller._value(x) if isinstance(x, Node) else w.immediate(x) for x in body.graph.outputs["y"]]
@@ -142,6 +142,10 @@ class Loop:
             if x.kind != "handed" or not self.carries or self._shared(j):
                 w.store(value, self._written(x, place, j))
         self.given = self.handed_now
+
+    def _sine(self, speller: Speller, n: Node) -> str:
+        """Of what is no angle of a joint: where loops begin, those are turned all at once."""
+        return speller._library(n.op, [speller._value(n.args[0])])
 
     def _shared(self, j: int) -> bool:
         """Whether several hang on this cell, so that what it hands on is read later, too."""

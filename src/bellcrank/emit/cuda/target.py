@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypeGuard
 
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
@@ -12,16 +12,18 @@ from bellcrank.emit.cuda.kernel import CudaKernel
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
 
+FEW_OPERATIONS = 15_000  # that are faster written out in single precision: chain:70 is, by far, and chain:100 no more
 SEGMENT = 32  # bodies at least that a thread goes through one after the other
 
 
 @dataclass(frozen=True)
 class Cuda:
     dtype: str = "float64"
+    loops: bool = True  # whether alike bodies may share their code
 
     @property
     def key(self) -> tuple[str, ...]:
-        return "cuda", self.dtype, host().llvm
+        return "cuda", self.dtype, host().llvm, str(self.loops)
 
     @property
     def segments(self) -> tuple[int | None, int]:
@@ -29,6 +31,8 @@ class Cuda:
         return None, SEGMENT
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
+        if any(isinstance(g, Recursion) for _, g in graphs):
+            return min(graphs, key=lambda pair: (not isinstance(pair[1], Recursion), pair[1].count().arithmetic))
         from bellcrank.emit.cuda import straight  # what comes from the cache needs no choice
 
         return straight.cheapest(graphs, self.dtype)
@@ -39,6 +43,10 @@ class Cuda:
             from bellcrank.emit.cuda.waves import waved
 
             return waved(graph, self.dtype).ptx
+        if self._in_loops(graph):
+            from bellcrank.emit.cuda.state_loops import looped
+
+            return looped(graph, self.dtype).ptx
         from bellcrank.emit.cuda.parts import parts
 
         return "\n".join(part.ptx for part in parts(graph, self.dtype))
@@ -51,17 +59,32 @@ class Cuda:
 
             found = packed(waved(graph, self.dtype))
             return {"waves": found}, found, False
+        if self._in_loops(graph):
+            from bellcrank.emit.cuda.state_loops import looped
+
+            loops = asdict(looped(graph, self.dtype))
+            return {"loops": loops}, loops, False
         from bellcrank.emit.cuda.parts import texts
 
         made = texts(graph, self.dtype)
         return {"texts": made}, made, False
 
+    def _in_loops(self, graph: Graph) -> TypeGuard[Recursion]:
+        """Whether alike bodies share their code; written out, a thread would have more values than room for them."""
+        few = self.dtype == "float32" and graph.count().arithmetic <= FEW_OPERATIONS
+        return self.loops and isinstance(graph, Recursion) and not few
+
     def recall(self, facts: Mapping[str, Any]) -> Any:
-        return facts["waves"] if "waves" in facts else facts["texts"]
+        return next(facts[kind] for kind in ("waves", "loops", "texts") if kind in facts)
 
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Kernel:
         if "waves" in facts:
             from bellcrank.emit.cuda.wave_kernel import WaveKernel, unpacked
 
             return WaveKernel(about, unpacked(code))
+        if "loops" in facts:
+            from bellcrank.emit.cuda.state_kernel import StateKernel
+            from bellcrank.emit.cuda.state_loops import LoopText
+
+            return StateKernel(about, LoopText(**code))
         return CudaKernel(about, code)
