@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import forecast
+from bellcrank.build import forecast, springs_apart
 from bellcrank.build.beneath import Beneath, moved, rolls_beneath
 from bellcrank.build.rolling import as_shipped, rollable, rolled
 from bellcrank.build.segments import divided
@@ -167,7 +167,7 @@ def side_by_side(mechanism: Mechanism, request: Request, worth: Callable[[Graph]
 def divides(mechanism: Mechanism, request: Request, by: Method) -> bool:
     """Whether it is divide and conquer of a mechanism whose alike bodies share their code by aba as well."""
     asked = by.name == "dca" and request.quantity == "forward_dynamics"
-    plain = not (request.wrenches or mechanism.parameters)
+    plain = not (request.wrenches or mechanism.parameters or mechanism.springs)
     return asked and plain and rolls(mechanism, request, METHODS["aba"])
 
 
@@ -218,7 +218,8 @@ def traced(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         name, names = f"{mechanism.name}.{q.name}", [*q.inputs, *(["wrench"] if request.wrenches else [])]
         inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
         # Bodies as they are, not emptied: alike ones stay alike, and no inertia of thousands is carried along.
-        return rolled(name, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters)
+        made = springs_apart.sprung if mechanism.springs and q.name in springs_apart.FELT else rolled
+        return made(name, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters)
     if divides(mechanism, request, by) and (cut := assembled(mechanism, request)) is not None:
         return cut
     fits(mechanism, q.name, by)

@@ -35,8 +35,8 @@ class Laid:
     numbers: list[Scalar]
 
 
-def laid_out(tree: Tree, inputs: Sequence[str], frames: Sequence[str] = ()) -> Laid:
-    """frames: what the wrenches act on."""
+def laid_out(tree: Tree, inputs: Sequence[str], frames: Sequence[str] = (), of_frames: bool = False) -> Laid:
+    """frames: what the wrenches act on. of_frames: six results for each of those, and none for coordinates."""
     on = _frames_on(tree, frames)
     points = [[x for k in mine for x in tree.frames[frames[k]][2]] for mine in on] if frames else None
     groups = classes(tree, more=points)
@@ -46,7 +46,7 @@ def laid_out(tree: Tree, inputs: Sequence[str], frames: Sequence[str] = ()) -> L
         x: [link.q_index if x in POSITIONS else link.v_index for link in tree.links] for x in (*inputs, RESULT)
     }
     if frames:
-        own[WRENCH] = [tuple(6 * k + e for k in mine for e in range(6)) for mine in on]
+        own[RESULT if of_frames else WRENCH] = [tuple(6 * k + e for k in mine for e in range(6)) for mine in on]
     numbers: dict[Scalar, int] = {}
     own[NUMBERS] = _numbered(groups, len(tree.links), numbers)
     return Laid(groups, _places(tree, groups, arrangement, own), list(numbers))

@@ -1,42 +1,36 @@
-"""From a mechanism of many bodies to a Recursion: each class of alike bodies is traced once.
-
-What bodies hand to each other (dynamics/bodies.py) is made of numbers; which of those are constants, so that the next
-body folds them away, is found by going round until nothing changes: at first nothing is known, a body on the ground
-gets what the ground hands over, and whatever two bodies hand to one class differently becomes a symbol there.
-"""
+"""From a mechanism of many bodies to a Recursion: each class of alike bodies is traced once (cell_tracing.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from bellcrank.build.cell_tracing import Part, traced
 from bellcrank.build.places import NUMBERS, WRENCH, laid_out
 from bellcrank.dynamics.alike import Alike
-from bellcrank.dynamics.bodies import BODIES, FromChildren, FromParent, Hands, Pushed
+from bellcrank.dynamics.bodies import BODIES, Pushed
 from bellcrank.dynamics.quantities import POSITIONS
-from bellcrank.graph.cells import RESULT, Cell, handed, taken
+from bellcrank.graph.cells import Cell
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.recursion import Tree as Places
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
-from bellcrank.nodes.node import Node
-from bellcrank.nodes.tape import Tape
 from bellcrank.parameters import depends
-from bellcrank.scalar import step
+from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 Array = np.ndarray[Any, Any]
-VARIES = object()
 
 
 def rollable(tree: Tree, method: str, quantity: str) -> bool:
-    """Whether the method is also written for one body, and the tree has nothing that concerns more than a neighbour."""
-    plain = not (tree.coupled or tree.loops or tree.springs or tree.flexible)
+    """Whether the method is also written for one body, and the tree has nothing that concerns more than a neighbour
+    (but springs, which pull at frames: springs_apart.py).
+    """
+    plain = not (tree.coupled or tree.loops or tree.flexible)
     return plain and (method, quantity) in BODIES and not depends(tree.gravity, tree.ground.moves)
 
 
@@ -70,54 +64,41 @@ def rolled_by(
     parameters: Collection[str] = (),
 ) -> Graph:
     """The same of anything that is said for one body: a Recursion, or, where constants of bodies are free, a graph that
-    makes those of p and calls it.
+    makes those of p and calls it. Frames without wrenches have six results each.
     """
-    laid = laid_out(tree, list(inputs), frames)
-    ground = tree.ground.pose(IDENTITY, ZERO)[0]
+    of_frames = bool(frames) and WRENCH not in inputs
+    laid = laid_out(tree, list(inputs), frames, of_frames)
+    output = quantity, 6 * len(frames) if of_frames else tree.nv
+    ground = tree.ground.pose(IDENTITY, ZERO)
     parts = []
     for g in laid.groups:
         points = [Vec(*g.more[i : i + 3]) for i in range(0, len(g.more), 3)]
-        options = {"pushed": Pushed(ground, points)} if frames else {}
-        more = {WRENCH: 6 * len(points)} if frames else {}
+        options = {"pushed": Pushed(*ground, points)} if frames else {}
+        more = {WRENCH: 6 * len(points)} if WRENCH in inputs else {}
         parts.append(part(g, list(inputs), partial(body, g.link, tree.gravity, **options), **more))
     cells, tables = traced(parts, laid.places, list(inputs)), [g.table for g in laid.groups]
+    return of_numbers(name, inputs, output, cells, tables, laid.places, laid.numbers, parameters)
+
+
+def of_numbers(
+    name: str,
+    inputs: dict[str, Shape],
+    output: tuple[str, int],
+    cells: Sequence[Cell],
+    tables: Sequence[Array],
+    places: Places,
+    numbers: Sequence[Scalar],
+    parameters: Collection[str],
+) -> Graph:
+    """The recursion of cells; where the model has free numbers, with what its constants are of p."""
     if not parameters:
-        return Recursion(name, inputs, (quantity, tree.nv), cells, tables, laid.places)
-    shapes = {**inputs, NUMBERS: (len(laid.numbers),)}
-    found = Recursion(f"{name}.of_numbers", shapes, (quantity, tree.nv), cells, tables, laid.places)
+        return Recursion(name, inputs, output, cells, tables, places)
+    found = Recursion(f"{name}.of_numbers", {**inputs, NUMBERS: (len(numbers),)}, output, cells, tables, places)
 
     def calling(**given: Any) -> dict[str, Any]:
-        return {quantity: found.call(**given, **{NUMBERS: laid.numbers})[quantity]}
+        return {output[0]: found.call(**given, **{NUMBERS: numbers})[output[0]]}
 
     return trace(name, calling, inputs, parameters)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One class, as tracing sees it. start: its generator, from its elements of the inputs; sizes: how many those are.
-    names: of the columns of its table; numbers: of those of its constants that are free.
-    """
-
-    start: Callable[..., Any]
-    label: str
-    name: str
-    sizes: Mapping[str, int]
-    names: Sequence[str]
-    on_ground: bool
-    children: int
-    numbers: Sequence[str] = ()
-
-
-class _CellTape(Tape):
-    """On which constants that differ are elements of a row of a table, and free ones of an input."""
-
-    def __init__(self, names: Sequence[str], numbers: Sequence[str]) -> None:
-        super().__init__(names)
-        self.numbers = {name: i for i, name in enumerate(numbers)}
-
-    def _parameter(self, leaf: Node) -> Node:
-        at = self.numbers.get(leaf.args[0])
-        return super()._parameter(leaf) if at is None else self.node("input", NUMBERS, at)
 
 
 def part(g: Alike, inputs: Sequence[str], start: Callable[..., Any], **more: int) -> Part:
@@ -125,177 +106,3 @@ def part(g: Alike, inputs: Sequence[str], start: Callable[..., Any], **more: int
     sizes = {x: len(g.link.q_index if x in POSITIONS else g.link.v_index) for x in inputs} | more
     label = f"{type(g.link.kind).__name__.lower()} as {g.link.name}"
     return Part(start, label, g.link.name, sizes, g.names, g.on_ground, g.children, g.numbers)
-
-
-def traced(parts: Sequence[Part], places: Places, inputs: Sequence[str]) -> list[Cell]:
-    """A cell for every class."""
-    return _Tracing(parts, inputs, _neighbours(places, len(parts))).cells()
-
-
-def _neighbours(places: Places, groups: int) -> list[set[tuple[int, int]]]:
-    """Of each class, the classes of children, and as which child."""
-    of = np.empty(len(places.parent), int)
-    for run in places.runs:
-        of[run.begin : run.end] = run.cells * run.repeats
-    found: list[set[tuple[int, int]]] = [set() for _ in range(groups)]
-    for j in range(places.children.shape[1]):
-        has = places.children[:, j] >= 0
-        for up, child in np.unique(np.stack([of[has], of[places.children[has, j]]], axis=1), axis=0).tolist():
-            found[up].add((child, j))
-    return found
-
-
-class _Tracing:
-    """Runs the body of every class on symbols, channel by channel."""
-
-    def __init__(self, groups: Sequence[Part], inputs: Sequence[str], children: Sequence[set[tuple[int, int]]]) -> None:
-        self.groups, self.names, self.children = groups, inputs, children
-        self.tapes = [_CellTape(g.names, g.numbers) for g in groups]
-        self.shapes = [{x: (g.sizes[x],) for x in inputs} for g in groups]
-        self.symbols = [
-            {x: tape.inputs(x, shape) for x, shape in shapes.items()}
-            for tape, shapes in zip(self.tapes, self.shapes, strict=True)
-        ]
-        self.received: list[list[Any]] = [[] for _ in groups]  # of each class, by channel
-        self.outwards: list[bool] = []
-        self.widths: list[int] = []
-
-    def cells(self) -> list[Cell]:
-        while True:
-            asked = self._asked(0)
-            if asked is None:
-                break
-            self.outwards.append(isinstance(asked, FromParent))
-            self._settle(asked)
-        return [self._cell(k) for k in range(len(self.groups))]
-
-    def _start(self, k: int) -> Any:
-        step("")
-        return self.groups[k].start(*(list(x) for x in self.symbols[k].values()))
-
-    def _asked(self, k: int) -> FromParent | FromChildren | None:
-        """What the body asks for after all it has received."""
-        running, asked = self._start(k), None
-        asked = next(running)
-        try:
-            for x in self.received[k]:
-                asked = running.send(x)
-                assert isinstance(asked, Hands)
-                asked = next(running)
-        except StopIteration:
-            return None
-        return asked  # type: ignore[no-any-return]
-
-    def _given(self, k: int, more: Sequence[Any]) -> list[Any]:
-        """What the body hands on for all it receives, by channel; and at the end its results."""
-        running, given = self._start(k), list[Any]()
-        next(running)
-        try:
-            for x in [*self.received[k], *more]:
-                asked = running.send(x)
-                assert isinstance(asked, Hands)
-                given.append(asked.value)
-                next(running)
-        except StopIteration as end:
-            given.append(end.value)
-        return given
-
-    def _settle(self, asked: FromParent | FromChildren) -> None:
-        """What every class receives through one more channel."""
-        channel, n = len(self.outwards) - 1, len(self.groups)
-        outwards = self.outwards[channel]
-        like: Any = asked.ground if isinstance(asked, FromParent) else None
-        known: dict[tuple[int, int], list[Any]] = {}  # (class, child or -1) -> constants, or VARIES
-        if outwards:
-            for k, g in enumerate(self.groups):
-                if g.on_ground:
-                    known[k, -1] = list(_leaves(like))
-        waiting = set(range(n))
-        while waiting:
-            k = next(k for k in sorted(waiting) if self._ready(k, outwards, known))  # parents, or children, come first
-            waiting.discard(k)
-            value = self._value(k, channel, outwards, like, known)
-            given = self._given(k, [value])[channel]
-            like = given if like is None else like
-            mine = [VARIES if isinstance(x, Node) else float(x) for x in _leaves(given)]
-            for other, slot in self._receivers(k, outwards):
-                before = known.get((other, slot))
-                after = mine if before is None else [_joined(a, b) for a, b in zip(before, mine, strict=True)]
-                if before is None or any(a is not b and a != b for a, b in zip(before, after, strict=True)):
-                    known[other, slot] = after
-                    waiting.add(other)
-        self.widths.append(len(list(_leaves(like))))
-        for k in range(n):
-            self.received[k].append(self._value(k, channel, outwards, like, known))
-
-    def _ready(self, k: int, outwards: bool, known: dict[tuple[int, int], list[Any]]) -> bool:
-        slots = [-1] if outwards else range(self.groups[k].children)
-        return all((k, j) in known for j in slots)
-
-    def _receivers(self, k: int, outwards: bool) -> Iterator[tuple[int, int]]:
-        if outwards:
-            yield from sorted({(child, -1) for child, _ in self.children[k]})
-        else:
-            for up, mine in enumerate(self.children):
-                yield from ((up, j) for child, j in sorted(mine) if child == k)
-
-    def _value(self, k: int, channel: int, outwards: bool, like: Any, known: dict[tuple[int, int], list[Any]]) -> Any:
-        """What class k receives: symbols where that varies."""
-        if outwards and self.groups[k].on_ground:
-            return _rebuilt(like, iter(known[k, -1]))
-        tape = self.tapes[k]
-
-        def symbols(name: str, constants: Sequence[Any]) -> Any:
-            values = (tape.node("input", name, e) if c is VARIES else c for e, c in enumerate(constants))
-            return _rebuilt(like, values)
-
-        if outwards:
-            return symbols(taken(channel), known[k, -1])
-        return [symbols(taken(channel, j), known[k, j]) for j in range(self.groups[k].children)]
-
-    def _cell(self, k: int) -> Cell:
-        g = self.groups[k]
-        *given, result = self._given(k, [])
-        outputs = {handed(i): _array(list(_leaves(x))) for i, x in enumerate(given)} | {RESULT: _array(list(result))}
-        tape = self.tapes[k]
-        outputs = {key: _array([tape.value(x) for x in array]) for key, array in outputs.items()}
-        cell = Cell(Graph(g.name, {}, {}, tape), tuple(self.outwards), g.children, g.on_ground)
-        inputs: dict[str, Shape] = dict(self.shapes[k])
-        for i, width in enumerate(self.widths):
-            inputs |= dict.fromkeys(cell.sources(i), (width,))
-        if g.names:
-            inputs["p"] = (len(g.names),)
-        if g.numbers:
-            inputs[NUMBERS] = (len(g.numbers),)
-        return Cell(Graph(g.label, inputs, outputs, tape), cell.outwards, g.children, g.on_ground)
-
-
-def _joined(a: Any, b: Any) -> Any:
-    return a if a is not VARIES and b is not VARIES and a == b else VARIES
-
-
-def _array(values: Sequence[Any]) -> Array:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
-
-
-def _leaves(thing: Any) -> Iterator[Any]:
-    """The numbers in a structure of vectors and matrices, always in the same order."""
-    if is_dataclass(thing):
-        for f in fields(thing):
-            yield from _leaves(getattr(thing, f.name))
-    elif isinstance(thing, tuple | list):
-        for x in thing:
-            yield from _leaves(x)
-    else:
-        yield thing
-
-
-def _rebuilt(thing: Any, numbers: Iterator[Any]) -> Any:
-    """The same structure with other numbers."""
-    if is_dataclass(thing):
-        return type(thing)(*(_rebuilt(getattr(thing, f.name), numbers) for f in fields(thing)))  # type: ignore[misc]
-    if isinstance(thing, tuple | list):
-        return type(thing)(_rebuilt(x, numbers) for x in thing)
-    return next(numbers)

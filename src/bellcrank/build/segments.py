@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.build.cell_tracing import Part, traced
 from bellcrank.build.places import elements
-from bellcrank.build.rolling import Part, part, traced
+from bellcrank.build.rolling import part
 from bellcrank.dynamics.alike import Alike, classes, periodic
 from bellcrank.dynamics.dca import branches
 from bellcrank.dynamics.quantities import POSITIONS

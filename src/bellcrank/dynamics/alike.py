@@ -76,7 +76,7 @@ def classes(
             children[link.parent] += 1
     apart = apart or [(link.parent < 0, int(children[i])) for i, link in enumerate(tree.links)]
     keys: list[Any] = [
-        (type(link.kind), *shape, _pattern(values), _folded(more[i]), apart[i])
+        (type(link.kind), *shape, _pattern(values), folded(more[i]), apart[i])
         for i, (link, (shape, values)) in enumerate(zip(tree.links, numbers, strict=True))
     ]
     groups = _grouped(keys)
@@ -104,12 +104,20 @@ def _alike(
     more: Sequence[Sequence[Scalar]],
     children: int,
 ) -> Alike:
-    rows = [[*numbers[i][1], *more[i]] for i in members]
     own, link = len(numbers[members[0]][1]), links[members[0]]
+    first, table, free = columns([[*numbers[i][1], *more[i]] for i in members])
+    made = _with(link, numbers[members[0]][0], iter(first[:own]))
+    return Alike(made, np.array(members), table, link.parent < 0, children, free, tuple(first[own:]))
+
+
+def columns(rows: list[list[Scalar]]) -> tuple[list[Scalar], Array, Array]:
+    """Constants of alike things, a row each: those of the first with free numbers k0, k1, ... where they differ and n0,
+    n1, ... where the model's are free, and what these are of each.
+    """
     free = np.zeros(len(rows[0]), bool)
     if depends(rows):
         free[:] = [any(isinstance(x, Free) for x in column) for column in zip(*rows, strict=True)]
-    depending = np.empty((len(members), int(free.sum())), object)
+    depending = np.empty((len(rows), int(free.sum())), object)
     for j, column in enumerate(np.flatnonzero(free).tolist()):
         for i, row in enumerate(rows):
             depending[i, j], row[column] = row[column], 0.0
@@ -120,8 +128,7 @@ def _alike(
         first[column] = parameter(f"k{k}", first[column])
     for k, column in enumerate(np.flatnonzero(free).tolist()):
         first[column] = parameter(f"n{k}", nominal(depending[0, k]))
-    made, table = _with(link, numbers[members[0]][0], iter(first[:own])), values[:, varies]
-    return Alike(made, np.array(members), table, link.parent < 0, children, depending, tuple(first[own:]))
+    return first, values[:, varies], depending
 
 
 def _numbers(link: Link) -> tuple[tuple[str, ...], list[Scalar]]:
@@ -157,10 +164,11 @@ def _pattern(values: Sequence[Scalar]) -> tuple[Any, ...]:
     if not isinstance(values[0], Free):
         quarters = values[0] / (math.pi / 2)
         angle = round(quarters) % 4 if quarters == round(quarters) else 9
-    return (angle, *_folded(values[1:]))
+    return (angle, *folded(values[1:]))
 
 
-def _folded(values: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def folded(values: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Which of them fold away, and as what."""
     return tuple(x if x in (0.0, 1.0, -1.0) else 9.0 for x in values)  # a free number equals none
 
 

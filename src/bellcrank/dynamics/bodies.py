@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.dynamics import aba, rnea
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.sweep import Vector, along
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated
-from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,12 @@ Body = Generator[Asked, Any, list[Scalar]]
 
 @dataclass(frozen=True)
 class Pushed:
-    """Frames of a body that forces from outside act on: where they are in it. ground: its axes in the world."""
+    """Frames of a body that forces from outside act on: where they are in it. ground, origin: of the ground, in the
+    world.
+    """
 
     ground: Mat
+    origin: Vec
     points: Sequence[Vec]
 
 
@@ -154,6 +157,21 @@ def _outer(link: Link, q: Vector, wrench: Vector, pushed: Pushed | None) -> Gene
         f, n = R.T @ vec(wrench[6 * i : 6 * i + 3]), R.T @ vec(wrench[6 * i + 3 : 6 * i + 6])
         total = total + Force(n + p.cross(f), f)
     return total
+
+
+def frames_seen(link: Link, gravity: Vec, q: Vector, v: Vector, pushed: Pushed) -> Body:
+    """Of the frames of the body where each is and how fast it moves, in world axes."""
+    X = link.transform(q)
+    R, p, V = yield FromParent((pushed.ground, pushed.origin, NO_MOTION))
+    step("pose", link.name)
+    R, p = X.pose(R, p)
+    step("V", link.name)
+    V = X.motion(V) + along(link.subspace(q), v)
+    yield Hands((R, p, V))
+    out: list[Scalar] = []
+    for r in pushed.points:
+        out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
+    return out
 
 
 # By method and quantity: those that are also written for one body.

@@ -175,7 +175,7 @@ def _pulled(call: Node, weights: Mapping[int, Value]) -> list[tuple[Node, Value]
         return []
     step(f"d {call.label}")
     results, back = call.tape.results(call), function.pullback
-    known = results if any(f"r_{name}" in back.inputs for name in function.outputs) else []
+    known = results if any(f"r_{name}" in back.inputs for name in function.shapes) else []
     found = call.tape.call(back, *arguments, *known, *(weights.get(k, 0.0) for k in range(len(results))))
     return [(a, g) for a, g in zip(arguments, found, strict=True) if isinstance(a, Node)]
 

@@ -27,17 +27,18 @@ def opened(graph: Graph, limit: int = LIMIT) -> Graph:
     return inlined(graph) if small else graph
 
 
-def inlined(graph: Graph) -> Graph:
+def inlined(graph: Graph, recursions: bool = True) -> Graph:
+    """recursions: what calls them is written out, too; else those calls remain."""
     tape = Tape()
     given = {place: tape.node("input", *place) for place in graph.elements}
-    return Graph(graph.name, graph.inputs, moved(graph, tape, given, calls=False), tape)
+    return Graph(graph.name, graph.inputs, moved(graph, tape, given, calls=False, recursions=recursions), tape)
 
 
 def moved(
-    graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any], calls: bool = True
+    graph: Graph, tape: Tape, given: Mapping[tuple[str, int], Any], calls: bool = True, recursions: bool = True
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The outputs of a graph on another tape, for nodes of that or numbers as elements of its inputs. calls: they stay
-    calls, and nodes keep their labels.
+    calls, and nodes keep their labels. recursions: unless they do, those of recursions are written out as well.
     """
     known: dict[int, Any] = {}  # what every node is on the new tape: a node, or a number; a list for a call
     for node in graph.nodes:
@@ -47,11 +48,11 @@ def moved(
         if calls:
             step(node.label)
         args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
-        if node.op == "call" and calls:
+        if node.op == "call" and (calls or (node.args[0].opaque and not recursions)):
             known[node.serial] = tape.call(*args)
         elif node.op == "call":
             function, *values = args
-            found = moved(function, tape, dict(zip(function.elements, values, strict=True)), calls)
+            found = moved(function, tape, dict(zip(function.elements, values, strict=True)), calls, recursions)
             known[node.serial] = [x for array in found.values() for x in array.flat]
         elif node.op == "result":
             known[node.serial] = args[0][args[1]]

@@ -25,9 +25,7 @@ def jvp(r: Recursion, names: Sequence[str]) -> Graph:
     y = r.output[0]
 
     def both(**given: Any) -> dict[str, Any]:
-        own = {x: list(given[x].flat) for x in r.inputs}
-        more = {x: list(array.flat) for x, array in given.items()}
-        return {y: r.call(**own)[y], f"d_{y}": moving.call(**more)[f"d_{y}"]}
+        return {y: r.call(**{x: given[x] for x in r.inputs})[y], f"d_{y}": moving.call(**given)[f"d_{y}"]}
 
     return trace(f"{r.name}.jvp", both, dict(moving.inputs))
 

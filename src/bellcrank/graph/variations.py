@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown, warn
-from bellcrank.graph import derivative, recursion_tangent
+from bellcrank.graph import derivative, recursion_adjoint, recursion_tangent
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.inline import inlined
 from bellcrank.graph.recursion import Recursion
@@ -78,6 +78,8 @@ def _tangents(known: dict[int, Graph]) -> Callable[[Graph], Graph]:
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     """For weights w_y of the outputs y: the gradient g_x of the weighted sum of all outputs with respect to x."""
     g, names = graph, _names(graph, wrt)
+    if isinstance(g, Recursion) and (found := recursion_adjoint.vjp(g, names)) is not None:
+        return found
     if g.opaque and (operations := g.count().arithmetic) > MANY:
         warn(
             f"{g.name}: derivatives against weights take {operations:,} operations one by one, some "

@@ -32,9 +32,9 @@ class TreeDynamics(Dynamics):
 
     @cached_property
     def f(self) -> Graph:
-        """(t, y, u, p) -> dy/dt, with a short way back where there is one."""
+        """(t, y, u, p) -> dy/dt, with a short way back where there is one. (A recursion has its own, of calls.)"""
         f, s = self.traced_rate(), self.system
-        if self.wrt or s.motions or s.mechanism.springs or s.quaternions:
+        if self.wrt or s.motions or s.mechanism.springs or s.quaternions or self.recursion is not None:
             return f
         return Pulled(f.name, f.inputs, f.outputs, f.tape, way=partial(pullback, self))
 

@@ -1,0 +1,124 @@
+"""How fast a weighted sum of a recursion's results changes with each input: a recursion over the same tree.
+
+After the channels of the recursion itself come those of the way back, the last one first and each in the other
+direction: what a place hands on there is how much the sum changes with what it was handed. A parent that handed the
+same to all its children adds up what they say. Children that handed something to their parent are all told the same,
+which is right where the parent adds them up, as all methods do; of a recursion that does otherwise there is no way
+back here. So the gradient of a chain of thousands is traced and compiled once for each class, as the chain itself is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.graph import derivative
+from bellcrank.graph.cells import RESULT, Cell, handed, taken
+from bellcrank.graph.graph import Array, Graph, Shape, trace
+from bellcrank.graph.recursion import Recursion
+from bellcrank.nodes.node import Node
+
+GRADIENT = "g"
+
+
+def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
+    """(inputs x, w_y) -> g_x of those of names, by a call; None where children matter to their parent differently."""
+    weight = f"w_{r.output[0]}"
+    cells = [_backwards(cell, names, weight) for cell in r.cells]
+    if r.abreast or weight in r.inputs or any(cell is None for cell in cells):
+        return None
+    inputs = {**r.inputs, weight: (r.output[1],)}
+    own, readers = _slots(r, names)
+    elements = {**r.tree.elements, weight: r.tree.elements[RESULT], RESULT: own}
+    size = int(own.max(initial=-1)) + 1
+    known = [cell for cell in cells if cell is not None]
+    back = Recursion(f"{r.name}.adjoint", inputs, (GRADIENT, size), known, r.tables, replace(r.tree, elements=elements))
+
+    def gradients(**given: Any) -> dict[str, Any]:
+        found = back.call(**given)[GRADIENT]
+        return {f"g_{x}": _added(readers[x], found, r.inputs[x]) for x in names}
+
+    return trace(f"{r.name}.vjp", gradients, inputs)
+
+
+def _backwards(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
+    """The cell, and behind its channels those of the way back."""
+    g, n = cell.graph, len(cell.outwards)
+    widths = [g.outputs[handed(k)].size for k in range(n)]
+    there = Cell(g, (*cell.outwards, *(not out for out in reversed(cell.outwards))), cell.children, cell.on_ground)
+    seeds: dict[int, Any] = {}
+
+    def matters(x: Any, name: str, element: int) -> None:
+        w = g.tape.node("input", name, element)
+        seeds[x.serial] = seeds[x.serial] + w if x.serial in seeds else w
+
+    for j, x in enumerate(g.outputs[RESULT].flat):
+        if isinstance(x, Node):
+            matters(x, weight, j)
+    for k in range(n):
+        for e, x in enumerate(g.outputs[handed(k)].flat):
+            for name in there.sources(2 * n - 1 - k) if isinstance(x, Node) else ():
+                matters(x, name, e)
+    back = derivative.backwards(g.nodes, seeds)
+    outputs = dict(g.outputs)
+    for k, width in enumerate(widths):
+        told = [_told(cell, k, e, back) for e in range(width)]
+        if None in told:
+            return None
+        outputs[handed(2 * n - 1 - k)] = _array(told, g)
+    mine = [g.tape.node("input", x, e) for x in names for e in range(math.prod(g.inputs.get(x, (0,))))]
+    outputs[RESULT] = _array([back.get(x.serial, 0.0) for x in mine], g)
+    inputs: dict[str, Shape] = {**g.inputs, weight: (g.outputs[RESULT].size,)}
+    for k, width in enumerate(widths):
+        inputs |= dict.fromkeys(there.sources(2 * n - 1 - k), (width,))
+    return replace(there, graph=Graph(g.name, inputs, outputs, g.tape))
+
+
+def _told(cell: Cell, k: int, e: int, back: dict[int, Any]) -> Any:
+    """How much element e of a channel matters where it arrived: the same for all children, or None."""
+    if cell.outwards[k]:
+        return 0.0 if cell.on_ground else back.get(cell.graph.tape.node("input", taken(k), e).serial, 0.0)
+    symbols = cell.graph.tape.table["input"]
+    arrived = [symbols[taken(k, j), e] for j in range(cell.children) if (taken(k, j), e) in symbols]  # else a constant
+    found = {back.get(x.serial, 0.0) for x in arrived} or {0.0}
+    return found.pop() if len(found) == 1 else None
+
+
+def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[list[int]]]]:
+    """Of every place, where it leaves its gradients; and of every element of an input, where those are that make its
+    own: several places may have read it, or none.
+    """
+    rows: list[list[int]] = [[] for _ in r.tree.parent]
+    readers: dict[str, list[list[int]]] = {}
+    sizes = [{x: math.prod(cell.graph.inputs.get(x, (0,))) for x in names} for cell in r.cells]
+    cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs]).tolist()
+    count = 0
+    for x in names:
+        readers[x] = [[] for _ in range(math.prod(r.inputs[x]))]
+        for i, cell in enumerate(cell_of):
+            for element in r.tree.elements[x][i, : sizes[cell][x]].tolist():
+                readers[x][element].append(count)
+                rows[i].append(count)
+                count += 1
+    own = np.full((len(rows), max(1, *map(len, rows))), -1)
+    for i, mine in enumerate(rows):
+        own[i, : len(mine)] = mine
+    return own, readers
+
+
+def _added(readers: Sequence[Sequence[int]], found: Array, shape: Shape) -> Array:
+    total = np.full(len(readers), 0.0, dtype=object)
+    for i, places in enumerate(readers):
+        for k in places:
+            total[i] = total[i] + found[k]
+    return total.reshape(shape)
+
+
+def _array(values: Sequence[Any], g: Graph) -> Array:
+    found = np.empty(len(values), dtype=object)
+    found[:] = [g.tape.value(x) for x in values]
+    return found

@@ -1,0 +1,124 @@
+"""Derivatives of large mechanisms against weights are recursions, too: against written-out ones, against those along
+directions, and the gradient of a run through them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank.build import graphs
+from bellcrank.build.rolling import rolled
+from bellcrank.build.segments import divided
+from bellcrank.dynamics import shape_of
+from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.inline import inlined
+from bellcrank.model import Mechanism
+from trees import close, few, trees
+
+BY = {"forward_dynamics": "aba", "inverse_dynamics": "rnea", "gravity_torque": "rnea"}
+
+
+def recursion(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
+    names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
+    inputs = {x: shape_of(x, m.tree, frames) for x in names}
+    return rolled(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
+
+
+def state(m: Mechanism, g: Graph) -> dict[str, Any]:
+    q, v, a = m.random(3)
+    known = {"q": q, "v": v, "a": a, "tau": a, "p": m.parameters.nominal}
+    rng = np.random.default_rng(1)
+    return {x: known[x] if x in known else rng.normal(size=shape) for x, shape in g.inputs.items()}
+
+
+def weights(g: Graph) -> dict[str, Any]:
+    rng = np.random.default_rng(2)
+    return {f"w_{y}": rng.normal(size=shape) for y, shape in g.shapes.items()}
+
+
+@few(8)
+@given(trees(max_bodies=6, passive=True, armature=True), st.sampled_from(sorted(BY)))
+def test_along_and_against_agree(m: Mechanism, quantity: str) -> None:
+    """w (J d) is (w J) d, where one goes with the recursion, the other back; and it is the vjp of written-out code."""
+    r = recursion(m, quantity, tuple(m.frames)[:2] if quantity != "gravity_torque" else ())
+    assert isinstance(r, Recursion)
+    back = r.vjp()
+    assert [type(g) for g in back.calls] == [Recursion]
+    at, w = state(m, r), weights(r)
+    found = back.evaluate(**at, **w)
+    rng = np.random.default_rng(3)
+    moves = {f"d_{x}": rng.normal(size=shape) for x, shape in r.inputs.items()}
+    along = r.jvp().evaluate(**at, **moves)[f"d_{quantity}"]
+    sums = [(w[f"w_{quantity}"] * along).sum(), sum((found[f"g_{x}"] * moves[f"d_{x}"]).sum() for x in r.inputs)]
+    scale = sum(np.abs(found[f"g_{x}"] * moves[f"d_{x}"]).sum() for x in r.inputs)
+    assert abs(sums[0] - sums[1]) <= 1e-9 * scale
+    for key, want in r.written.vjp().evaluate(**at, **w).items():
+        close(found[key], want, 1e-9)
+
+
+def test_machine_code_of_branches_and_free_numbers() -> None:
+    """Children whose parent adds them up; numbers that several bodies have: their gradient is that of all of them."""
+    m = bc.zoo.tree(15)
+    m = m.free(*(f"{b.name}.mass" for b in m.bodies[:3]), f"{m.joints[4].name}.point.x")
+    g = recursion(m, "forward_dynamics")
+    back, at, w = g.vjp(), state(m, g), weights(g)
+    want = inlined(g).vjp().evaluate(**at, **w)
+    found = bc.compile(back)(**at, **w)
+    for key in ("g_q", "g_v", "g_tau", "g_p"):
+        close(found[key], want[key], 1e-9)
+        assert np.abs(want[key]).max() > 0.0
+
+
+def test_only_some_inputs_are_asked_for() -> None:
+    m = bc.zoo.chain(7)
+    r = recursion(m, "inverse_dynamics")
+    at, w = state(m, r), weights(r)
+    found = r.vjp(["v"]).evaluate(**at, **w)
+    assert list(found) == ["g_v"]
+    close(found["g_v"], r.written.vjp().evaluate(**at, **w)["g_v"], 1e-9)
+
+
+def test_joins_of_segments_are_written_out() -> None:
+    """A join treats its two children differently, so there is no short way back."""
+    m = bc.zoo.chain(9)
+    r = divided(m.name, m.tree, {x: shape_of(x, m.tree) for x in ("q", "v", "tau")})
+    assert r is not None
+    at, w = state(m, r), weights(r)
+    back = r.vjp()
+    assert not back.calls
+    close(back.evaluate(**at, **w)["g_q"], recursion(m, "forward_dynamics").vjp().evaluate(**at, **w)["g_q"], 1e-9)
+
+
+def test_the_gradient_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as that through straight-line code, with respect to where it begins and to a free number."""
+    found = []
+    for _ in range(2):
+        m = bc.zoo.chain(3, twist="general").free("link2.mass")
+        found.append(
+            bc.gradient(m, 0.02, m.random(0)[0], m.random(0)[1], step=5e-3, final=lambda t, q, v, x, u: q[0] * v[2])
+        )
+        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(graphs, "ALIKE", 0)
+    small, large = found
+    close(large.q0, small.q0, 1e-9)
+    close(large.v0, small.v0, 1e-9)
+    close(large.parameters["link2.mass"], small.parameters["link2.mass"], 1e-9)
+
+
+def test_second_derivatives() -> None:
+    """The way back through a tangent, of a tree with branches: a Hessian times a vector."""
+    m = bc.zoo.tree(7)
+    r = recursion(m, "gravity_torque")
+    both = r.jvp()
+    at = {**state(m, both), **weights(both)}
+    back = both.vjp(["q"])
+    assert {g.opaque for g in back.calls if not g.name.endswith("vjp")} == {True}
+    assert isinstance(r, Recursion)
+    close(back.evaluate(**at)["g_q"], r.written.jvp().vjp(["q"]).evaluate(**at)["g_q"], 1e-9)
