@@ -132,6 +132,8 @@ LONG = (
     "test_export_validation.py::*",
     "test_export_platforms.py::test_a_first_time_*",
     "test_export_exchange.py::test_excavators_*",
+    "test_export_fmu.py::test_a_second_*",
+    "test_partitions.py::test_some_partition_*[[][rb]*",
     "test_nominals.py::test_a_mode_*",
     "test_export_wasm.py::test_excavators[[]excavator_linkage]",
     "test_elsewhere.py::test_whole_runs_are_ours[[]excavator_linkage-*",

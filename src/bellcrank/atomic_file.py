@@ -35,14 +35,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Pat
     target = Path(os.path.realpath(path))  # through a link, not over it
     beside = None
     try:
-        if target.is_dir():
-            raise IsADirectoryError(None, "it is a directory")
-        if target.exists() and not target.is_file():
-            raise OSError(None, "it is no plain file")
-        if not target.parent.is_dir():
-            raise FileNotFoundError(None, f'there is no directory "{path.parent}"')
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(None, "the file that is there may not be written")
+        _check(path, target)
         _sweep(target)
         beside, handle = _created(target)
         with opened(handle) as stream:
@@ -51,13 +44,36 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -> Pat
             os.fsync(stream.fileno())
         replace(beside, target)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError(f"{path} cannot be written: {why}. {hint} with another path, or make room first.") from error
+        raise _unwritten(path, error, hint) from error
     finally:
         if beside is not None:
             with suppress(OSError):
                 beside.unlink()
     return path
+
+
+def check_place(path: Path, hint: str) -> None:
+    """An error where no file could be written: to be asked before what would be in it is made for minutes."""
+    try:
+        _check(path, Path(os.path.realpath(path)))
+    except OSError as error:
+        raise _unwritten(path, error, hint) from error
+
+
+def _check(path: Path, target: Path) -> None:
+    if target.is_dir():
+        raise IsADirectoryError(None, "it is a directory")
+    if target.exists() and not target.is_file():
+        raise OSError(None, "it is no plain file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(None, f'there is no directory "{path.parent}"')
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(None, "the file that is there may not be written")
+
+
+def _unwritten(path: Path, error: OSError, hint: str) -> InputError:
+    why = error.strerror or str(error)
+    return InputError(f"{path} cannot be written: {why}. {hint} with another path, or make room first.")
 
 
 def replace(beside: Path, target: Path) -> None:

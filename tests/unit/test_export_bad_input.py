@@ -142,3 +142,17 @@ def test_an_export_that_fails_at_the_last_moment(
         bc.export(arm, tmp_path / "out", to="c")
     assert {p.name: p.read_bytes() for p in there.iterdir()} == before
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("to", ["fmu2", "fmu3", "casadi"])
+def test_a_place_where_nothing_can_be_written_is_told_before_anything_is_made(
+    arm: bc.Mechanism, to: str, tmp_path: Path
+) -> None:
+    told = list[str]()
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("no/such/it.fmu", "folder", "pipe", "x" * 300):
+        with pytest.raises(bc.InputError, match="cannot be written"):
+            bc.export(arm, tmp_path / path, to=to, progress=told.append)
+    assert told == []
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "pipe"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bellcrank.atomic_file import path_of
+from bellcrank.atomic_file import check_place, path_of
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.routine import REALS
 from bellcrank.errors import InputError, unknown
@@ -84,6 +84,8 @@ def export(
         chosen = grouped(Solver, "solver", chosen, {"form": "projected"})
     if why := refused(name) if not isinstance(name, str) else "":
         raise InputError(f"export: name: {why}.")
+    if to in ("fmu2", "fmu3", "casadi"):
+        check_place(place, "Export")
     tell = progress or silent
     tell("tracing")
     found = export_of(thing, functions, name, chosen, events, dtype)

@@ -94,8 +94,8 @@ def listed(numbers: Iterable[int]) -> str:
 def _of_2(about: About, variables: Variables) -> str:
     files = tag("SourceFiles", *(tag("File", name=name) for name in about.sources if name.endswith(".c")))
     can = {
-        "modelIdentifier": about.identifier, "canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true",
-        "providesDirectionalDerivative": "true",
+        "modelIdentifier": about.identifier, "canNotUseMemoryManagementFunctions": "true",
+        "canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true", "providesDirectionalDerivative": "true",
     }  # fmt: skip
     outputs, rates = variables.of("state", "output"), variables.of("rate")
     structure = [

@@ -22,7 +22,7 @@ typedef struct {
 } EventInfo;
 
 typedef struct {
-    Numbers now;
+    Numbers now, before;
     const Callbacks *callbacks;
     char *name;
 } Instance;
@@ -48,8 +48,8 @@ SHARED Component fmi2Instantiate(
     Text name, int kind, Text guid, Text resources, const Callbacks *callbacks, Boolean visible, Boolean logging)
 {
     Instance *m;
-    (void)kind; (void)resources; (void)visible; (void)logging;
-    if (name == NULL || guid == NULL || strcmp(guid, MODEL_TOKEN) != 0) {
+    (void)resources; (void)visible; (void)logging;
+    if (name == NULL || guid == NULL || strcmp(guid, MODEL_TOKEN) != 0 || (kind != 0 && kind != 1)) {
         return NULL;
     }
     m = (Instance *)calloc(1, sizeof(Instance));
@@ -128,18 +128,17 @@ NOTHING(String, Text)
 
 SHARED Status fmi2GetFMUstate(Component c, void **state)
 {
-    if (*state == NULL) {
-        *state = malloc(sizeof(Numbers));
+    if (state == NULL) {
+        return failed(c, "there is no place for the state");
     }
-    if (*state == NULL) {
-        return failed(c, "no memory for a copy of the state");
-    }
-    memcpy(*state, &((Instance *)c)->now, sizeof(Numbers));
-    return OK;
+    return kept(state, &((Instance *)c)->now) ? OK : failed(c, "no memory for a copy of the state");
 }
 
 SHARED Status fmi2SetFMUstate(Component c, void *state)
 {
+    if (state == NULL) {
+        return failed(c, "there is no state to go back to");
+    }
     memcpy(&((Instance *)c)->now, state, sizeof(Numbers));
     return OK;
 }
@@ -147,40 +146,35 @@ SHARED Status fmi2SetFMUstate(Component c, void *state)
 SHARED Status fmi2FreeFMUstate(Component c, void **state)
 {
     (void)c;
-    free(*state);
-    *state = NULL;
+    if (state != NULL) {
+        free(*state);
+        *state = NULL;
+    }
     return OK;
 }
 
 SHARED Status fmi2SerializedFMUstateSize(Component c, void *state, size_t *size)
 {
     (void)c; (void)state;
-    *size = sizeof(Numbers);
+    *size = BYTES;
     return OK;
 }
 
 SHARED Status fmi2SerializeFMUstate(Component c, void *state, char bytes[], size_t size)
 {
-    if (size < sizeof(Numbers)) {
-        return failed(c, "too few bytes for the state");
+    if (state == NULL || bytes == NULL || size < BYTES) {
+        return failed(c, "no state, or too few bytes for it");
     }
-    memcpy(bytes, state, sizeof(Numbers));
+    write_bytes(state, bytes);
     return OK;
 }
 
 SHARED Status fmi2DeSerializeFMUstate(Component c, const char bytes[], size_t size, void **state)
 {
-    if (size != sizeof(Numbers)) {
+    if (state == NULL || !are_mine(bytes, size)) {
         return failed(c, "these bytes are no state of this model");
     }
-    if (*state == NULL) {
-        *state = malloc(sizeof(Numbers));
-    }
-    if (*state == NULL) {
-        return failed(c, "no memory for a copy of the state");
-    }
-    memcpy(*state, bytes, sizeof(Numbers));
-    return OK;
+    return kept(state, bytes + MARK) ? OK : failed(c, "no memory for a copy of the state");
 }
 
 SHARED Status fmi2GetDirectionalDerivative(
@@ -289,11 +283,14 @@ SHARED Status fmi2GetRealOutputDerivatives(
 
 SHARED Status fmi2DoStep(Component c, double t, double seconds, Boolean no_rollback)
 {
-    if (!forwards(t, seconds)) {
-        return failed(c, "the time or the step is negative or not a number");
-    }
-    const int status = seconds > 0.0 ? advance(&((Instance *)c)->now, seconds) : 0;
+    Instance *m = (Instance *)c;
+    Text why = misfit(&m->now, t, seconds);
+    int status;
     (void)no_rollback;
+    if (why != NULL) {
+        return failed(c, why);
+    }
+    status = seconds > 0.0 ? advance_or_stay(&m->now, &m->before, seconds) : 0;
     return status == 0 ? OK : status == EVENT ? DISCARD : failed(c, reason(status));
 }
 

@@ -12,7 +12,7 @@ typedef enum { OK, WARNING, DISCARD, ERROR, FATAL } Status;
 typedef void (*Log)(void *environment, Status status, Text category, Text message);
 
 typedef struct {
-    Numbers now;
+    Numbers now, before;
     void *environment;
     Log log;
     bool early; /* whether a step may end before it should */
@@ -218,18 +218,17 @@ SHARED Status fmi3GetVariableDependencies(
 
 SHARED Status fmi3GetFMUState(void *c, void **state)
 {
-    if (*state == NULL) {
-        *state = malloc(sizeof(Numbers));
+    if (state == NULL) {
+        return failed(c, "there is no place for the state");
     }
-    if (*state == NULL) {
-        return failed(c, "no memory for a copy of the state");
-    }
-    memcpy(*state, &((Instance *)c)->now, sizeof(Numbers));
-    return OK;
+    return kept(state, &((Instance *)c)->now) ? OK : failed(c, "no memory for a copy of the state");
 }
 
 SHARED Status fmi3SetFMUState(void *c, void *state)
 {
+    if (state == NULL) {
+        return failed(c, "there is no state to go back to");
+    }
     memcpy(&((Instance *)c)->now, state, sizeof(Numbers));
     return OK;
 }
@@ -237,40 +236,35 @@ SHARED Status fmi3SetFMUState(void *c, void *state)
 SHARED Status fmi3FreeFMUState(void *c, void **state)
 {
     (void)c;
-    free(*state);
-    *state = NULL;
+    if (state != NULL) {
+        free(*state);
+        *state = NULL;
+    }
     return OK;
 }
 
 SHARED Status fmi3SerializedFMUStateSize(void *c, void *state, size_t *size)
 {
     (void)c; (void)state;
-    *size = sizeof(Numbers);
+    *size = BYTES;
     return OK;
 }
 
 SHARED Status fmi3SerializeFMUState(void *c, void *state, uint8_t bytes[], size_t size)
 {
-    if (size < sizeof(Numbers)) {
-        return failed(c, "too few bytes for the state");
+    if (state == NULL || bytes == NULL || size < BYTES) {
+        return failed(c, "no state, or too few bytes for it");
     }
-    memcpy(bytes, state, sizeof(Numbers));
+    write_bytes(state, bytes);
     return OK;
 }
 
 SHARED Status fmi3DeserializeFMUState(void *c, const uint8_t bytes[], size_t size, void **state)
 {
-    if (size != sizeof(Numbers)) {
+    if (state == NULL || !are_mine(bytes, size)) {
         return failed(c, "these bytes are no state of this model");
     }
-    if (*state == NULL) {
-        *state = malloc(sizeof(Numbers));
-    }
-    if (*state == NULL) {
-        return failed(c, "no memory for a copy of the state");
-    }
-    memcpy(*state, bytes, sizeof(Numbers));
-    return OK;
+    return kept(state, bytes + MARK) ? OK : failed(c, "no memory for a copy of the state");
 }
 
 SHARED Status fmi3GetDirectionalDerivative(
@@ -398,15 +392,18 @@ SHARED Status fmi3GetOutputDerivatives(
 SHARED Status fmi3DoStep(
     void *c, double t, double seconds, bool no_rollback, bool *event, bool *terminate, bool *early, double *reached)
 {
-    Numbers *n = &((Instance *)c)->now;
-    if (!forwards(t, seconds)) {
-        return failed(c, "the time or the step is negative or not a number");
-    }
-    const int status = seconds > 0.0 ? advance(n, seconds) : 0;
+    Instance *m = (Instance *)c;
+    Numbers *n = &m->now;
+    Text why = misfit(n, t, seconds);
+    int status;
     (void)no_rollback;
+    if (why != NULL) {
+        return failed(c, why);
+    }
+    status = seconds > 0.0 ? advance_or_stay(n, &m->before, seconds) : 0;
     *event = false;
     *terminate = status == EVENT;
-    *early = *terminate && ((Instance *)c)->early;
+    *early = *terminate && m->early;
     *reached = n->s[0];
     return status == 0 || status == EVENT ? OK : failed(c, reason(status));
 }

@@ -158,24 +158,60 @@ static int get_numbers(Numbers *n, const unsigned int *references, size_t count,
     return 1;
 }
 
+/* All of them, or none where one cannot be set. */
 static int set_numbers(Numbers *n, const unsigned int *references, size_t count, const double *values)
 {
     size_t k;
     for (k = 0; k < count; ++k) {
-        double *to = place(n, references[k]);
-        if (to == NULL || references[k] == 0 || is_computed(references[k])) {
+        if (references[k] == 0 || references[k] >= AT_END || is_computed(references[k])) {
             return 0;
         }
-        *to = values[k];
+    }
+    for (k = 0; k < count; ++k) {
+        *place(n, references[k]) = values[k];
         n->fresh = 0.0;
     }
     return 1;
 }
 
-/* Whether an importer asks for a step that can be taken. */
-static int forwards(double t, double seconds)
+/* A state as bytes, behind the mark of this model: those of another may be as many. */
+#define MARK (sizeof(MODEL_TOKEN) - 1)
+#define BYTES (MARK + sizeof(Numbers))
+
+static void write_bytes(const void *state, void *bytes)
 {
-    return isfinite(t) && isfinite(seconds) && seconds >= 0.0;
+    memcpy(bytes, MODEL_TOKEN, MARK);
+    memcpy((char *)bytes + MARK, state, sizeof(Numbers));
+}
+
+static int are_mine(const void *bytes, size_t size)
+{
+    return bytes != NULL && size == BYTES && memcmp(bytes, MODEL_TOKEN, MARK) == 0;
+}
+
+/* A copy in a place that may have to be made; 0 where there is no room for it. */
+static int kept(void **state, const void *from)
+{
+    if (*state == NULL) {
+        *state = malloc(sizeof(Numbers));
+    }
+    if (*state == NULL) {
+        return 0;
+    }
+    memcpy(*state, from, sizeof(Numbers));
+    return 1;
+}
+
+/* Why a step that an importer asks for cannot be taken; NULL where it can. */
+static const char *misfit(const Numbers *n, double t, double seconds)
+{
+    if (!(isfinite(t) && isfinite(seconds) && seconds >= 0.0)) {
+        return "the time or the step is negative or not a number";
+    }
+    if (fabs(t - n->s[0]) > 1e-6 * (n->step + fabs(t))) {
+        return "the step does not begin where the last one ended";
+    }
+    return NULL;
 }
 
 /* Takes the machine so many seconds further in steps of its own, or, where they do not fit, in shorter ones; where steps
@@ -212,6 +248,18 @@ static int advance(Numbers *n, double seconds)
         status = MODEL_ADVANCE(n->s, n->u, n->p);
     }
     n->ended = status == EVENT ? 1.0 : 0.0;
+    return status;
+}
+
+/* The same; where a step fails, all is as it was before the first. */
+static int advance_or_stay(Numbers *n, Numbers *before, double seconds)
+{
+    int status;
+    memcpy(before, n, sizeof(*n));
+    status = advance(n, seconds);
+    if (status != 0 && status != EVENT) {
+        memcpy(n, before, sizeof(*n));
+    }
     return status;
 }
 
