@@ -120,7 +120,7 @@ def _relative(run: Record, energy: Array) -> Array:
 
 def blurred(run: Record) -> Any:
     """How much of residuals()["energy"] may be no error of the run: powers are known at the rows alone, and their
-    integral is off by no more than what leaving out every other row changes (by a fifteenth of it, where rows are close).
+    integral is off by no more than leaving out every other row changes (by a fifteenth of it, where rows are close).
     """
     fed = work(run)
     if fed is None or len(run) < 3:
