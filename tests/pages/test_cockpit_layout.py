@@ -21,6 +21,7 @@ from cockpit_page import opening, serving_machines
 
 # A zoom of 200 % is half as many pixels of the page on either side.
 SIZES = [(390, 844), (844, 390), (1024, 768), (1440, 900), (1440 // 2, 900 // 2), (1024 // 2, 768 // 2)]
+SIZES += [(320, 568), (360, 640), (568, 320), (900, 560), (901, 559), (2560, 1440)]  # least, most, where rules change
 BLOCKS = (
     ".title, #groups > *, #help, #panel-toggle, #words > *, #coach, #panel, .pad, #dead-man, #timeline, #site, #sliders"
 )

@@ -19,7 +19,7 @@ from bellcrank.model.parts import Array
 from bellcrank.quoting import script, xml
 from bellcrank.record.contents import plain
 from bellcrank.record.derived_columns import ENERGIES, sections
-from bellcrank.record.measure import conservative, residuals
+from bellcrank.record.measure import blurred, conservative, residuals
 from bellcrank.record.summary import shown
 from bellcrank.version import __version__
 from bellcrank.view import machine_looks, palette, scene
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 GENERATOR = "bellcrank report"  # how our files are told from others
 SCRIPTS = ("data.js", "space.js", "shapes.js", "terrain.js", "beams.js", "stage.js", "world.js", "plots.js", "page.js")
 ROWS = 2000
+TOLD = 1e-3  # of an energy: more than that is an error that people would ask about
 NUMBERS = 1_000_000  # of the replay: 4 MB; a humanoid gets fewer frames
 TITLES = {
     "q": "Positions", "v": "Velocities", "a": "Accelerations",
@@ -203,6 +204,10 @@ def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
         drift = "energy drift" if conservative(run) else "energy balance"  # what was fed or eaten is taken off
         label = drift if key == "energy" else f"{key.split()[0]} error"
         worst[label] = max(worst.get(label, 0.0), float(np.asarray(value)[lane]))
+    off = worst.get("energy balance", 0.0)
+    if off > TOLD and float(np.asarray(blurred(run))[lane]) > 0.1 * off:
+        del worst["energy balance"]  # it would tell of the rows, not of the run
+        out.append(["?", "", "energy balance: rows too far apart"])
     return out + [[f"{size:.1e}" if size else "0", "", label] for label, size in worst.items()]
 
 
