@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.misfits import explained, misfit
 from bellcrank.model import Mechanism
+from bellcrank.studies.points import points as points_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -197,6 +199,25 @@ def test_numbers_may_be_those_of_numpy() -> None:
     assert bc.Section.box(np.int64(1), np.float64(2.0), 0.125) == bc.Section("box", [1, 2, 0.125])  # type: ignore[arg-type]
     block = bc.forces.Block(np.zeros(3), np.ones(3))  # type: ignore[arg-type]
     assert bc.forces.Block((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)) == block
+
+
+@pytest.mark.parametrize("design", [np.full((2, 2), np.nan), [1.0], {1}, 3, b"grid"], ids=str)
+def test_a_design_is_a_word(design: Any) -> None:
+    with pytest.raises(InputError, match="no design"):
+        points_of({"bob.mass": [1.0, 2.0]}, 2, design, 0)
+
+
+@pytest.mark.parametrize("trajectory", [lambda: None, lambda t: t / 0, lambda t: 3, None, math.sin])
+def test_a_trajectory_that_is_none_is_named(trajectory: Any) -> None:
+    with pytest.raises(InputError, match="trajectory"):
+        bc.control.InverseDynamics(bc.zoo.chain(2), trajectory)
+
+
+@pytest.mark.parametrize("mask", [[[1.0], [2.0, 3.0]], [1.0, 0.0], "x", {}, [True], [True, None]], ids=str)
+def test_a_mask_says_which_runs(mask: Any) -> None:
+    stepper = bc.stepper(bc.zoo.chain(2), every=0.01, step=0.01, batch=2)
+    with pytest.raises(InputError, match="mask has the shape"):
+        stepper.reset(mask=mask)
 
 
 def test_a_kernel_is_made_by_others() -> None:

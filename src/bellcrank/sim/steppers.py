@@ -354,7 +354,7 @@ class Stepper:
     def _masked(self, mask: Any) -> Array:
         if mask is None:
             return np.ones(self.runs, bool)
-        return arguments.masked(np.asarray(self._here(mask)), self._shape).reshape(self.runs)
+        return arguments.masked(self._here(mask), self._shape).reshape(self.runs)
 
     def _started(self, start: Any, p: Array) -> Array:
         dynamics = self.simulator.dynamics
