@@ -126,10 +126,11 @@ def test_a_name_that_stands_for_anything_is_believed() -> None:
 
 
 def test_gravity_is_three_numbers() -> None:
-    with pytest.raises(bc.ModelError, match="expected three numbers"):
-        bc.from_wong(
-            "arm", alpha=[0.0], mass=[1.0], k=[(0.1, 0, 0)], l=[], inertia=[np.eye(3)], gravity=np.zeros((3, 3))
-        )
+    circle: list[Any] = []
+    circle.append(circle)
+    for gravity in (np.zeros((3, 3)), circle, [circle] * 3, [0.0, 0.0], ["x", "y", "z"], [[1.0], 0.0, 0.0]):
+        with pytest.raises(bc.ModelError, match="expected three numbers"):
+            bc.from_wong("arm", alpha=[0.0], mass=[1.0], k=[(0.1, 0, 0)], l=[], inertia=[np.eye(3)], gravity=gravity)
 
 
 def test_numbers_of_another_mechanism() -> None:
@@ -154,6 +155,7 @@ def test_names_and_shapes_of_variations() -> None:
     graph = bc.compile(lambda x, y: x[0] * y + bc.sin(x[1]), inputs={"x": 2, "y": ()}).graph
     assert graph.along({"x": np.eye(2)}, ["function"])["function"].shape == (1, 2)
     for call, words in (
+        (lambda: graph.along({}, ["function"]), "nothing moves"),
         (lambda: graph.along({"x": np.eye(2)}, ["x"]), 'no output "x"'),
         (lambda: graph.along({"z": np.eye(2)}, ["function"]), 'no input "z"'),
         (lambda: graph.along({"x": np.eye(3)}, ["function"]), r"x moves by \(3, 3\); expected \(2, directions\)"),
