@@ -121,8 +121,8 @@ def until(page: Any, what: str) -> Any:
 
 def pictures(page: Any, more: int) -> None:
     """Waits for states that are newer."""
-    serial = page.evaluate("cockpit.state().serial")
-    until(page, f"cockpit.state().serial >= {serial + more}")
+    serial = page.evaluate("cockpit.state()?.serial ?? 0")  # none yet, just after a change
+    until(page, f"cockpit.state()?.serial >= {serial + more}")
 
 
 def heard(page: Any) -> None:

@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +37,20 @@ from bellcrank.studies.points import points as points_of
 from bellcrank.studies.setup import set_up
 from bellcrank.studies.study import _manifest
 from bellcrank.studies.toml import read_study
-from laws.test_names import NASTY, SAFE, Page, c_shape, exported, ids, unchecked, urdf  # noqa: F401
+from laws.test_names import (  # noqa: F401
+    NASTY,
+    SAFE,
+    Page,
+    c_shape,
+    exported,
+    graph,
+    ids,
+    mechanism,
+    printable,
+    record,
+    unchecked,
+    urdf,
+)
 from laws.test_rolled import made
 
 WORST = [*NASTY[::3], "__proto__", "constructor", "*/;process.exit(1)//", "`${1}`", "\u2028alert(1)"]
@@ -227,6 +241,39 @@ def test_the_command_that_identifies(name: str, tmp_path: Path) -> None:
     assert all(line.isprintable() for line in told.output.split("\n"))
     told = CliRunner().invoke(app, ["identify", str(tmp_path / "robot.urdf"), "--json"])
     assert json.loads(told.output)["mechanism"] == name
+
+
+# -- print()
+
+
+def nouns(name: str) -> Iterator[Any]:
+    """What people print, with a name wherever one can be."""
+    m, g = mechanism(name), graph(name)
+    yield from (m, m.report, m.parameters, g, g.count(), bc.schedule(g, machine="complete:2"))
+    linear = bc.linearize(m)
+    yield from (
+        linear,
+        linear.modes(),
+        *linear.modes(),
+        bc.equilibrium(m),
+        bc.linearize(m, at={f"{name}.q": [0.1, 0.2]}),
+    )
+    yield from (bc.kernel(m, "forward_dynamics"), m.forward_dynamics.__doc__, record(m, name), record(m, name).final)
+    plant = bc.system(
+        m, control=lambda t, q, v, x, u: [u[0], 0.0 * q[0]], inputs=[f"{name}u"],
+        outputs={f"{name}y": lambda t, q, v, x, u: q[0]},
+    )  # fmt: skip
+    yield from (plant, bc.stepper(plant, every=0.01, step=0.01), bc.simulate(plant, 0.01, inputs={f"{name}u": 0.0}))
+
+
+@pytest.mark.parametrize("name", [*NASTY[:12:3], "\xad\ufeff\u3000", *NASTY[12::9]], ids=ids)
+def test_what_is_printed(name: str, unchecked: None) -> None:  # noqa: F811
+    """In a terminal a name stays in its line and steers nothing, refused or not."""
+    for mine, plain in zip(nouns(name), nouns(SAFE), strict=True):
+        for said, expected in ((str(mine), str(plain)), (repr(mine), repr(plain))):
+            assert printable(said), type(mine)
+            if len(name) < 100:
+                assert said.count("\n") == expected.count("\n"), type(mine)
 
 
 # -- learning

@@ -452,7 +452,7 @@ def test_switches(digger: Server, opened: Any) -> None:
     changes = [("integrator", "euler"), ("method", "aba"), ("method", "denoc"), ("rate", "500"), ("rate", "2000")]
     for epoch, (what, name) in enumerate(changes, 1):
         page.select_option(f"#{what}", name)
-        until(page, f"cockpit.state().epoch === {epoch} && String(cockpit.settings().{what}) === '{name}'")
+        until(page, f"cockpit.state()?.epoch === {epoch} && String(cockpit.settings().{what}) === '{name}'")
         pictures(page, 3)
         assert page.input_value(f"#{what}") == name
         assert digger.value("boom.q") == pytest.approx(excavator.machine().start[1], abs=0.1)  # type: ignore[index]

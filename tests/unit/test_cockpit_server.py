@@ -455,6 +455,12 @@ def test_who_brings_the_token_may_take_long() -> None:
     assert not keeps.cut
 
 
+def test_of_a_crowd_those_who_ask_nothing_go_first() -> None:
+    crowd, asks = [Line(None) for _ in range(3 * door.MOST)], [Line(False) for _ in range(5)]
+    assert door.Door(Guard(token=TOKEN)).look([*asks, *crowd], 0.0) == 2 * door.MOST + 5
+    assert not any(line.cut for line in asks)
+
+
 # -- the command
 
 

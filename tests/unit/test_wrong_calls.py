@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.misfits import explained, misfit
 from bellcrank.model import Mechanism
+from bellcrank.studies.points import points as points_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -124,10 +126,11 @@ def test_a_name_that_stands_for_anything_is_believed() -> None:
 
 
 def test_gravity_is_three_numbers() -> None:
-    with pytest.raises(bc.ModelError, match="expected three numbers"):
-        bc.from_wong(
-            "arm", alpha=[0.0], mass=[1.0], k=[(0.1, 0, 0)], l=[], inertia=[np.eye(3)], gravity=np.zeros((3, 3))
-        )
+    circle: list[Any] = []
+    circle.append(circle)
+    for gravity in (np.zeros((3, 3)), circle, [circle] * 3, [0.0, 0.0], ["x", "y", "z"], [[1.0], 0.0, 0.0]):
+        with pytest.raises(bc.ModelError, match="expected three numbers"):
+            bc.from_wong("arm", alpha=[0.0], mass=[1.0], k=[(0.1, 0, 0)], l=[], inertia=[np.eye(3)], gravity=gravity)
 
 
 def test_numbers_of_another_mechanism() -> None:
@@ -152,6 +155,7 @@ def test_names_and_shapes_of_variations() -> None:
     graph = bc.compile(lambda x, y: x[0] * y + bc.sin(x[1]), inputs={"x": 2, "y": ()}).graph
     assert graph.along({"x": np.eye(2)}, ["function"])["function"].shape == (1, 2)
     for call, words in (
+        (lambda: graph.along({}, ["function"]), "nothing moves"),
         (lambda: graph.along({"x": np.eye(2)}, ["x"]), 'no output "x"'),
         (lambda: graph.along({"z": np.eye(2)}, ["function"]), 'no input "z"'),
         (lambda: graph.along({"x": np.eye(3)}, ["function"]), r"x moves by \(3, 3\); expected \(2, directions\)"),
@@ -197,6 +201,25 @@ def test_numbers_may_be_those_of_numpy() -> None:
     assert bc.Section.box(np.int64(1), np.float64(2.0), 0.125) == bc.Section("box", [1, 2, 0.125])  # type: ignore[arg-type]
     block = bc.forces.Block(np.zeros(3), np.ones(3))  # type: ignore[arg-type]
     assert bc.forces.Block((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)) == block
+
+
+@pytest.mark.parametrize("design", [np.full((2, 2), np.nan), [1.0], {1}, 3, b"grid"], ids=str)
+def test_a_design_is_a_word(design: Any) -> None:
+    with pytest.raises(InputError, match="no design"):
+        points_of({"bob.mass": [1.0, 2.0]}, 2, design, 0)
+
+
+@pytest.mark.parametrize("trajectory", [lambda: None, lambda t: t / 0, lambda t: 3, None, math.sin])
+def test_a_trajectory_that_is_none_is_named(trajectory: Any) -> None:
+    with pytest.raises(InputError, match="trajectory"):
+        bc.control.InverseDynamics(bc.zoo.chain(2), trajectory)
+
+
+@pytest.mark.parametrize("mask", [[[1.0], [2.0, 3.0]], [1.0, 0.0], "x", {}, [True], [True, None]], ids=str)
+def test_a_mask_says_which_runs(mask: Any) -> None:
+    stepper = bc.stepper(bc.zoo.chain(2), every=0.01, step=0.01, batch=2)
+    with pytest.raises(InputError, match="mask has the shape"):
+        stepper.reset(mask=mask)
 
 
 def test_a_kernel_is_made_by_others() -> None:

@@ -39,6 +39,7 @@ from bellcrank.emit.cpu.host import host
 from bellcrank.graph import Graph
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism, joints, parts
+from bellcrank.quoting import line
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
@@ -168,7 +169,7 @@ def _help(mechanism: Mechanism, q: Quantity) -> tuple[Signature, str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*names[:LISTED], *(["..."] if len(names) > LISTED else [])])
+    return ", ".join([*map(line, names[:LISTED]), *(["..."] if len(names) > LISTED else [])])
 
 
 # -- what is found again without tracing

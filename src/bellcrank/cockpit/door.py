@@ -26,25 +26,27 @@ class Door:
         self._since: weakref.WeakKeyDictionary[Any, tuple[object, float]] = weakref.WeakKeyDictionary()
 
     def look(self, connections: Collection[Any], now: float) -> int:
-        """Cuts those that have taken too long, and the oldest where there are too many; says how many it were."""
-        waiting: list[tuple[float, Any]] = []
-        cut = 0
+        """Cuts those that have taken too long and, where there are too many, those who ask for nothing before those who
+        are answered, the oldest first; says how many it were.
+        """
+        waiting: list[tuple[bool, float, Any]] = []
         for line in [c for c in connections if hasattr(c, "cycle")]:  # a websocket has none
-            asking = line.cycle is None or line.cycle.response_complete
+            answered = line.cycle is not None and not line.cycle.response_complete
             at, since = self._since.get(line, (None, now))
-            if at != (id(line.cycle), asking):  # it has gone on since we looked
-                at, since = (id(line.cycle), asking), now
+            if at != (id(line.cycle), answered):  # it has gone on since we looked
+                at, since = (id(line.cycle), answered), now
             self._since[line] = (at, since)
-            if not asking and self._known(line):
-                continue
-            waiting.append((since, line))
-        waiting.sort(key=lambda x: x[0])
-        for k, (since, line) in enumerate(waiting):
-            asking = line.cycle is None or line.cycle.response_complete
-            if now - since > (ASKING if asking else READING) or len(waiting) - k > MOST:
-                line.transport.abort()
-                cut += 1
-        return cut
+            if not answered or not self._known(line):
+                waiting.append((answered, since, line))
+        waiting.sort(key=lambda x: x[:2])
+        late = [
+            line
+            for k, (answered, since, line) in enumerate(waiting)
+            if now - since > (READING if answered else ASKING) or len(waiting) - k > MOST
+        ]
+        for line in late:
+            line.transport.abort()
+        return len(late)
 
     def _known(self, line: Any) -> bool:
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in line.scope["headers"]}

@@ -16,7 +16,7 @@ from typing import Any
 
 from bellcrank.control.trajectory import Vectors
 from bellcrank.dynamics import able, method
-from bellcrank.errors import InputError
+from bellcrank.errors import BellcrankError, InputError
 from bellcrank.misfits import explained_class
 from bellcrank.model import regrouped
 from bellcrank.model.mechanism import Mechanism
@@ -49,7 +49,15 @@ class InverseDynamics:
                 f'InverseDynamics: "{m.name}" has loops, and this controller drives every joint. Compute forces with '
                 "inverse_dynamics(q, v, a, actuated=[...]) instead."
             )
-        n = len(self.trajectory(0.0)[0])
+        try:
+            n = len(self.trajectory(0.0)[0])
+        except BellcrankError:
+            raise
+        except Exception as error:  # it is anybody's function
+            raise InputError(
+                f"InverseDynamics: the trajectory failed at t = 0: {type(error).__name__}: {error}. "
+                "Expected a function of t that gives (q, v, a)."
+            ) from error
         if n != m.nv:
             raise InputError(
                 f'InverseDynamics: the trajectory has {n} joints and "{m.name}" has {m.nv}; expected as many.'

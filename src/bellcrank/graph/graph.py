@@ -21,6 +21,7 @@ from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
 from bellcrank.nodes.tape import PARAMETERS, Tape, foreign
 from bellcrank.parameters import Free
+from bellcrank.quoting import line
 from bellcrank.scalar import step
 from bellcrank.stairs import above, view
 
@@ -238,10 +239,10 @@ class Graph:
 
     def __repr__(self) -> str:
         def listed(shapes: Mapping[str, Shape]) -> str:
-            return ", ".join(f"{name}{list(shape) if shape else ''}" for name, shape in shapes.items())
+            return ", ".join(f"{line(name)}{list(shape) if shape else ''}" for name, shape in shapes.items())
 
         outputs = {name: array.shape for name, array in self.outputs.items()}
-        return f"<Graph {self.name}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
+        return f"<Graph {line(self.name)}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
         return str(view("notebook").graph(self))

@@ -172,6 +172,8 @@ def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[s
     for name, array in moves.items():
         if (size := math.prod(graph.inputs[name])) != len(array) or array.ndim != 2:
             raise InputError(f"{graph.name}: {name} moves by {array.shape}; expected ({size}, directions).")
+    if not moves:
+        raise InputError(f"{graph.name}: nothing moves; expected inputs and how each of them moves.")
     seeds: dict[int, dict[int, Any]] = {}
     for name, array in moves.items():
         for i, row in enumerate(array):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import check
 from bellcrank.model.energy import Turning, check_energy, in_a_plane, turning
 from bellcrank.model.joints import KINDS
@@ -44,9 +44,9 @@ def mechanism_of(
     topology or NaN, nor a mass matrix with a negative eigenvalue.
     """
     check.level(checks)
-    check.finite(f'mechanism "{name}"', "gravity", gravity)
-    if len(tuple(gravity)) != 3 or any(np.ndim(g) for g in gravity):
-        raise ModelError(f'mechanism "{name}": gravity is {tuple(gravity)}; expected three numbers.')
+    if len(tuple(gravity)) != 3 or any(_several(g) for g in gravity):
+        raise ModelError(f'mechanism "{name}": gravity is {brief(gravity)}; expected three numbers.')
+    check.finite(f'mechanism "{name}"', "gravity", gravity)  # after that: a list may hold itself
     found = [*lines, *_checked(bodies, joints, frames, ground)]
     welded = _Welded(bodies, ground)
     for j in _in_order(joints, ground, [b.name for b in bodies]):
@@ -82,6 +82,11 @@ def mechanism_of(
     reported = replace(made, report=Report(source, tuple(found)))
     vars(reported)["parameters"] = made.parameters  # the same parts have the same ones: not looked for again
     return reported
+
+
+def _several(x: object) -> bool:
+    """Whether it is no single number. numpy is not asked about lists: one that holds itself is too deep for it."""
+    return bool(x.ndim) if isinstance(x, np.ndarray) else isinstance(x, Collection)
 
 
 def _checked(bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[Frame], ground: str) -> list[Line]:

@@ -30,7 +30,7 @@ from bellcrank.model.quantities import Quantities
 from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluated, nominal, replaced
-from bellcrank.quoting import refused
+from bellcrank.quoting import line, refused
 from bellcrank.seeds import generator
 from bellcrank.stairs import above, view
 from bellcrank.text import table
@@ -272,7 +272,7 @@ class Mechanism(Quantities):
 
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""
-        return f"<Mechanism {self.name}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
+        return f"<Mechanism {line(self.name)}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
 
     def _repr_html_(self) -> str:
         return str(view("notebook").mechanism(self))
@@ -286,7 +286,7 @@ class Mechanism(Quantities):
             rows.append((str(i), j.name, kind, j.parent, b.name, f"{b.mass:.4g}", span))
         total = sum(nominal(b.mass) for b in self.bodies)
         size = f"{len(self.bodies)} moving bodies, nq {self.nq}, nv {self.nv}, {total:.4g} kg"
-        head = f"{self.name}: {size}, gravity {nominal(self.gravity)}"
+        head = f"{line(self.name)}: {size}, gravity {nominal(self.gravity)}"
         joints = table(("#", "joint", "type", "parent", "body", "mass kg", "limits"), rows, right=(0, 5))
         tables = [joints]
         if self.loops:

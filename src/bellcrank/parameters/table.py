@@ -16,7 +16,7 @@ import numpy as np
 from bellcrank.errors import InputError, ModelError, brief, unknown
 from bellcrank.misfits import explained
 from bellcrank.parameters.free import FREE, Free
-from bellcrank.quoting import refused
+from bellcrank.quoting import line, refused
 from bellcrank.text import table
 
 Array = np.ndarray[Any, Any]
@@ -143,7 +143,7 @@ class Parameters(Mapping[str, float]):
                 raise InputError(f"{where}: {unknown('parameter', name, self)}")
 
     def __repr__(self) -> str:
-        return f"<Parameters {', '.join(f'{name}: {x:g}' for name, x in self.items())}>"
+        return f"<Parameters {', '.join(f'{line(name)}: {x:g}' for name, x in self.items())}>"
 
     def __str__(self) -> str:
         rows = [(name, f"{x:g}", self.unit(name)) for name, x in self.items()]

@@ -14,6 +14,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.misfits import explained_class
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.quoting import line
 from bellcrank.record import derived_columns as derive
 from bellcrank.record import measure
 from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, frozen, plain, stop_of_part
@@ -358,7 +359,7 @@ class Record:
     @property
     def _called(self) -> str:
         of = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")
-        return f"the record of {of}"
+        return f"the record of {line(str(of))}"
 
     def __repr__(self) -> str:
         batch = f"{self.runs} runs of " if self.batch else ""

@@ -11,6 +11,7 @@ from typing import Any
 
 from bellcrank.errors import BellcrankError
 from bellcrank.misfits import explained_class
+from bellcrank.quoting import line
 from bellcrank.scheduling.critical import Link, chain
 from bellcrank.scheduling.machines import Channel, Machine
 from bellcrank.scheduling.task import Tasks
@@ -266,10 +267,13 @@ class Schedule:
     def _repr_html_(self) -> str:
         return str(view("schedule_page").frame(self))
 
+    def __repr__(self) -> str:
+        return f"<Schedule of {line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks>"
+
     def __str__(self) -> str:
         f, unit = self.facts, self.machine.unit
-        head = f"{self.tasks.name} on {self.machine.name}: {len(self.tasks)} tasks, {f['makespan']:g} {unit}, "
-        head += f"{f['speedup']:.2f} times as fast as one processor\n\n"
+        head = f"{line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks, "
+        head += f"{f['makespan']:g} {unit}, {f['speedup']:.2f} times as fast as one processor\n\n"
         rows = []
         for p, busy in enumerate(self.busy):
             mine = [i for i, q in enumerate(self.where) if q == p]

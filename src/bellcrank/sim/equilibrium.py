@@ -11,6 +11,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.misfits import explained
 from bellcrank.model import Mechanism
+from bellcrank.quoting import line
 from bellcrank.sim.damped_newton import FAILED, Equations
 from bellcrank.sim.rest_search import Place, Search
 from bellcrank.sim.systems import System
@@ -69,9 +70,9 @@ class Equilibrium:
 
     def __str__(self) -> str:
         rows = [(name, f"{x:.6g}", word) for name, x, word in self.rows]
-        title = f"{self.system.mechanism.name}: {'does not rest' if self.failures else 'rests'}"
+        title = f"{line(self.system.mechanism.name)}: {'does not rest' if self.failures else 'rests'}"
         title += f", after {self.rounds} rounds"
-        return str(Table(title, ("element", "value", ""), rows, (1,), "\n".join(self.failures)))
+        return str(Table(title, ("element", "value", ""), rows, (1,), "\n".join(map(line, self.failures))))
 
 
 @explained

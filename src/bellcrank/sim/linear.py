@@ -16,6 +16,7 @@ from bellcrank.extras import extra
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.misfits import explained, explained_class
 from bellcrank.model import Mechanism
+from bellcrank.quoting import line
 from bellcrank.scalar import Scalar
 from bellcrank.sim.arguments import listed, numbers, positive
 from bellcrank.sim.columns import units
@@ -166,9 +167,11 @@ class Linear:
         n, m = len(self.states), len(self.inputs)
         of = f"a step of {self.step:g} s" if self.step is not None else "the rate"
         points = f" at {'x'.join(map(str, self.batch))} points" if self.batch else ""
-        head = f"{self.plant.system.mechanism.name}: {of}{points}, {n} states, {m} inputs, {len(self.outputs)} outputs"
+        head = f"{line(self.plant.system.mechanism.name)}: {of}{points}, "
+        head += f"{n} states, {m} inputs, {len(self.outputs)} outputs"
         if self.batch or n + m > WIDE:
-            return f"{head}\nstates: {', '.join(self.states)}\ninputs: {', '.join(self.inputs) or 'none'}"
+            states, inputs = (line(", ".join(names)) for names in (self.states, self.inputs))
+            return f"{head}\nstates: {states}\ninputs: {inputs or 'none'}"
         rows = [(name, *(f"{x:.5g}" for x in (*a, *b))) for name, a, b in zip(self.states, self.A, self.B, strict=True)]
         return f"{head}\n\n" + table(("A | B", *self.states, *self.inputs), rows, right=range(1, n + m + 1))
 

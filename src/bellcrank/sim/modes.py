@@ -10,6 +10,7 @@ import numpy as np
 
 from bellcrank.dynamics.loops.assembly import consistent
 from bellcrank.errors import InputError
+from bellcrank.quoting import line
 from bellcrank.record import Column, Record, state_columns
 from bellcrank.sim.operating_point import dependent, displaced, plain
 from bellcrank.text import Table
@@ -105,7 +106,7 @@ class Mode:
 
     def __str__(self) -> str:
         kind = f"{self.frequency:.4g} Hz, damping {self.damping:.3g}" if self.oscillates else f"{self.row[2]} s"
-        return f"{kind}: {self._named}"
+        return f"{kind}: {line(self._named)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +143,7 @@ class Modes(Sequence[Mode]):
     def __str__(self) -> str:
         rows = [(str(k), *mode.row) for k, mode in enumerate(self.all)]
         head = ("#", "frequency Hz", "damping", "time s", "moves")
-        title = f"{self.linear.plant.system.mechanism.name}: {len(self.oscillating)} oscillations"
+        title = f"{line(self.linear.plant.system.mechanism.name)}: {len(self.oscillating)} oscillations"
         return str(Table(title, head, rows, (0, 1, 2, 3), self.unrest))
 
     @property
@@ -152,7 +153,7 @@ class Modes(Sequence[Mode]):
         a = np.abs(self.linear.rate[: 2 * k])
         if not a.max(initial=0.0) > RESTS:
             return ""
-        name = self.linear.states[int(np.argmax(a))]
+        name = line(self.linear.states[int(np.argmax(a))])
         return (
             f"The point is not at rest ({name} changes by {self.linear.rate[np.argmax(a)]:.3g} a second), where modes "
             "depend on the choice of coordinates. bc.equilibrium finds where it rests."

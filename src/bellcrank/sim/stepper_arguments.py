@@ -42,7 +42,11 @@ def output(out: Any, expected: Shape) -> Array:
     return found
 
 
-def masked(mask: Array, shape: Shape) -> Array:
+def masked(given: Any, shape: Shape) -> Array:
+    try:
+        mask = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        mask = np.asarray(given, dtype=object)
     if mask.dtype != bool or mask.shape != shape:
         raise InputError(
             f"reset: mask has the shape {mask.shape} of {mask.dtype}; expected {shape} of bool: which runs begin anew."

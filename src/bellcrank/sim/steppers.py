@@ -23,6 +23,7 @@ from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
 from bellcrank.misfits import explained_class
+from bellcrank.quoting import line
 from bellcrank.room import check_room
 from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.actions import Stepped, Task
@@ -334,7 +335,7 @@ class Stepper:
 
     def __repr__(self) -> str:
         many_runs = "one run" if self.batch is None else f"{self.batch} runs"
-        return f"<Stepper {self.system.mechanism.name}, {many_runs}, {self.every:g} s an action>"
+        return f"<Stepper {line(self.system.mechanism.name)}, {many_runs}, {self.every:g} s an action>"
 
     def __reduce__(self) -> str:
         raise InputError("a Stepper is machine code of this process and cannot be pickled; send its .system.")
@@ -353,7 +354,7 @@ class Stepper:
     def _masked(self, mask: Any) -> Array:
         if mask is None:
             return np.ones(self.runs, bool)
-        return arguments.masked(np.asarray(self._here(mask)), self._shape).reshape(self.runs)
+        return arguments.masked(self._here(mask), self._shape).reshape(self.runs)
 
     def _started(self, start: Any, p: Array) -> Array:
         dynamics = self.simulator.dynamics

@@ -22,6 +22,7 @@ from bellcrank.model import Mechanism
 from bellcrank.model.given_values import possible
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.part_numbers import check_numbers
+from bellcrank.quoting import line
 from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
 from bellcrank.sim import between
@@ -253,7 +254,7 @@ class System:
         lines += [f"  motion of {name}: {_called(f)}" for name, f in self.motions.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
-        return "\n".join(lines)
+        return "\n".join(map(line, lines))
 
 
 def _called(function: Any) -> str:

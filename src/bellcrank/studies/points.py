@@ -65,7 +65,7 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
     ranges = {name: ranged(name, x) for name, x in over.items()}
     if design is None:
         design = "grid" if runs is None and all(isinstance(x, Levels) for x in ranges.values()) else "random"
-    if design not in DESIGNS:
+    if not isinstance(design, str) or design not in DESIGNS:  # an array is compared element by element
         raise InputError(f"points: {unknown('design', design, DESIGNS)}")
     if design == "grid":
         return Points(_grid(ranges, runs), design, ranges)
