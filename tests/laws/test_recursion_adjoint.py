@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.build import graphs
+from bellcrank.build.differentiable import function_of
 from bellcrank.build.rolling import rolled
 from bellcrank.build.segments import divided
 from bellcrank.dynamics import shape_of
@@ -122,3 +123,16 @@ def test_second_derivatives() -> None:
     assert {g.opaque for g in back.calls if not g.name.endswith("vjp")} == {True}
     assert isinstance(r, Recursion)
     close(back.evaluate(**at)["g_q"], r.written.jvp().vjp(["q"]).evaluate(**at)["g_q"], 1e-9)
+
+
+def test_other_peoples_differentiation_gets_loops() -> None:
+    """What JAX and PyTorch ask for, of 200 bodies: nothing is written out."""
+    m = bc.zoo.chain(200)
+    own = function_of(bc.kernel(m, "inverse_dynamics"))
+    back = own.cotangent((0, 2))
+    assert own.outputs == [(200,)]
+    assert [g.opaque for g in back.graph.calls] == [True, False]
+    q, v, a = m.random(0)
+    g_a = back.kernel(q, v, a, np.ones(200))["out1"]
+    close(g_a, m.inverse_dynamics(q, 0 * v, np.ones(200)) - m.gravity_torque(q), 1e-9)  # M is symmetric
+    assert "written" not in own.graph.__dict__

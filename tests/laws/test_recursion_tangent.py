@@ -112,3 +112,14 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
     want = inlined(f).jvp(["y"]).evaluate(**at)
     for key, y in found.evaluate(**at).items():
         assert np.abs(y - want[key]).max() < 1e-9 * np.abs(want[key]).max()
+
+
+def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their slopes are tangents of the recursion, column by column: the same run as with a rate that is written out."""
+    runs = []
+    for _ in range(2):
+        m = bc.zoo.chain(2, twist="general")
+        runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0], integrator="rodas4"))
+        monkeypatch.setattr(graphs, "MOST_STRAIGHT", 1)
+        monkeypatch.setattr(graphs, "ALIKE", 0)
+    assert np.abs(runs[1].q - runs[0].q).max() < 1e-10

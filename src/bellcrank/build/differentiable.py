@@ -36,7 +36,7 @@ class Function:
 
     @property
     def outputs(self) -> list[tuple[int, ...]]:
-        return [array.shape for array in self.graph.outputs.values()]
+        return list(self.graph.shapes.values())  # not its outputs: those of a recursion would be written out
 
     def on(self, target: str) -> Function:
         """The same for another target, compiled when it is first asked for: who calls it there has arrays there."""
@@ -49,7 +49,7 @@ class Function:
     def tangent(self, wrt: tuple[int, ...]) -> Function:
         """(inputs, directions of those of wrt) -> how fast the outputs change."""
         names = [list(self.graph.inputs)[k] for k in wrt]
-        return self._once(("d", wrt), lambda: self.graph.jvp(names), [f"d_{y}" for y in self.graph.outputs])
+        return self._once(("d", wrt), lambda: self.graph.jvp(names), [f"d_{y}" for y in self.graph.shapes])
 
     def cotangent(self, wrt: tuple[int, ...]) -> Function:
         """(inputs, weights of all outputs) -> the gradients of their sum with respect to those of wrt."""

@@ -23,6 +23,7 @@ from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
 Own = Sequence[tuple[int, ...]]  # of every link, its elements of an input
+SEEN, TURNED = 6, 18  # results of a frame: place and velocity; and angular velocity and axes
 WRENCH, NUMBERS = "wrench", "numbers"  # inputs: of frames, [force, moment] each; and of constants that are free
 
 
@@ -35,21 +36,30 @@ class Laid:
     numbers: list[Scalar]
 
 
-def laid_out(tree: Tree, inputs: Sequence[str], frames: Sequence[str] = (), of_frames: bool = False) -> Laid:
-    """frames: what the wrenches act on. of_frames: six results for each of those, and none for coordinates."""
+def laid_out(tree: Tree, inputs: Sequence[str], frames: Sequence[str] = (), results: int = 0) -> Laid:
+    """frames: what the wrenches act on, or else what has so many results each, and coordinates none. Where a frame is
+    are constants of its body, and with more than SEEN results how it is turned.
+    """
     on = _frames_on(tree, frames)
-    points = [[x for k in mine for x in tree.frames[frames[k]][2]] for mine in on] if frames else None
-    groups = classes(tree, more=points)
+    told = [_pose(tree, name, results > SEEN) for name in frames]
+    groups = classes(tree, more=[[x for k in mine for x in told[k]] for mine in on] if frames else None)
     arrangement = arranged(tree, groups)
     groups = _sorted(groups, arrangement.order)
     own: dict[str, Own] = {
         x: [link.q_index if x in POSITIONS else link.v_index for link in tree.links] for x in (*inputs, RESULT)
     }
     if frames:
-        own[RESULT if of_frames else WRENCH] = [tuple(6 * k + e for k in mine for e in range(6)) for mine in on]
+        width = results or 6
+        mine_of = [tuple(width * k + e for k in mine for e in range(width)) for mine in on]
+        own[RESULT if results else WRENCH] = mine_of
     numbers: dict[Scalar, int] = {}
     own[NUMBERS] = _numbered(groups, len(tree.links), numbers)
     return Laid(groups, _places(tree, groups, arrangement, own), list(numbers))
+
+
+def _pose(tree: Tree, frame: str, turned: bool) -> list[Scalar]:
+    _, R, p = tree.frames[frame]
+    return [*p, *(x for row in R.rows for x in row)] if turned else [*p]
 
 
 def _frames_on(tree: Tree, frames: Sequence[str]) -> list[list[int]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, WRENCH, laid_out
+from bellcrank.build.places import NUMBERS, SEEN, WRENCH, laid_out
 from bellcrank.dynamics.alike import Alike
 from bellcrank.dynamics.bodies import BODIES, Pushed
 from bellcrank.dynamics.quantities import POSITIONS
@@ -21,7 +21,7 @@ from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
 from bellcrank.parameters import depends
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
+from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 Array = np.ndarray[Any, Any]
 
@@ -62,22 +62,30 @@ def rolled_by(
     inputs: dict[str, Shape],
     frames: Sequence[str] = (),
     parameters: Collection[str] = (),
+    results: int = 0,
 ) -> Graph:
     """The same of anything that is said for one body: a Recursion, or, where constants of bodies are free, a graph that
-    makes those of p and calls it. Frames without wrenches have six results each.
+    makes those of p and calls it. results: of each frame, where it gives nothing for coordinates.
     """
-    of_frames = bool(frames) and WRENCH not in inputs
-    laid = laid_out(tree, list(inputs), frames, of_frames)
-    output = quantity, 6 * len(frames) if of_frames else tree.nv
+    laid = laid_out(tree, list(inputs), frames, results)
+    output = quantity, results * len(frames) if results else tree.nv
     ground = tree.ground.pose(IDENTITY, ZERO)
     parts = []
     for g in laid.groups:
-        points = [Vec(*g.more[i : i + 3]) for i in range(0, len(g.more), 3)]
-        options = {"pushed": Pushed(*ground, points)} if frames else {}
+        points, axes = _told(g.more, results > SEEN)
+        options = {"pushed": Pushed(*ground, points, axes)} if frames else {}
         more = {WRENCH: 6 * len(points)} if WRENCH in inputs else {}
         parts.append(part(g, list(inputs), partial(body, g.link, tree.gravity, **options), **more))
     cells, tables = traced(parts, laid.places, list(inputs)), [g.table for g in laid.groups]
     return of_numbers(name, inputs, output, cells, tables, laid.places, laid.numbers, parameters)
+
+
+def _told(numbers: Sequence[Scalar], turned: bool) -> tuple[list[Vec], list[Mat]]:
+    """Where the frames of a class are, and how they are turned."""
+    vectors = [Vec(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
+    if not turned:
+        return vectors, []
+    return vectors[::4], [Mat(*vectors[i + 1 : i + 4]) for i in range(0, len(vectors), 4)]
 
 
 def of_numbers(

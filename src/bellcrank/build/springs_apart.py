@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.cell_tracing import Part, traced
-from bellcrank.build.places import NUMBERS, elements
+from bellcrank.build.places import NUMBERS, SEEN, elements
 from bellcrank.build.rolling import of_numbers, rolled, rolled_by
 from bellcrank.dynamics.alike import columns, folded
 from bellcrank.dynamics.bodies import FromParent, Hands, frames_seen
@@ -51,7 +51,7 @@ def sprung(
     ends = [end for s in tree.springs for end in (s.a, s.b)]
     bare, free = replace(tree, springs=()), {"p": parameters.leaves} if parameters else {}
     shapes = {x: shape for x, shape in inputs.items() if x in ("q", "v")}
-    seen = rolled_by(f"{name}.ends", bare, frames_seen, "ends", shapes, ends, parameters)
+    seen = rolled_by(f"{name}.ends", bare, frames_seen, "ends", shapes, ends, parameters, SEEN)
     pulled = {**inputs, "wrench": (len(frames) + len(ends), 6)}
     whole = rolled(f"{name}.pulled", bare, method, quantity, pulled, [*frames, *ends], parameters)
 

@@ -46,13 +46,14 @@ Body = Generator[Asked, Any, list[Scalar]]
 
 @dataclass(frozen=True)
 class Pushed:
-    """Frames of a body that forces from outside act on: where they are in it. ground, origin: of the ground, in the
-    world.
+    """Frames of a body that forces from outside act on: where they are in it, and if it is asked for, how they are
+    turned. ground, origin: of the ground, in the world.
     """
 
     ground: Mat
     origin: Vec
     points: Sequence[Vec]
+    axes: Sequence[Mat] = ()
 
 
 def forward_dynamics(
@@ -160,7 +161,9 @@ def _outer(link: Link, q: Vector, wrench: Vector, pushed: Pushed | None) -> Gene
 
 
 def frames_seen(link: Link, gravity: Vec, q: Vector, v: Vector, pushed: Pushed) -> Body:
-    """Of the frames of the body where each is and how fast it moves, in world axes."""
+    """Of the frames of the body where each is and how fast it moves, in world axes; where their axes are given, also
+    how it is turned, and how fast it turns.
+    """
     X = link.transform(q)
     R, p, V = yield FromParent((pushed.ground, pushed.origin, NO_MOTION))
     step("pose", link.name)
@@ -169,9 +172,22 @@ def frames_seen(link: Link, gravity: Vec, q: Vector, v: Vector, pushed: Pushed) 
     V = X.motion(V) + along(link.subspace(q), v)
     yield Hands((R, p, V))
     out: list[Scalar] = []
-    for r in pushed.points:
+    for i, r in enumerate(pushed.points):
         out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
+        if pushed.axes:
+            out += [*(R @ V.ang), *(x for row in R.times(pushed.axes[i]).rows for x in row)]
     return out
+
+
+def felt(link: Link, gravity: Vec, q: Vector, wrench: Vector, pushed: Pushed) -> Body:
+    """J^T wrench: what forces on frames do to the coordinates, and nothing else."""
+    total = yield from _outer(link, q, wrench, pushed)
+    parts = yield FromChildren()
+    for part in parts:
+        total = total + part
+    yield Hands(link.transform(q).force(total))
+    step("felt", link.name)
+    return [s.dot(total) for s in link.subspace(q)]
 
 
 # By method and quantity: those that are also written for one body.

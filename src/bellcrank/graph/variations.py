@@ -111,7 +111,11 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
     rows = list(graph.outputs[of].flat)
     if mode == "auto":
         mode = "reverse" if len(rows) < len(columns) else "forward"
-    matrix = derivative.MODES[mode](graph.nodes, rows, columns)
+    if mode == "forward" and any(g.opaque for g in graph.calls):  # nothing is written out: a call for each column
+        units = {x.serial: {j: 1.0} for j, x in enumerate(columns)}
+        matrix = _by_calls(graph, rows, units, len(columns), _tangents({}))
+    else:
+        matrix = derivative.MODES[mode](graph.nodes, rows, columns)
     array = np.empty((len(rows), len(columns)), dtype=object)
     for i, row in enumerate(matrix):
         array[i, :] = row

@@ -18,6 +18,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.parameters.part_numbers import check_numbers
 from bellcrank.scalar import Scalar
+from bellcrank.sim import frame_passes
 from bellcrank.sim.user_code import called, vector
 
 Wrench = Callable[..., Any]
@@ -41,9 +42,14 @@ def acting(
 ) -> dict[str, list[Scalar]]:
     """[force, moment] on each frame, in world axes."""
     tree, out = mechanism.tree, {}
+    known = frame_passes.seen(mechanism, list(wrenches), q, v) if wrenches and frame_passes.large(mechanism, q) else {}
     for frame, f in wrenches.items():
         what = f'force on "{frame}"'
-        given = _array(kinematics.pose(tree, q, frame)), _array(kinematics.velocity(tree, q, v, frame))
+        if frame in known:
+            at = known[frame]
+            given = _array(kinematics.four_by_four(at.R, at.p)), _array([*at.u, *at.w])
+        else:
+            given = _array(kinematics.pose(tree, q, frame)), _array(kinematics.velocity(tree, q, v, frame))
         found = called(what, f, t, *given, expected="(t, pose, velocity)")
         if not isinstance(found, Sequence | np.ndarray) or len(found) != 2:
             raise InputError(f"{what} returned {found!r}; expected the pair (force, moment).")
@@ -54,6 +60,8 @@ def acting(
 
 def torques(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar]) -> list[Scalar]:
     """What wrenches on frames do to each element of v."""
+    if acts and frame_passes.large(mechanism, q):
+        return frame_passes.felt(mechanism, acts, q)
     tau: list[Scalar] = [0.0] * mechanism.nv
     for frame, wrench in acts.items():
         for row, w in zip(kinematics.jacobian(mechanism.tree, q, frame), wrench, strict=True):
