@@ -21,6 +21,7 @@ from typing import ClassVar
 
 from bellcrank.actuators.actuator import Actuator, StateVariable
 from bellcrank.actuators.proportional_valve import ProportionalValve
+from bellcrank.errors import InputError, brief
 from bellcrank.scalar import Scalar, maximum, tanh
 
 ATMOSPHERE = 1.0e5  # Pa, p_0
@@ -40,6 +41,12 @@ class Hydraulic(Actuator):
     p_B: float = 0.0
 
     command_unit: ClassVar[str] = "1"
+
+    def _check_valve(self) -> None:
+        if not isinstance(self.valve, ProportionalValve):
+            raise InputError(
+                f'{type(self).__name__} on "{self.joint}": valve is {brief(self.valve)}; expected a ProportionalValve.'
+            )
 
     @property
     def states(self) -> tuple[StateVariable, ...]:

@@ -35,6 +35,7 @@ class HydraulicCylinder(Hydraulic):
     stop_damping: Scalar = 5.0  # s/m
 
     def __post_init__(self) -> None:
+        self._check_valve()
         self._check("bore", "stroke", "count", "hoses", "bulk_modulus", "friction_speed", above_zero=True)
         self._check("rod", "air", "leakage", "friction", "viscous", "stop_stiffness", "stop_damping")
         if known(self.rod) and known(self.bore) and not self.rod < self.bore:

@@ -23,6 +23,7 @@ class HydraulicMotor(Hydraulic):
     volume: Scalar = 1.0e-3  # m3
 
     def __post_init__(self) -> None:
+        self._check_valve()
         self._check("displacement", "volume", "bulk_modulus", "friction_speed", above_zero=True)
         self._check("air", "leakage", "friction", "viscous")
 
