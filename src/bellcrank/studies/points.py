@@ -55,14 +55,7 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
         if over:
             raise InputError("points is a table, which says what varies: leave out over=.")
         return _table(design, runs)
-    if not isinstance(over, Mapping) or not over:
-        raise InputError(
-            f'over is {brief(over)}; expected what varies: {{"boom.mass": bellcrank.uniform(1500, 2100)}}.'
-        )
-    for name in over:
-        if not isinstance(name, str):
-            raise InputError(f"over has {brief(name)}; expected names of what varies, in quotes.")
-    ranges = {name: ranged(name, x) for name, x in over.items()}
+    ranges = _ranges(over)
     if design is None:
         design = "grid" if runs is None and all(isinstance(x, Levels) for x in ranges.values()) else "random"
     if not isinstance(design, str) or design not in DESIGNS:  # an array is compared element by element
@@ -73,6 +66,18 @@ def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: 
         raise InputError(f"runs is {runs!r}; expected how many runs there are to be, a whole number from 1.")
     u = _shares(design, int(runs), len(ranges), seed)
     return Points({name: r.at(u[:, i]) for i, (name, r) in enumerate(ranges.items())}, design, ranges)
+
+
+def _ranges(over: Mapping[str, Any] | None) -> dict[str, Range | Levels]:
+    """What varies, by name."""
+    if not isinstance(over, Mapping) or not over:
+        raise InputError(
+            f'over is {brief(over)}; expected what varies: {{"boom.mass": bellcrank.uniform(1500, 2100)}}.'
+        )
+    for name in over:
+        if not isinstance(name, str):
+            raise InputError(f"over has {brief(name)}; expected names of what varies, in quotes.")
+    return {name: ranged(name, x) for name, x in over.items()}
 
 
 def _grid(ranges: Mapping[str, Range | Levels], runs: int | None) -> dict[str, Array]:
