@@ -167,6 +167,18 @@ def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(closed(m.tree, found).C @ a, 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["four_bar", "stewart", "bricard"])
+def test_one_of_a_batch_is_as_many_are(name: str) -> None:
+    """To the last bit, though it is computed without arrays: a run does not depend on those beside it."""
+    m = zoo.load(name)
+    q, v, _ = m.random(0, 4)
+    many = closed(m.tree, q, v)
+    for k in range(4):
+        one = closed(m.tree, q[None, k : k + 1], v[k])
+        for x, y in ((one.value, many.value), (one.C, many.C), (one.bias, many.bias)):
+            np.testing.assert_array_equal(x, y[None, k : k + 1])
+
+
 def test_contradictions_are_named() -> None:
     """A crank that a rod keeps at one distance, and a second rod to the same place at another."""
     b = Builder("contradiction")

@@ -26,6 +26,9 @@ def closed(tree: Tree, q: Array, v: Array | None = None) -> Closed:
     """Values, Jacobian and bias at q of shape (..., nq)."""
     q = np.asarray(q, float)
     batch = q.shape[:-1]
+    if batch and q.size == tree.nq:  # one of a batch is as one alone, whose numbers need no arrays: a fifth of the time
+        one = closed(tree, q.reshape(-1), None if v is None else np.broadcast_to(v, (*batch, tree.nv)).reshape(-1))
+        return Closed(*(x.reshape(*batch, *x.shape) for x in (one.value, one.C, one.bias)))
     rates = None if v is None else list(np.moveaxis(np.broadcast_to(v, (*batch, tree.nv)), -1, 0))
     found = equations(tree, _elements(q), rates)
     m = len(found)
