@@ -322,3 +322,36 @@ def test_a_good_file_in_anothers_place_is_not_trusted(folder: Path) -> None:
     again = bc.kernel(bc.zoo.pendulum(2.0), "gravity_torque")
     assert not again.from_cache
     assert np.array_equal(again(np.array([1.0])), right)
+
+
+def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By sizes and times; files that were written just now are not believed."""
+    package = tmp_path / "bellcrank"
+    (package / "emit").mkdir(parents=True)
+    for name in ("emit/cache.py", "emit/other.py", "top.py"):
+        (package / name).write_text("x = 1\n")
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "__file__", str(package / "emit/cache.py"))
+    monkeypatch.setattr(cache, "SETTLED", -(10**18))  # all are old enough
+    fingerprint = cache.package_fingerprint.__wrapped__
+    first = fingerprint()
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    read: list[str] = []
+    real = os.path.join
+    with monkeypatch.context() as watched:
+        watched.setattr(os.path, "join", lambda *parts: read.append(parts[-1]) or real(*parts))
+        assert fingerprint() == first
+    assert "top.py" not in read
+    (package / "emit/other.py").write_text("x = 2\n")
+    os.utime(package / "emit/other.py", ns=(1, 1))
+    second = fingerprint()
+    assert second != first
+    (package / "top.py").unlink()
+    assert fingerprint() not in (first, second)
+    monkeypatch.setattr(cache, "SETTLED", 10**18)
+    (package / "new.py").write_text("")
+    known = len(list((tmp_path / "cache").iterdir()))
+    assert fingerprint() not in (first, second)
+    assert len(list((tmp_path / "cache").iterdir())) == known

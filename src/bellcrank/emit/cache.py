@@ -31,6 +31,7 @@ from bellcrank.quoting import line
 POSIX = hasattr(os, "getuid")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 MAGIC = b"bellcrank cache 2\n"
+SETTLED = 2_000_000_000  # ns after which no change of a file leaves its times as they were
 MEGABYTES, DAYS = 1024.0, 90.0  # what it may hold, and how long what nobody uses; $BELLCRANK_CACHE_MB, ..._DAYS
 HOUR, DAY = 3600.0, 86400.0
 OUR_FILES = re.compile(r"[0-9a-f]{64}\.(o|json|cubin)|\.new-\w+")
@@ -284,12 +285,31 @@ def _used(path: Path) -> None:
 
 @cache
 def package_fingerprint() -> str:
-    """Changes with every change of the package's code: a cached kernel never outlives the code that made it."""
+    """Changes with every change of the package's code: a cached kernel never outlives the code that made it.
+
+    Every first kernel of a process waits for it, so what was read is not read again while all files have the sizes and
+    times that they had; unless some are so new that another change would not show in their times.
+    """
     root = str(Path(__file__).resolve().parent.parent)
+    files = sorted(_files(root, len(root) + 1))
+    name = f"{key('package', root, repr(files))}.json"
+    if (known := load(name)) is not None:
+        return known.decode().strip('"')
     digest = hashlib.sha256()
-    # Not by pathlib, which would take longer than to read all of it; and every first kernel of a process waits for it.
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py"))
-    for path in sorted(files):
-        with open(path, "rb") as file:
-            digest.update(os.path.relpath(path, root).encode() + b"\0" + file.read())
+    for file in files:
+        with open(os.path.join(root, file[0]), "rb") as opened:
+            digest.update(file[0].encode() + b"\0" + opened.read())
+    if max(max(times) for _, _, *times in files) < time.time_ns() - SETTLED:
+        save(name, f'"{digest.hexdigest()}"'.encode())
     return digest.hexdigest()
+
+
+def _files(folder: str, skipped: int) -> Iterator[tuple[str, int, int, int]]:
+    """Files of Python: where, how large, and when they were written and changed."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.name.endswith(".py"):
+                s = entry.stat()
+                yield entry.path[skipped:], s.st_size, s.st_mtime_ns, s.st_ctime_ns
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _files(entry.path, skipped)
