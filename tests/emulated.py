@@ -167,5 +167,6 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setattr(f"{module}.cupy", lambda: found)
     monkeypatch.setattr("bellcrank.sim.gpu.Function", Function)
     monkeypatch.setattr("bellcrank.sim.settings.missing", lambda: "")
-    monkeypatch.setattr("bellcrank.emit.cuda.loop.ptx", lambda text, promote=False: text)
+    for module in ("loop", "large_loop"):
+        monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.ptx", lambda text, promote=False: text)
     return memory
