@@ -20,6 +20,7 @@ from bellcrank.emit.cuda.device import DeviceError, Function, cupy, forget, free
 from bellcrank.emit.cuda.large_loop import LargeLoop
 from bellcrank.emit.cuda.loop import Loop
 from bellcrank.emit.cuda.looptext import START
+from bellcrank.emit.cuda.workspace import blocks, workspace
 from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program, Recursion
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
@@ -51,17 +52,21 @@ class GpuProgram:
     def run(self) -> Function:
         return Function(self.loop.ptx, "run", self.loop.threads, self.loop.shared)
 
+    def blocks(self, runs: int) -> int:
+        """That have a workspace, and take one run after the other."""
+        return blocks(runs, self.run, self.loop.workspace, self.dtype) if self.loop.workspace else 0
+
     def go(
         self, ticks: int, s: Any, p: Any, inputs: Any, steps: Sequence[int], rows: Any, capacity: int, counts: Any
     ) -> None:
         """One launch: all runs (columns of s) so many ticks on. steps: how far apart the inputs of runs and those of
         one run lie.
         """
-        n, each = s.shape[1], self.loop.workspace
-        blocks = -(-n // self.loop.threads)
-        own = [cupy().empty(blocks * self.loop.threads * each, self.dtype)] if each else []
-        numbers = map(np.int64, steps)
-        self.run(n, np.int64(n), np.int64(ticks), s, p, inputs, *numbers, rows, np.int64(capacity), counts, *own)
+        n, count, own = s.shape[1], self.blocks(s.shape[1]), []
+        if count:
+            own = [workspace(count, self.loop.workspace, self.dtype), np.int64(count)]
+        numbers, threads = map(np.int64, steps), count * self.loop.threads or n
+        self.run(threads, np.int64(n), np.int64(ticks), s, p, inputs, *numbers, rows, np.int64(capacity), counts, *own)
 
     def finish(
         self, s: Any, table: Array, p: Array, capacity: int, tell: Callable[[Any], bool]
@@ -219,9 +224,10 @@ def _part(made: GpuProgram, batch: Batch, runs: int) -> int:
     """How many runs fit the memory that is free."""
     differ = [x for x in (batch.table, batch.parameters) if not same(x)]  # from run to run
     own: int = sum(x[0].size for x in differ)
-    each = batch.capacity * made.program.row + 3 * made.program.size + 2 * own + made.loop.workspace
-    each *= 8 if made.dtype == "float64" else 4
-    fit = max(1, int(KEPT * free_bytes()) // each)
+    size = 8 if made.dtype == "float64" else 4
+    each = (batch.capacity * made.program.row + 3 * made.program.size + 2 * own) * size
+    taken = made.blocks(runs) * made.loop.threads * made.loop.workspace * size
+    fit = max(1, (int(KEPT * free_bytes()) - taken) // each)
     if fit < runs:
         _say(runs, fit)
     return min(fit, runs)

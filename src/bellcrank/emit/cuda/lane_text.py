@@ -2,12 +2,14 @@
 
 The functions are those of emit/cpu/routine.py, of one lane: an element of an array or of the workspace is one number of
 each of 32 states, side by side, so that a warp reads and writes what lies together. A block is a warp, with a workspace
-of its own behind that of the block before.
+of its own behind that of the block before. There are as many as can be at work at once, and each takes one group of 32
+states after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from bellcrank.emit.cuda.arith import Arithmetic
 from bellcrank.emit.cuda.numbers import ThreadWriter
@@ -53,6 +55,42 @@ def copied(dtype: str) -> str:
     at, to = (w.let(f"getelementptr i8, ptr %{x}, i64 {w.let(f'mul i64 %k, %{x}.step')}", "p") for x in ("from", "to"))
     w.store(w.load(at), to)
     return _looped("copied", "ptr %to, i64 %to.step, ptr %from, i64 %from.step, i64 %count", w)
+
+
+def kernel(name: str, parameters: str, own: Mapping[str, int], w: LaneWriter, body: str) -> str:
+    """@name(i64 n, parameters, ptr workspace, i64 blocks). The body, from label begin to a jump to next, is done for
+    each %state below n. own: arrays of the thread in the workspace, by name, and how many numbers they have.
+    """
+    starts = accumulate(own.values(), initial=0)
+    places = "".join(
+        f"  %{array} = getelementptr i8, ptr %mine, i64 {start * w.align}\n"
+        for array, start in zip(own, starts, strict=False)
+    )
+    return f"""define ptx_kernel void @{name}(i64 %n, {parameters}, ptr %workspace, i64 %blocks) nounwind \
+"nvvm.maxntid"="{LANES}" {{
+entry:
+  %tid.32 = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block.32 = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %tid = zext i32 %tid.32 to i64
+  %block = zext i32 %block.32 to i64
+  %lane = mul i64 %tid, {w.bytes}
+  %before = mul i64 %block, {sum(own.values()) * w.align}
+  %place = add i64 %before, %lane
+  %mine = getelementptr i8, ptr %workspace, i64 %place
+{places}  br label %group
+group:
+  %g = phi i64 [%block, %entry], [%g.next, %next]
+  %first = mul i64 %g, {LANES}
+  %state = add i64 %first, %tid
+  %exists = icmp ult i64 %state, %n
+  br i1 %exists, label %begin, label %done
+begin:
+{body}next:
+  %g.next = add i64 %g, %blocks
+  br label %group
+done:
+  ret void
+}}"""
 
 
 def _looped(name: str, parameters: str, w: LaneWriter) -> str:

@@ -1,22 +1,22 @@
 """A whole simulation of a large mechanism as one kernel: every thread takes one run, its state in memory.
 
     run(i64 n, i64 ticks, ptr s, ptr p, ptr inputs, i64 per_run, i64 per_element, ptr rows, i64 capacity, ptr counts,
-        ptr ws)
+        ptr workspace, i64 blocks)
 
-Arguments are those of loop.py, and a workspace. Hundreds of coordinates fit no registers, and a step written out no
-cache: so the step is the functions of emit/cpu/routine.py, with loops over alike bodies and over alike coordinates, and
-@go of the same file takes a run from tick to tick, in threads that stand side by side (lane_text.py). What a thread
-needs lies in its workspace: the state and the one after it, free numbers, inputs, a row, and what the functions keep.
+Arguments are those of loop.py, and a workspace for so many blocks. Hundreds of coordinates fit no registers, and a step
+written out no cache: so the step is the functions of emit/cpu/routine.py, with loops over alike bodies and over alike
+coordinates, and @go of the same file takes a run from tick to tick, in threads that stand side by side (lane_text.py).
+What a thread needs lies in its workspace: the state and the one after it, free numbers, inputs, a row, and what the
+functions keep.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from bellcrank.emit.cpu.routine import Routines, call_of, gone, sign, ticking
-from bellcrank.emit.cuda.lane_text import HEAD, LANES, LaneWriter, copied, turned
+from bellcrank.emit.cuda.lane_text import HEAD, LANES, LaneWriter, copied, kernel, turned
 from bellcrank.emit.cuda.looptext import START, begins
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.graph import Program
@@ -86,27 +86,8 @@ def _fed(program: Program, state: str) -> str:
     return call if program.nu else ""
 
 
-def _places(loop: LargeLoop, w: LaneWriter) -> str:
-    """Addresses of what is this thread's own, and of where its run lies in the arrays."""
-    starts = accumulate(loop.sizes.values(), initial=0)
-    own = "".join(
-        f"  %{name} = getelementptr i8, ptr %mine, i64 {start * w.align}\n"
-        for name, start in zip(loop.sizes, starts, strict=False)
-    )
-    arrays = "".join(f"  %{a}.at = getelementptr {w.type}, ptr %all.{a}, i64 %run\n" for a in ("s", "p", "rows"))
-    return f"""  %lane = mul i64 %tid, {w.bytes}
-  %before = mul i64 %warp, {loop.workspace * w.align}
-  %place = add i64 %before, %lane
-  %mine = getelementptr i8, ptr %all.ws, i64 %place
-{own}{arrays}  %step = mul i64 %n, {w.bytes}
-  %inputs.o = mul i64 %run, %per_run
-  %inputs.at = getelementptr {w.type}, ptr %inputs, i64 %inputs.o
-  %counts.at = getelementptr i64, ptr %counts, i64 %run
-"""
-
-
 def _run(loop: LargeLoop, w: LaneWriter) -> str:
-    program, a = loop.program, w.align
+    program, wide = loop.program, w.align
     start = "  br label %top\n"
     if loop.begins:
         start = f"""  br i1 %is.start, label %start, label %top
@@ -120,33 +101,25 @@ start:
     back = ("[%there, %put], ", "[%here, %put], ") if program.observe else ("", "")
     left = ", [%spare, %start]" if loop.begins else ""
     left_count = ", [%count.first, %start]" if loop.begins else ""
-    return f"""define ptx_kernel void @run(
-  i64 %n, i64 %ticks, ptr %all.s, ptr %all.p, ptr %inputs, i64 %per_run, i64 %per_element, ptr %all.rows,
-  i64 %capacity, ptr %counts, ptr %all.ws
-) nounwind "nvvm.maxntid"="{LANES}" {{
-  %tid.32 = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-  %block.32 = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
-  %tid = zext i32 %tid.32 to i64
-  %warp = zext i32 %block.32 to i64
-  %runs.before = mul i64 %warp, {LANES}
-  %run = add i64 %runs.before, %tid
-  %exists = icmp ult i64 %run, %n
-  br i1 %exists, label %begin, label %done
-begin:
-{_places(loop, w)}  %count.first = load i64, ptr %counts.at
-  call void @copied(ptr %s, i64 {a}, ptr %s.at, i64 %step, i64 {program.size})
-  call void @copied(ptr %p, i64 {a}, ptr %p.at, i64 %step, i64 {program.free})
+    arrays = "".join(f"  %{a}.at = getelementptr {w.type}, ptr %all.{a}, i64 %state\n" for a in ("s", "p", "rows"))
+    body = f"""{arrays}  %step = mul i64 %n, {w.bytes}
+  %inputs.o = mul i64 %state, %per_run
+  %inputs.at = getelementptr {w.type}, ptr %inputs, i64 %inputs.o
+  %counts.at = getelementptr i64, ptr %counts, i64 %state
+  %count.first = load i64, ptr %counts.at
+  call void @copied(ptr %s, i64 {wide}, ptr %s.at, i64 %step, i64 {program.size})
+  call void @copied(ptr %p, i64 {wide}, ptr %p.at, i64 %step, i64 {program.free})
   %is.start = icmp eq i64 %ticks, {START}
 {start}top:
   %k = phi i64 [0, %begin], [%k.next, %tick]
   %now = phi ptr [%s, %begin], [%to, %tick]
-  %next = phi ptr [%spare, %begin], [%from, %tick]
+  %other = phi ptr [%spare, %begin], [%from, %tick]
   %count.now = phi i64 [%count.first, %begin], [%count.here, %tick]
   %used = icmp uge i64 %k, %ticks
   br i1 %used, label %leave, label %look
 look:
   %here = phi ptr {back[0]}[%now, %top]
-  %there = phi ptr {back[1]}[%next, %top]
+  %there = phi ptr {back[1]}[%other, %top]
   %count = phi i64 {"[%count.next, %put], " if program.observe else ""}[%count.now, %top]
 {sign(w, "due", "%here", program.due)}  br i1 %due, label %room, label %ready
 room:
@@ -156,7 +129,7 @@ put:
 {observe}  %rows.first = mul i64 %count, {program.row}
   %rows.o = mul i64 %rows.first, %step
   %rows.to = getelementptr i8, ptr %rows.at, i64 %rows.o
-  call void @copied(ptr %rows.to, i64 %step, ptr {row}, i64 {a}, i64 {program.row})
+  call void @copied(ptr %rows.to, i64 %step, ptr {row}, i64 {wide}, i64 {program.row})
 {noted}  %count.next = add i64 %count, 1
   br label %{after}
 ready:
@@ -168,9 +141,12 @@ tick:
 leave:
   %last = phi ptr [%now, %top], [%here, %room], [%here, %ready]{left}
   %count.last = phi i64 [%count.now, %top], [%count, %room], [%count.here, %ready]{left_count}
-  call void @copied(ptr %s.at, i64 %step, ptr %last, i64 {a}, i64 {program.size})
+  call void @copied(ptr %s.at, i64 %step, ptr %last, i64 {wide}, i64 {program.size})
   store i64 %count.last, ptr %counts.at
-  br label %done
-done:
-  ret void
-}}"""
+  br label %next
+"""
+    parameters = (
+        "i64 %ticks, ptr %all.s, ptr %all.p, ptr %inputs, i64 %per_run, i64 %per_element, ptr %all.rows, "
+        "i64 %capacity, ptr %counts"
+    )
+    return kernel("run", parameters, loop.sizes, w, body)
